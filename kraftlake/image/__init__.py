@@ -40,8 +40,10 @@ if TYPE_CHECKING:
     from kraftlake.image.kafka_names import AclOperation, AclPermissionType, PatternType, ResourceType
     from kraftlake.image.topics.packed_topics import PackedTopics
     from kraftlake.image.topics.partition_registration import NO_LEADER
+    from kraftlake.image.topics.topic_names import INTERNAL_TOPICS
 
 __all__ = [
+    "INTERNAL_TOPICS",
     "NO_LEADER",
     "AclOperation",
     "AclPermissionType",

@@ -8,8 +8,7 @@ from typing import ClassVar
 
 import attrs
 
-from kraftlake.image import LeaderRecoveryState
-from kraftlake.image.topics.topic_names import INTERNAL_TOPICS
+from kraftlake.image import INTERNAL_TOPICS, LeaderRecoveryState
 from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.uuid import Uuid
 

@@ -270,7 +270,7 @@ def why_leaderless(registration: PartitionRegistration, image: MetadataImage) ->
     if not candidates:
         return "no replica is in sync"
     words = [f"broker {id_} {_state_of(id_, image)}" for id_ in candidates]
-    return f"nobody in sync can lead: {', '.join(words)}"
+    return f"no replica in sync can lead: {', '.join(words)}"
 
 
 def _state_of(broker_id: int, image: MetadataImage) -> str:

@@ -60,7 +60,7 @@ def test_a_partition_without_a_leader_has_a_log_and_is_not_fetched():
     assert me.fetched() == {}
     assert K.NOT_FETCHING in kinds(me.told)
     (follower,) = [t for t in me.told if t.kind is K.BECAME_FOLLOWER]
-    assert follower.reason == "nobody in sync can lead: broker 2 was not elected"
+    assert follower.reason == "no replica in sync can lead: broker 2 was not elected"
 
 
 def test_a_new_leader_stops_fetching():

@@ -126,7 +126,7 @@ def tables_trim(call: Call, lake: str, names: tuple[str, ...], *, before: int | 
 
     offset = before if isinstance(before, int) else _offset_since(call, lake, before)
     if not yes and not sys.stdin.isatty():
-        raise click.UsageError("Nobody can be asked whether to remove rows: give --yes.")
+        raise click.UsageError("The command can only ask whether to remove rows in a terminal: give --yes.")
     if not yes:
         tables_named = ", ".join(names) or "all derived tables"
         question = f"Remove what {tables_named} of {lake} know of the offsets below {offset}?"

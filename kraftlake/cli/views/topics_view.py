@@ -124,7 +124,7 @@ def troubles(partition: dict[str, Any], brokers: dict[str, Any] | None = None) -
         pieces.append((f"offline{_since(partition.get('leaderless'))}", Style.BAD))
         why = may_lead(partition, brokers or {})
         if why["mayLead"] is None:
-            pieces.append(("nobody was in sync", Style.WARNING))
+            pieces.append(("no replica was in sync", Style.WARNING))
         else:
             told = partition[why["mayLead"]]
             states = (id_ if brokers is None else f"{id_} ({state})" for id_, state in why["states"].items())

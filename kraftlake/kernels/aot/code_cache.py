@@ -139,7 +139,7 @@ def _takes_files(folder: Path) -> bool:
 def _remove_stale(folder: Path) -> None:
     """Remove the other folders of the cache that were not used for KEPT_DAYS: of other sources, versions, machines.
 
-    Each is renamed first, so that whoever comes back to it at that moment finds none, and compiles anew.
+    Each is renamed first: a process that returns to it at that moment finds no folder, and compiles anew.
     """
     for other in folder.parent.iterdir():
         with suppress(OSError):

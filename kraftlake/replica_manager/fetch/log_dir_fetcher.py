@@ -88,7 +88,7 @@ class LogDirFetcher(ReplicaFetcher):
             super().add_partitions(moving)
 
     def remove_partitions(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Stop to move these replicas; the controller is told of those whose new directory was reported."""
+        """Stop moving these replicas; if a new directory was reported, report the current one to the controller."""
         names = list(partitions)
         with self._lock:
             for name in names:

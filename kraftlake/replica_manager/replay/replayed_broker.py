@@ -202,7 +202,7 @@ class ReplayedBroker:
         for stray in self._logs.strays(hosted):
             self._listener(
                 Transition(
-                    kind=TransitionKind.LOG_DELETED, partition=stray, reason="nobody's any more when the broker started"
+                    kind=TransitionKind.LOG_DELETED, partition=stray, reason="no replica of it when the broker started"
                 )
             )
         self._apply(delta, image)

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias, TypeVar
 import attrs
 
 from kraftlake.delta import TopicPartition
+from kraftlake.image import INTERNAL_TOPICS
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import ErrorCode, UnknownTopicIdError, error_of
 from kraftlake.replica_manager.fetch.leader_end_point import EpochEndOffset
@@ -40,7 +41,6 @@ from kraftlake.replica_manager.requests.delayed_produce import DelayedProduce, P
 from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
 from kraftlake.replica_manager.requests.log_reads import read_from_log
 
-INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 VALID_ACKS: Final = (ALL_IN_SYNC, 0, 1)
 
 ElectLeaders: TypeAlias = Callable[

@@ -25,7 +25,7 @@ def check_chain(reader: LogReader, findings: Findings, at_least: ChainLink | Non
             raise UsageError(f"{reader.name} is no lake, and has no chain of hashes: give --at-least an offset alone.")
         if at_least.offset >= reader.end_offset:
             findings.add(
-                f"the log once went to offset {at_least.offset}, and ends before {reader.end_offset} now: records "
+                f"the log once held offset {at_least.offset}, and ends before {reader.end_offset} now: records "
                 f"were lost.",
                 offset=reader.end_offset,
             )
@@ -43,54 +43,54 @@ def _check_rows(log: MetadataLog, findings: Findings, at_least: ChainLink | None
 
     chain, base = log.chain, log.chain_base
     if chain is None:
-        _cannot_tell(findings, at_least, "this lake has no chain of hashes yet, it begins with the next append.")
+        _cannot_check(findings, at_least, "this lake has no chain of hashes yet, it begins with the next append.")
         return
     first = max(chain.start, log.start_offset)
     if chain.start > log.start_offset:
         findings.note(f"The lake's chain of hashes begins at offset {chain.start}: it binds no rows before that.")
     if base is None:
-        _cannot_tell(findings, at_least, "this log was trimmed by a release that kept no hash of what it took away.")
+        _cannot_check(findings, at_least, "this log was trimmed by a release that kept no hash of what it took away.")
         return
     wanted = None if at_least is None else at_least.hash
     end = None if at_least is None else at_least.offset + 1
     if wanted is not None and end is not None and end < first:
         findings.add(
-            f"the hash at offset {end - 1} can't be told any more: the log's chain starts at {first} now. Hold the "
-            f"lake to a link that a later import printed.",
+            f"the hash at offset {end - 1} can't be checked: the log's chain starts at {first} now. Use a link "
+            f"that a later import printed.",
             offset=end - 1,
         )
-    told, at = base, first
+    found, at = base, first
     for table in log.tables(first, log.end_offset - 1, BATCH_COLUMNS):
         rows = table
         if wanted is not None and end is not None and at <= end <= at + rows.num_rows:
-            told = hash_of_rows(rows.slice(0, end - at), told)
-            _check_link(told, wanted, end, findings)
+            found = hash_of_rows(rows.slice(0, end - at), found)
+            _check_link(found, wanted, end, findings)
             rows = rows.slice(end - at)
             wanted = None
-        told = hash_of_rows(rows, told)
+        found = hash_of_rows(rows, found)
         at += table.num_rows
     if wanted is not None and end == first == at:
-        _check_link(told, wanted, end, findings)
-    if told != chain.hash:
+        _check_link(found, wanted, end, findings)
+    if found != chain.hash:
         findings.add(
             f"the rows of offsets {first} to {chain.end - 1} are not those that were appended: their hash is "
-            f"{told % 2**64:016x}, and the lake's chain ends with {chain.hash % 2**64:016x}. Rows were lost or "
+            f"{found % 2**64:016x}, and the lake's chain ends with {chain.hash % 2**64:016x}. Rows were lost or "
             f"replaced, or files of several lakes were mixed up; restore the lake from a copy, or import anew."
         )
 
 
-def _check_link(told: int, wanted: int, end: int, findings: Findings) -> None:
-    if told != wanted:
+def _check_link(found: int, wanted: int, end: int, findings: Findings) -> None:
+    if found != wanted:
         findings.add(
-            f"the rows up to offset {end - 1} are others than they once were: their hash is {told % 2**64:016x}, not "
+            f"the rows up to offset {end - 1} have changed: their hash is {found % 2**64:016x}, not "
             f"{wanted % 2**64:016x}.",
             offset=end - 1,
         )
 
 
-def _cannot_tell(findings: Findings, at_least: ChainLink | None, why: str) -> None:
+def _cannot_check(findings: Findings, at_least: ChainLink | None, why: str) -> None:
     """Add a note, or a problem if a hash was given."""
     if at_least is None or at_least.hash is None:
         findings.note(f"Nothing binds the rows of this log to each other: {why}")
     else:
-        findings.add(f"the hash at offset {at_least.offset} can't be told: {why}", offset=at_least.offset)
+        findings.add(f"the hash at offset {at_least.offset} can't be checked: {why}", offset=at_least.offset)

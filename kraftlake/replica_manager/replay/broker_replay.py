@@ -21,7 +21,7 @@ from kraftlake.replay.reading.replay_base import (
     readable_batches,
     usable_snapshots,
 )
-from kraftlake.replica_manager.replay.causes import Cause, EffectiveRecords, RecordIndex, causes_of
+from kraftlake.replica_manager.replay.causes import Cause, RecordIndex, UnpublishedRecords, causes_of
 from kraftlake.replica_manager.replay.replayed_broker import ReplayedBroker
 from kraftlake.replica_manager.transitions import Transition, TransitionKind
 from kraftlake.runtime.arguments import instance, whole
@@ -86,7 +86,7 @@ class BrokerReplay:
         self.skipped: Sequence[SkippedRecord] = ()
         self._transitions: list[Transition] = []
         self._steps: list[ReplayStep] = []
-        self._records = EffectiveRecords()
+        self._records = UnpublishedRecords()
         self._loads_snapshot = False
         self.base_image = MetadataImage.EMPTY
         """The image that the broker started with."""

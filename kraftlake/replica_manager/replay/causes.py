@@ -125,7 +125,7 @@ def _ids_of(name: TopicPartition, before: MetadataImage, after: MetadataImage) -
     return [topic.id for topic in topics if topic is not None]
 
 
-class EffectiveRecords:
+class UnpublishedRecords:
     """The records of unpublished batches, in the order in which they take effect.
 
     The records of a metadata transaction take effect at its end, or never. Batches are decoded on demand.

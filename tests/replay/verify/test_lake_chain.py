@@ -58,13 +58,13 @@ def test_a_lake_whose_last_commit_was_lost_is_sound_by_itself_but_less_than_it_w
     (tmp_path / "lake" / "log" / "_delta_log" / f"{5:020d}.json").unlink()
     assert problems(tmp_path / "lake") == ""
     for told in (link, "4"):
-        assert "the log once went to offset 4, and ends before 4 now" in problems(tmp_path / "lake", told)
+        assert "the log once held offset 4, and ends before 4 now" in problems(tmp_path / "lake", told)
 
 
 def test_a_lake_of_another_log_is_recognised_by_the_hash(tmp_path: Path) -> None:
     log = lake_of(tmp_path / "lake", 5)
     found = problems(tmp_path / "lake", "3:00000000000000ff")
-    assert re.search(r"offset 3: the rows up to offset 3 are others .* not 00000000000000ff", found)
+    assert re.search(r"offset 3: the rows up to offset 3 have changed.* not 00000000000000ff", found)
     assert log.chain is not None
     assert problems(tmp_path / "lake", str(log.chain.link)) == ""
 
@@ -96,14 +96,14 @@ def test_a_trimmed_lake_is_held_to_the_hash_of_what_was_trimmed(tmp_path: Path) 
     assert start == 8
     for link in links:
         told = problems(tmp_path / "lake", link)
-        assert ("can't be told any more" in told) == (int(link.partition(":")[0]) < start - 1), told
+        assert ("can't be checked" in told) == (int(link.partition(":")[0]) < start - 1), told
         assert len(told.splitlines()) <= 1
 
 
 def test_a_hash_at_a_trimmed_offset_is_reported_as_unknown(tmp_path: Path) -> None:
     log = lake_of(tmp_path / "lake", 5, start=7)
     assert log.chain_base == 0
-    assert "the hash at offset 5 can't be told any more: the log's chain starts at 7" in problems(
+    assert "the hash at offset 5 can't be checked: the log's chain starts at 7" in problems(
         tmp_path / "lake", "5:0123456789abcdef"
     )
 
@@ -114,7 +114,7 @@ def test_verify_says_from_where_on_the_chain_of_an_older_lake_binds(tmp_path: Pa
     report = kraftlake.open(tmp_path / "lake").verify()
     assert report.sound
     assert any("begins with the next append" in note for note in report.notes)
-    assert "can't be told: this lake has no chain" in problems(tmp_path / "lake", "2:0123456789abcdef")
+    assert "can't be checked: this lake has no chain" in problems(tmp_path / "lake", "2:0123456789abcdef")
     log = MetadataLog.open(tmp_path / "lake", disk=UnsyncedDisk())
     log.append([noop_batch(3)])
     report = kraftlake.open(tmp_path / "lake").verify()
@@ -128,6 +128,6 @@ def test_other_sources_are_held_to_an_offset_but_have_no_hash(tmp_path: Path) ->
     place = shutil.copytree(directory_of("kafka-4.4"), tmp_path / "copy")
     end = kraftlake.open(place).reader.end_offset
     assert problems(place, str(end - 1)) == ""
-    assert f"the log once went to offset {end}" in problems(place, str(end))
+    assert f"the log once held offset {end}" in problems(place, str(end))
     with pytest.raises(UsageError, match="no chain of hashes"):
         kraftlake.open(place).verify(at_least="5:0123456789abcdef")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -26,8 +27,22 @@ def lend_store_access(context: SparkContext) -> None:
     configuration, which web pages and event logs show. Variables that the session sets by `spark.executorEnv.…` stay,
     and if it sets one of the keys, none of this process's keys is sent.
     """
-    given = context.environment
-    wanted = _PLACE if any(name in given for name in _KEYS) else (*_PLACE, *_KEYS)
-    for name in wanted:
-        if name in os.environ:
-            given.setdefault(name, os.environ[name])
+    _lend(store_access(), context.environment)
+
+
+def store_access() -> dict[str, str]:
+    """The variables by which this process reaches an object store."""
+    return {name: os.environ[name] for name in (*_PLACE, *_KEYS) if name in os.environ}
+
+
+def take_store_access(access: Mapping[str, str]) -> None:
+    """Reach the store as another process does, by its `store_access`, except for what this process's own says."""
+    _lend(access, os.environ)
+
+
+def _lend(access: Mapping[str, str], given: MutableMapping[str, str]) -> None:
+    """Keys of two origins are never mixed."""
+    has_keys = any(name in given for name in _KEYS)
+    for name, value in access.items():
+        if name in _PLACE or not has_keys:
+            given.setdefault(name, value)

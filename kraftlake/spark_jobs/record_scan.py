@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from kraftlake import kernels
 from kraftlake.kafka_files import MetadataDirectory, SourceKind
+from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.batch import gathered
 from kraftlake.records.rows import to_rows
 from kraftlake.records.typed_rows import needed_columns, typed_rows
@@ -19,7 +20,7 @@ from kraftlake.replay.queries.record_types import checked_types
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import check_unbroken
 from kraftlake.runtime.arguments import text, whole_or_none
-from kraftlake.runtime.errors import OffsetError, UsageError
+from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
 from kraftlake.runtime.lazy_module import LazyModule
 
 if TYPE_CHECKING:
@@ -42,8 +43,9 @@ _BULK_FROM = 20_000
 class RecordScan:
     """Which records of a source are read, and which columns.
 
-    Offsets `first` to `last` are included. `wanted` is a part of `typed_schema(only)`; with `only`, records of other
-    types are left out.
+    Offsets `first` to `last` are included. `wanted` is a part of `typed_schema(only)`, or with `own_columns` some of
+    the log's own; with `only`, records of other types are left out. `log_id` is that of a lake's log, so that no other
+    log that lies there meanwhile is read.
     """
 
     source: str
@@ -51,7 +53,9 @@ class RecordScan:
     only: str | None = None
     first: int
     last: int
+    own_columns: bool = False
     show_secrets: bool = False
+    log_id: str | None = None
 
 
 def type_of(given: str | None) -> str | None:
@@ -103,14 +107,38 @@ def parts_of(source: LogSource, first: int, last: int) -> list[tuple[int, int]]:
     return list(zip([first, *cuts], [*(cut - 1 for cut in cuts), last], strict=True))
 
 
-def read_part(scan: RecordScan, first: int, last: int) -> Iterator[pa.Table]:
-    """The wanted columns of a part's records, in offset order, in tables of bounded size."""
+def read_part(scan: RecordScan) -> Iterator[pa.Table]:
+    """The wanted columns of a scan's records, in offset order, in tables of bounded size.
+
+    Raises OffsetError where a lake's log was trimmed meanwhile, LakeError where another one has taken its place.
+    """
     source = LogSource.open(scan.source)
-    for rows in _log_rows(source, first, last, needed_columns(scan.wanted)):
+    if isinstance(source.reader, LakeReader):
+        _check_held(source.reader.log, scan)
+    columns = scan.wanted.names if scan.own_columns else needed_columns(scan.wanted)
+    for rows in _log_rows(source, scan.first, scan.last, sorted({"offset", "type", *columns})):
         found = rows if scan.only is None else rows.filter(pc.equal(rows.column("type"), scan.only))
         for start in range(0, found.num_rows, _ROWS_AT_ONCE):
             piece = found.slice(start, _ROWS_AT_ONCE)
-            yield typed_rows(piece, scan.wanted, scan.only, show_secrets=scan.show_secrets)
+            if scan.own_columns:
+                yield piece.select(scan.wanted.names).cast(scan.wanted)
+            else:
+                yield typed_rows(piece, scan.wanted, scan.only, show_secrets=scan.show_secrets)
+
+
+def _check_held(log: MetadataLog, scan: RecordScan) -> None:
+    if scan.log_id not in (None, log.table_id):
+        raise LakeError(f"{log.path} was replaced by another log while it was read")
+    if scan.last >= log.end_offset:
+        raise LakeError(
+            f"{log.path} ends before offset {log.end_offset}, but {scan.last} was there when the read began: all "
+            "executors have to see the same lake"
+        )
+    if scan.first < log.start_offset:
+        raise OffsetError(
+            f"offset {scan.first} was trimmed from {log.path} while it was read: the first one there is now is "
+            f"{log.start_offset}"
+        )
 
 
 def _log_rows(source: LogSource, first: int, last: int, columns: Sequence[str]) -> Iterator[pa.Table]:

@@ -14,8 +14,6 @@ import pyarrow as pa
 
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_table.actions import AddFile
-from kraftlake.metadata_log.delta_table.table_state import read_table
-from kraftlake.metadata_log.log_facts import LOG_TABLE
 from kraftlake.metadata_log.storage.location import Location, fixed_location, lake_location
 from kraftlake.records.typed_rows import typed_schema
 from kraftlake.runtime.errors import KraftlakeError
@@ -79,7 +77,7 @@ def write_backlog(lake: Location, session: RunSession, on_progress: Callable[[in
         first = log.start_offset if covered is None else covered + 1
         if log.end_offset - first < BACKLOG or first < log.start_offset:
             return 0
-        table.create(read_table(lake / LOG_TABLE).metadata.id)
+        table.create(log.table_id)
         context = session.get().sparkContext
         lend_store_access(context)
         for start, last in _commits(log, first):
@@ -106,17 +104,13 @@ def write_part(lake: str, part: tuple[int, int]) -> AddFile:
     """Write the rows of offsets [first, last] as a data file of `records/`, which is not in the table yet."""
     first, last = part
     scan = RecordScan(source=lake, wanted=typed_schema(), first=first, last=last)
-    rows = pa.concat_tables(read_part(scan, first, last))
+    rows = pa.concat_tables(read_part(scan))
     return LakeTable(RECORDS, lake_location(lake)).write_file(rows.cast(RECORDS.schema), last)
 
 
 def _commits(log: MetadataLog, first: int) -> Iterator[tuple[int, int]]:
     """Ranges of offsets, both ends included, that begin and end with batches."""
     while first < log.end_offset:
-        last = log.end_offset - 1
-        after = first + _PARTS_A_COMMIT * RECORDS_A_PART
-        if after <= last:
-            base: int = log.rows(after, after, ["batch"]).column("batch")[0].as_py()
-            last = base - 1 if base > first else last
-        yield first, last
-        first = last + 1
+        end = log.batches_end(first, _PARTS_A_COMMIT * RECORDS_A_PART)
+        yield first, end - 1
+        first = end

@@ -16,7 +16,8 @@ import kraftlake
 from kraftlake.api import Source
 from kraftlake.records.batch import RecordBatch
 from kraftlake.runtime.errors import KraftlakeError
-from kraftlake.spark_jobs.data_source import KraftDataSource, KraftSourceError
+from kraftlake.spark_jobs.data_source import KraftDataSource
+from kraftlake.spark_jobs.source_faults import KraftSourceError
 from tests.cli.running import DIRECTORY, run, run_json
 from tests.replay.sample_logs import archived, copy_of
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kraftlake.spark_jobs import (
+    KraftDataSource,
     build_snapshot,
     counts_by_minute,
     image_frame,
@@ -23,6 +24,7 @@ from kraftlake.spark_jobs import (
     state_frame,
     table_frame,
 )
+from kraftlake.spark_jobs.executor_environment import store_access
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +68,19 @@ def tables(spark: SparkSession, lake: str) -> dict[str, Any]:
         "minutes": [row.asDict() for row in minutes],
         "state": sorted([row.topic, row.partition, list(row.isr)] for row in state.collect()),
         "ended": sorted(row.topic for row in ended.where("valid_to_offset IS NOT NULL").collect()),
+        "streamed": streamed(spark, lake),
     }
+
+
+def streamed(spark: SparkSession, lake: str) -> list[int]:
+    """The offsets that a stream brings in a session of another making, which lends executors nothing."""
+    for name in store_access():
+        spark.sparkContext.environment.pop(name, None)
+    spark.dataSource.register(KraftDataSource)
+    stream = spark.readStream.format("kraft").option("maxRecordsPerTrigger", 4_000).schema("offset LONG").load(lake)
+    query = stream.writeStream.format("memory").queryName("streamed").trigger(availableNow=True).start()
+    query.awaitTermination()
+    return sorted(row.offset for row in spark.table("streamed").collect())
 
 
 def main(master: str, lake: str, what: str) -> None:

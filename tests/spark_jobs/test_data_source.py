@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.errors import AnalysisException, PySparkException, StreamingQueryException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as f
 
 from kraftlake.kafka_files import open_directory
@@ -148,12 +148,6 @@ def test_what_makes_no_sense_is_refused_in_one_sentence(
     with pytest.raises(AnalysisException, match=reason) as raised:
         asked(spark, lake)
     assert "Traceback" not in str(raised.value)
-
-
-def test_a_stream_is_told_to_take_the_lakes_table(spark: SparkSession, lake: Path, tmp_path: Path) -> None:
-    stream = spark.readStream.format("kraft").load(str(lake)).writeStream.format("noop")
-    with pytest.raises((StreamingQueryException, AnalysisException), match=r'readStream.format\("delta"\)'):
-        stream.option("checkpointLocation", str(tmp_path / "c")).start().awaitTermination(60)
 
 
 def test_a_damaged_log_fails_the_query_in_one_sentence(spark: SparkSession, tmp_path: Path) -> None:

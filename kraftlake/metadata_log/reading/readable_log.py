@@ -50,6 +50,11 @@ class ReadableLog:
         return self._state.version
 
     @property
+    def table_id(self) -> str:
+        """The id of the Delta table `log`, the same for as long as the lake lives; each other lake has another."""
+        return self._state.metadata.id
+
+    @property
     def start_offset(self) -> int:
         """The first offset that the log holds, or would hold."""
         return int(self._state.metadata.configuration[START_OFFSET])
@@ -156,6 +161,20 @@ class ReadableLog:
     def files_between(self, from_offset: int, to_offset: int) -> list[OffsetSpan]:
         """The files that may hold an offset of [from_offset, to_offset], in no order."""
         return self._spans(*self._clip(from_offset, to_offset))
+
+    def batches_end(self, first: int, count: int) -> int:
+        """Where the whole batches end that begin with offset `first` and have up to `count` records.
+
+        `first` may be in the middle of a batch. The first batch is taken whatever its size.
+        """
+        if first + count >= self.end_offset:
+            return self.end_offset
+        base: int = self.rows(first + count, first + count, ["batch"]).column("batch")[0].as_py()
+        if base > first:
+            return base
+        *_, last = self.batch_rows(first, first, columns=["offset", "batch"])
+        end: int = last.column("offset")[-1].as_py() + 1
+        return end
 
     def offset_at_time(self, time_ms: int) -> int:
         """The last offset whose batch's time (its largest timestamp, epoch ms) is at or before `time_ms`.

@@ -1,0 +1,44 @@
+"""Parts of a scan, one for each task of Spark, of reads and of streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import attrs
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from kraftlake.metadata_log import is_object_uri
+from kraftlake.spark_jobs.executor_environment import store_access, take_store_access
+from kraftlake.spark_jobs.record_scan import RecordScan, read_part
+from kraftlake.spark_jobs.source_faults import in_one_sentence
+
+
+@attrs.frozen
+class ScanPart(InputPartition):  # type: ignore[misc] # pyspark has no types here
+    """The scan of a task's offsets, and the driver's way to the object store that they are in.
+
+    It is sent along, as sessions that others made know nothing of it.
+    """
+
+    scan: RecordScan
+    access: Mapping[str, str] = attrs.field(repr=False)
+
+
+def scan_parts(scan: RecordScan, ranges: Iterable[tuple[int, int]]) -> list[InputPartition]:
+    """The parts of a scan that read the ranges of offsets [first, last]."""
+    access = store_access() if is_object_uri(scan.source) else {}
+    return [ScanPart(attrs.evolve(scan, first=first, last=last), access) for first, last in ranges]
+
+
+def read_scan(part: InputPartition) -> Iterator[pa.RecordBatch]:
+    """The records of a part, in offset order; none where Spark gives an empty partition because there is no part."""
+    if not isinstance(part, ScanPart):
+        return
+    take_store_access(part.access)
+    tables = read_part(part.scan)
+    while True:
+        table = in_one_sentence(next)(tables, None)
+        if table is None:
+            return
+        yield from table.to_batches()

@@ -1,0 +1,128 @@
+"""The options of the source `kraft`, for reads and for streams."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+import pyarrow as pa
+
+from kraftlake.records.serde import UNKNOWN
+from kraftlake.records.typed_rows import checked_schema, typed_schema
+from kraftlake.runtime.errors import UsageError
+from kraftlake.spark_jobs.record_scan import RecordScan, type_of
+
+EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
+
+_READ: Final = ("startOffset", "endOffset")
+_STREAM: Final = ("startingOffset", "maxRecordsPerTrigger")
+_BOTH: Final = ("type", "columns", "showSecrets")
+_NAMES: Final = {name.lower(): name for name in (*_READ, *_STREAM, *_BOTH)}
+
+
+@attrs.frozen(kw_only=True)
+class SourceOptions:
+    """What a user asks of the source.
+
+    A read takes the offsets [`first`, `last`]; None means the source's own. A stream begins at the offset `starting`,
+    or at the EARLIEST or after the LATEST that there is when it starts, and takes up to `max_records` in a step.
+    """
+
+    path: str
+    only: str | None
+    own_columns: bool
+    show_secrets: bool
+    first: int | None
+    last: int | None
+    starting: int | str | None
+    max_records: int | None
+    given: frozenset[str]
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> SourceOptions:
+        """The options as Spark has them; raises UsageError for one that is unknown or makes no sense."""
+        given = {name.lower(): value for name, value in options.items()}
+        path = given.pop("path", None)
+        if not path or "paths" in given:
+            raise UsageError('format("kraft") reads one source: load("SOURCE")')
+        for name in given.keys() - _NAMES.keys():
+            close = difflib.get_close_matches(name, _NAMES, n=1)
+            hint = f"did you mean {_NAMES[close[0]]}?" if close else f"there are {', '.join(_NAMES.values())}"
+            raise UsageError(f'format("kraft") has no option {name}: {hint}')
+        starting: int | str | None = given.get("startingoffset", EARLIEST).lower()
+        if starting not in (EARLIEST, LATEST):
+            starting = _offset_of("startingOffset", given["startingoffset"], f"an offset, {EARLIEST} or {LATEST}")
+        most = _offset_of("maxRecordsPerTrigger", given.get("maxrecordspertrigger"), "a number of records")
+        if most == 0:
+            raise UsageError("the option maxRecordsPerTrigger is at least 1")
+        made = cls(
+            # Executors have other working directories.
+            path=path if "://" in path else str(os.path.abspath(path)),  # noqa: PTH100 - of a text
+            only=type_of(given.get("type")),
+            own_columns=_one_of("columns", given.get("columns", "typed"), ("typed", "log")) == "log",
+            show_secrets=_one_of("showSecrets", given.get("showsecrets", "false"), ("true", "false")) == "true",
+            first=_offset_of("startOffset", given.get("startoffset")),
+            last=_offset_of("endOffset", given.get("endoffset")),
+            starting=starting,
+            max_records=most,
+            given=frozenset(given),
+        )
+        if made.own_columns and not made.show_secrets:
+            raise UsageError(
+                "with columns=log the payloads show secrets as they are: set the option showSecrets to true as well"
+            )
+        return made
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that there are."""
+        return typed_schema(self._columns_of)
+
+    def scan(self, wanted: pa.Schema, first: int, last: int) -> RecordScan:
+        """The reading of columns, some of `schema`, at the offsets [first, last]; raises UsageError for another one."""
+        return RecordScan(
+            source=self.path,
+            wanted=checked_schema(wanted, self._columns_of),
+            only=self.only,
+            own_columns=self.own_columns,
+            show_secrets=self.show_secrets,
+            first=first,
+            last=last,
+        )
+
+    def check_read(self) -> None:
+        """Raises UsageError for an option that only streams have."""
+        self._refuse(_STREAM, f"streams: a read has {' and '.join(_READ)}")
+
+    def check_stream(self) -> None:
+        """Raises UsageError for an option that only reads have."""
+        self._refuse(_READ, f"reads: a stream has {' and '.join(_STREAM)}")
+
+    @property
+    def _columns_of(self) -> str | None:
+        """The type whose rows have these columns: those of an unknown one have the log's own."""
+        return UNKNOWN if self.own_columns else self.only
+
+    def _refuse(self, names: tuple[str, ...], others: str) -> None:
+        for name in names:
+            if name.lower() in self.given:
+                raise UsageError(f"{name} is an option of {others}")
+
+
+def _offset_of(option: str, text: str | None, what: str = "an offset") -> int | None:
+    if text is None:
+        return None
+    if not re.fullmatch(r"\d{1,18}", text):
+        raise UsageError(f"the option {option} is {what}, not {text!r}")
+    return int(text)
+
+
+def _one_of(option: str, text: str, values: tuple[str, str]) -> str:
+    if text.lower() not in values:
+        raise UsageError(f"the option {option} is {' or '.join(values)}, not {text!r}")
+    return text.lower()

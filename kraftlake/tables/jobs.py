@@ -28,17 +28,12 @@ class Job(NamedTuple):
     snapshots: bool = False
 
     def new_writers(self) -> list[TableWriter]:
-        """Writers for one run, which share the deltas of its log."""
-        from kraftlake.tables.changes.log_deltas import RunDeltas
-
+        """Writers for one run."""
         made: list[TableWriter] = []
         for name in self.writers:
             module, _, writer = name.partition(":")
             new = getattr(import_module(f"kraftlake.tables.{module}"), writer)()
             made += new if isinstance(new, list) else [new]
-        run = RunDeltas()
-        for one in made:
-            one.share(run)
         return made
 
 

@@ -16,6 +16,7 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed
 from kraftlake.tables.changes import partition_store
+from kraftlake.tables.changes.log_deltas import RunDeltas
 from kraftlake.tables.jobs import ALL
 from kraftlake.tables.table_writer import TableWriter
 from tests.metadata_logs import metadata_logs
@@ -27,7 +28,10 @@ def bring_up(lake: Path, writers: Sequence[TableWriter], ends: Sequence[int]) ->
     log = MetadataLog.open(lake)
     tables = [writer.table(lake) for writer in writers]
     feeds = [TableFeed(writer, table.last_offset()) for writer, table in zip(writers, tables, strict=True)]
-    fold = LogFold(LakeReader(log), feeds, at_once_from=1)
+    run = RunDeltas()
+    for writer in writers:
+        writer.share(run)
+    fold = LogFold(LakeReader(log), feeds, run=run)
     fold.begin()
     for writer, table in zip(writers, tables, strict=True):
         table.create("log-1")

@@ -22,6 +22,18 @@ def usable_snapshots(reader: LogReader) -> list[SnapshotReader]:
     return sorted(usable, key=lambda s: (s.end_offset, s.epoch))
 
 
+def oldest_snapshot(reader: LogReader) -> SnapshotReader:
+    """The oldest snapshot that covers the start of a log which starts above 0; OffsetError if there is none."""
+    start = reader.start_offset
+    for snapshot in usable_snapshots(reader):
+        if start <= snapshot.end_offset <= reader.end_offset:
+            return snapshot
+    raise OffsetError(
+        f"{reader.name} starts at offset {start} and has no snapshot that covers that start, so there is no image to "
+        "start from: import a source that has one"
+    )
+
+
 def images_end(reader: LogReader) -> int:
     """The first offset after the last one that an image exists for; a snapshot may be ahead of the log."""
     ends = [s.end_offset for s in usable_snapshots(reader)]

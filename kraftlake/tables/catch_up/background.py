@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 T = TypeVar("T")
 
-CHUNKS_AHEAD: Final = 8
+CHUNKS_AHEAD: Final = 3
 """The number of chunks of the log that may wait for the background thread."""
 
 

@@ -27,14 +27,13 @@ _NO_OP: Final = NoOpRecord.API_KEY
 class BatchRun:
     """Consecutive data batches outside of metadata transactions: some of the batches of `values`.
 
-    By batch: `ends` (int64) are the offsets after its last record, `sizes` (int64) the bytes of its records, `noop`
-    (bool) is true where all its records are no-op records. `begin` is the first batch's first offset.
+    By batch: `ends` (int64) are the offsets after its last record, `noop` (bool) is true where all its records are
+    no-op records. `begin` is the first batch's first offset.
     """
 
     values: BatchValues = attrs.field(repr=False)
     begin: int
     ends: Any
-    sizes: Any
     noop: Any
 
     @property
@@ -53,13 +52,6 @@ class BatchRun:
         end = self.values.end_at(self.last_offset)
         return MetadataProvenance(offset=end.last_offset, epoch=end.epoch, timestamp=end.timestamp)
 
-    def size_from(self, offset: int) -> int:
-        """The bytes of the records from an offset on to the end of its batch."""
-        base = self.values.base_offset
-        end = int(self.ends[np.searchsorted(self.ends, offset, side="right")])
-        places = slice(offset - base, end - base)
-        return int((self.values.stops[places] - self.values.starts[places]).sum())
-
     def batches(self) -> Iterator[RecordBatch]:
         """The batches as objects."""
         for batch in self.values.batches(self.begin):
@@ -71,7 +63,7 @@ class BatchRun:
         """The batches [first, last), by number."""
         some = slice(first, last)
         begin = int(self.ends[first - 1]) if first else self.begin
-        return attrs.evolve(self, begin=begin, ends=self.ends[some], sizes=self.sizes[some], noop=self.noop[some])
+        return attrs.evolve(self, begin=begin, ends=self.ends[some], noop=self.noop[some])
 
     def split(self, by: Any) -> Iterator[tuple[BatchRun, bool]]:
         """The parts within which a property `by` of batches (bool by batch) stays the same, with its value there."""
@@ -98,7 +90,6 @@ def bulk_batches(rows: pa.Table, in_transaction: Callable[[], bool]) -> Iterator
             values=values,
             begin=values.base_offset,
             ends=ends,
-            sizes=np.add.reduceat(values.stops - values.starts, begins),
             noop=np.logical_and.reduceat(of_values == _NO_OP, begins),
         )
         for part, involved in run.split(_involved(of_values, begins, in_transaction())):

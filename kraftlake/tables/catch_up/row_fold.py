@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
+from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from kraftlake.image import MetadataImage
 from kraftlake.runtime.errors import OffsetError
-from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed, pieces
+from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed
+
+_ALONGSIDE_FROM: Final = 1000
+"""The number of rows from which on writers share two threads."""
 
 
 class RowFold(LogFold):
@@ -18,12 +21,10 @@ class RowFold(LogFold):
     The writer chooses the first row of an empty table (`first_offset`): no snapshot is needed to begin.
     """
 
-    _taken_to = -1
-
     @property
-    def last_offset(self) -> int:
-        """The last offset that was taken, -1 for none."""
-        return self._taken_to
+    def image(self) -> MetadataImage:
+        """The empty image."""
+        return MetadataImage.EMPTY
 
     def begin(self) -> None:
         """Go to the last offset that all tables cover.
@@ -31,9 +32,7 @@ class RowFold(LogFold):
         Raises OffsetError if the log that followed was trimmed, LakeError if a table is of another log.
         """
         starts = [self._first_offset(feed) for feed in self._feeds]
-        self._taken_to = min(starts) - 1
-        self.batches = 0
-        self.deltas = 0
+        self.last_offset = min(starts) - 1
 
     def _first_offset(self, feed: TableFeed) -> int:
         self._check_in_log(feed)
@@ -50,18 +49,11 @@ class RowFold(LogFold):
             )
         return feed.covers + 1
 
-    def take(self, rows: pa.Table) -> Iterator[int]:
-        """Take whole batches, sorted by offset, that follow `last_offset`; yields the bytes of each piece of them."""
-        for piece in pieces(rows):
-            if self._background is None or len(self._feeds) < 2 or piece.num_rows < self._at_once_from:
-                self.wait()
-                self._pass_on(piece, self._feeds)
-            else:  # the first history is that of partitions, which has the most work
-                pass_on = partial(self._pass_on, piece)
-                self._background.run_alongside(partial(pass_on, self._feeds[1:]), partial(pass_on, self._feeds[:1]))
-            self._taken_to = piece.column("offset")[-1].as_py()
-            self.batches += pc.count_distinct(piece.column("batch")).as_py()
-            yield pc.sum(pc.binary_length(piece.column("payload"))).as_py()
-
-    def finish(self) -> None:
-        """Do nothing: no snapshot is due."""
+    def _take_part(self, rows: pa.Table) -> None:
+        if self._background is None or len(self._feeds) < 2 or rows.num_rows < _ALONGSIDE_FROM:
+            self.wait()
+            self._pass_on(rows, self._feeds)
+        else:  # the first history is that of partitions, which has the most work
+            pass_on = partial(self._pass_on, rows)
+            self._background.run_alongside(partial(pass_on, self._feeds[1:]), partial(pass_on, self._feeds[:1]))
+        self.last_offset = rows.column("offset")[-1].as_py()

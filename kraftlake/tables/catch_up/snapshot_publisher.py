@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any, Final
 
 import attrs
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from kraftlake.image import MetadataImage
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.replay.imports.kept_snapshot import keep_snapshot
+from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.replay.reading.replay_base import choose_base
 from kraftlake.runtime.errors import UnwritableMetadataError
-
-if TYPE_CHECKING:
-    from kraftlake.tables.catch_up.batch_runs import BatchRun
+from kraftlake.tables.changes.transactions import marks_among, open_around
 
 DEFAULT_SNAPSHOT_BYTES = 20 * 1024 * 1024
 """Kafka's default of metadata.log.max.record.bytes.between.snapshots."""
+_COLUMNS: Final = ("offset", "batch", "api_key", "control", "payload")
+_NO_OP: Final = NoOpRecord.API_KEY
 
 
 class SnapshotPublisher:
@@ -31,78 +35,83 @@ class SnapshotPublisher:
     An image without a metadata.version, or with one below 3.3-IV3, has no snapshot: `unwritable` then has the reason.
     """
 
-    def __init__(self, log: MetadataLog, every_bytes: int = DEFAULT_SNAPSHOT_BYTES) -> None:
-        self._log = log
+    def __init__(self, reader: LakeReader, every_bytes: int = DEFAULT_SNAPSHOT_BYTES) -> None:
+        self._reader = reader
         self._every_bytes = every_bytes
-        self._ends = {snapshot.end_offset for snapshot in log.snapshots()}
+        self._ends = {snapshot.end_offset for snapshot in reader.log.snapshots()}
         self._last = MetadataImage.EMPTY
         self._bytes = 0
+        self._in_transaction = False
         self.written: list[int] = []
         self.unwritable: str | None = None
 
     def start_at(self, image: MetadataImage) -> None:
-        """Count bytes from `image` on, which is that of a snapshot of the lake, or empty."""
+        """Take `image` as that of the last snapshot: the lake has it, or it is empty."""
         self._last = image
-        self._bytes = 0
 
-    def batch_done(self, image: MetadataImage, quorum: QuorumState, size: int, *, publishing: bool) -> None:
-        """Count a batch with records of `size` bytes; `image` is that at its end. Write a snapshot if one is due.
+    def go_on_behind(self, covered: int) -> None:
+        """Count the records up to an offset, for which an earlier run has written the snapshots that were due.
 
-        Without `publishing` only count: an earlier run has written the snapshots that were due.
+        Raises OffsetError if the log that led there was trimmed.
         """
-        self.pass_over(size)
-        if image.provenance.offset + 1 in self._ends:
-            self.start_at(image)
-        elif self._bytes >= self._every_bytes:
-            self._bytes = 0
-            if publishing:
-                self.publish(image, quorum)
+        base = choose_base(self._reader, covered)
+        last = first = 0 if base is None else base.end_offset
+        for rows in self._reader.log.batch_rows(first, covered, columns=_COLUMNS):
+            for place, is_there in self.stops(rows):
+                last = rows.column("offset")[place - 1].as_py() + 1 if is_there else last
+        if last:
+            self.start_at(image_at(self._reader, last - 1).image)
 
-    def pass_over(self, size: int) -> None:
-        """Count a batch with records of `size` bytes that ends within a metadata transaction, where no image is."""
-        self._bytes += size
+    def stops(self, rows: pa.Table) -> list[tuple[int, bool]]:
+        """Count rows of the log, whole batches that follow those before; gives where a snapshot is due.
 
-    def pass_run(
-        self, run: BatchRun, image_at: Callable[[int], tuple[MetadataImage, QuorumState]], *, publishing: bool
-    ) -> None:
-        """As `batch_done` for many batches, also of no-op records; `image_at` makes the image at a batch's last offset.
-
-        `image_at` is called in the order of the offsets, and only where a snapshot is due or the lake has one.
+        That is behind so many of the rows. It is true if the lake has the snapshot: the bytes then count from there on.
         """
-        totals, changing = np.cumsum(run.sizes), np.flatnonzero(~run.noop)
-        known = self._known_within(run)
-        at = 0
-        while at < len(totals):
-            before = self._bytes - (int(totals[at - 1]) if at else 0)
-            due = max(np.searchsorted(totals[changing], self._every_bytes - before), np.searchsorted(changing, at))
-            batch = int(changing[due]) if due < len(changing) else len(totals)
-            ending = next((place for place in known if place >= at), len(totals))
-            if min(batch, ending) == len(totals):
+        keys = rows.column("api_key").to_numpy().copy()
+        keys[rows.column("control").to_numpy(zero_copy_only=False)] = -1
+        batches, offset = rows.column("batch").to_numpy(), rows.column("offset")[0].as_py()
+        begins = np.flatnonzero(np.diff(batches, prepend=-1))
+        ends = np.append(begins[1:], len(batches))
+        sizes = pc.binary_length(rows.column("payload")).to_numpy().astype(np.int64)
+        totals = np.cumsum(np.add.reduceat(sizes, begins))
+        noop = np.logical_and.reduceat(keys == _NO_OP, begins)
+        marks = marks_among(keys)
+        opened = open_around(keys[marks], self._in_transaction)
+        self._in_transaction = bool(opened[-1])
+        closed = opened[np.searchsorted(marks, ends)] == 0
+        there = self._bytes_behind_ends(ends, noop & closed, closed, sizes, offset)
+        changing = np.flatnonzero(closed & ~noop)
+        found, before, at = list[tuple[int, bool]](), self._bytes, 0
+        while True:
+            due = max(np.searchsorted(before + totals[changing], self._every_bytes), np.searchsorted(changing, at))
+            batch = int(changing[due]) if due < len(changing) else len(ends)
+            ending = next((place for place in there if place >= at), len(ends))
+            at = min(batch, ending)
+            if at == len(ends):
                 self._bytes = before + int(totals[-1])
-                return
-            image, quorum = image_at(int(run.ends[min(batch, ending)]) - 1)
-            if ending <= batch:
-                self.start_at(image)
-                self._bytes = known[ending]
-            else:
-                self._bytes = 0
-                if publishing:
-                    self.publish(image, quorum)
-            at = min(batch, ending) + 1
+                return found
+            found.append((int(ends[at]), ending <= batch))
+            before = there.get(at, 0) - int(totals[at])
+            at += 1
 
-    def _known_within(self, run: BatchRun) -> dict[int, int]:
+    def _bytes_behind_ends(self, ends: Any, quiet: Any, closed: Any, sizes: Any, offset: int) -> dict[int, int]:
         """The batches in which a snapshot of the lake ends, in order, with the bytes of their records after it.
 
         A snapshot that ends within a batch counts only if the batch holds nothing but no-op records.
         """
         found = {}
-        for end in sorted(end for end in self._ends if run.begin < end <= run.last_offset + 1):
-            batch = int(np.searchsorted(run.ends, end))
-            if run.ends[batch] == end:
-                found[batch] = 0
-            elif run.noop[batch]:
-                found[batch] = run.size_from(end)
+        for end in sorted(end - offset for end in self._ends if offset < end <= offset + len(sizes)):
+            batch = int(np.searchsorted(ends, end))
+            if quiet[batch] or (closed[batch] and ends[batch] == end):
+                found[batch] = int(sizes[end : ends[batch]].sum())
         return found
+
+    def pass_stop(self, image: MetadataImage, quorum: QuorumState, *, is_there: bool) -> None:
+        """Take the image at one of `stops`: write its snapshot, unless it is there."""
+        if is_there:
+            self.start_at(image)
+        else:
+            self.publish(image, quorum)
 
     def publish(self, image: MetadataImage, quorum: QuorumState) -> None:
         """Write a snapshot of `image` unless the last snapshot has the same content."""
@@ -110,7 +119,7 @@ class SnapshotPublisher:
         if end_offset in self._ends or not image.provenance.batch_aligned or _same_content(image, self._last):
             return
         try:
-            keep_snapshot(self._log, image, quorum)
+            keep_snapshot(self._reader.log, image, quorum)
         except UnwritableMetadataError as fault:
             self.unwritable = str(fault)
             return

@@ -27,6 +27,7 @@ from kraftlake.tables.catch_up.background import CHUNKS_AHEAD, BackgroundWorker
 from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed
 from kraftlake.tables.catch_up.row_fold import RowFold
 from kraftlake.tables.catch_up.snapshot_publisher import SnapshotPublisher
+from kraftlake.tables.changes.log_deltas import RunDeltas
 from kraftlake.tables.table_locks import hold_tables
 from kraftlake.tables.table_writer import TableWriter, open_rows_of
 
@@ -55,7 +56,7 @@ class RunResult:
     image should have a snapshot and can't have one.
     """
 
-    image: MetadataImage
+    make_image: Callable[[], MetadataImage] = attrs.field(repr=False, eq=False)
     offset: int
     base_offset: int
     first_offset: int
@@ -65,6 +66,11 @@ class RunResult:
     open_rows: dict[str, int] = attrs.field(factory=dict)
     snapshots: tuple[int, ...] = ()
     unwritable: str | None = None
+
+    @property
+    def image(self) -> MetadataImage:
+        """The newest image, made when it is asked for."""
+        return self.make_image()
 
     def to_json(self) -> dict[str, Any]:
         """The JSON form, without the image."""
@@ -131,14 +137,17 @@ class TableRun:
         self.log_table = read_table(lake / LOG_TABLE)
         self._log = MetadataLog.open(lake)
         self.end_offset = self._log.end_offset
-        self._snapshots = None if snapshot_every_bytes is None else SnapshotPublisher(self._log, snapshot_every_bytes)
+        reader, run = LakeReader(self._log), RunDeltas()
+        self._snapshots = None if snapshot_every_bytes is None else SnapshotPublisher(reader, snapshot_every_bytes)
+        for writer in writers:
+            writer.share(run)
         self._tables = [writer.table(lake) for writer in writers]
         self._feeds = [
             TableFeed(writer, table.last_offset()) for writer, table in zip(writers, self._tables, strict=True)
         ]
         images = self._snapshots is not None or any(writer.wants_changes or writer.wants_images for writer in writers)
         self._fold = (LogFold if images else RowFold)(
-            LakeReader(self._log), self._feeds, self._snapshots, background=background
+            reader, self._feeds, self._snapshots, run=run, background=background
         )
         self._on_progress = on_progress
         self._rows = dict.fromkeys((table.name for table in self._tables), 0)
@@ -221,17 +230,13 @@ class TableRun:
     def state(self, offset: int) -> dict[str, int]:
         """The number of offsets that the log has after an offset now, and the size of the newest image."""
         self._log.refresh()
-        topics = self._fold.image.topics
-        return {
-            "lag": max(self._log.end_offset - 1 - offset, 0),
-            "topics": topics.topic_count,
-            "partitions": topics.partition_count,
-        }
+        topics, partitions = self._fold.topic_counts
+        return {"lag": max(self._log.end_offset - 1 - offset, 0), "topics": topics, "partitions": partitions}
 
     def result(self) -> RunResult:
         """The result of a run that has ended."""
         return RunResult(
-            image=self._fold.image,
+            make_image=lambda: self._fold.image,
             offset=self.last_offset,
             base_offset=self._base_offset,
             first_offset=max(self._base_offset + 1, self._log.start_offset),

@@ -82,6 +82,11 @@ class CompiledPartitions:
         self._names = Names(*[pa.array([], pa.string())] * 3)
 
     @property
+    def topic_count(self) -> int:
+        """The number of topics."""
+        return int(self._alive.sum())
+
+    @property
     def count(self) -> int:
         """The number of partitions."""
         return int(self._sizes.sum())

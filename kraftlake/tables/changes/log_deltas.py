@@ -9,15 +9,17 @@ from typing import Any, Final
 import attrs
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from kraftlake.image import MetadataImage
+from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.batch_values import BatchValues
 from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.replay.loader.fold import loader_at, snapshot_image
 from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.reading.open_reader import LakeReader
-from kraftlake.tables.catch_up.log_fold import oldest_snapshot
+from kraftlake.replay.reading.replay_base import oldest_snapshot
+from kraftlake.runtime.errors import ReplayError
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.effective_records import (
     EffectiveRecords,
@@ -50,16 +52,20 @@ class DeltaChunk:
 
 @attrs.frozen(kw_only=True, eq=False)
 class LogBegin:
-    """Where a table goes on: the `image` that it covers, and the `epoch` there.
+    """Where a table goes on: the `image` that it covers.
 
     `is_load`: it covers nothing, and the image is the snapshot that a log begins with which starts above 0: loading it
     is the first delta. `any_delta`: the log has at least one delta up to there.
     """
 
     image: MetadataImage = MetadataImage.EMPTY
-    epoch: int = -1
     is_load: bool = False
     any_delta: bool = False
+
+    @property
+    def epoch(self) -> int:
+        """The epoch there, -1 for none."""
+        return self.image.provenance.epoch
 
     @property
     def boundaries(self) -> DeltaBoundaries:
@@ -69,13 +75,18 @@ class LogBegin:
 
 
 class LogDeltas:
-    """Cuts a log into deltas from an offset on. `store` has the partitions after the last of them."""
+    """Cuts a log into deltas from an offset on. `store` has the partitions after the last of them.
+
+    `provenance` is that of an image there; it moves on over batches of nothing but no-op records too. `quorum` is the
+    state of the quorum by the control records so far.
+    """
 
     def __init__(self, *, bulk: bool | None = None) -> None:
         """Begin with an empty log; `bulk` is that of PartitionStore."""
         self.store = PartitionStore(bulk=bulk)
+        self.provenance = MetadataProvenance.EMPTY
+        self.quorum = QuorumState()
         self._transactions = TransactionReader()
-        self._quorum = QuorumState()
         self._epoch: int | None = None
 
     @property
@@ -86,7 +97,10 @@ class LogDeltas:
     def open(self, reader: LakeReader, covers: int | None) -> LogBegin:
         """Begin after the offset that tables cover, None for nothing; to be called at most once, before all else.
 
-        Raises OffsetError where the log starts above 0 and has no snapshot that covers its start.
+        Inside of a metadata transaction it is with the image before its begin, as of which the last delta was.
+
+        Raises OffsetError where the log starts above 0 and has no snapshot that covers its start, or has no image at
+        `covers`.
         """
         if covers is None:
             if reader.start_offset == 0:
@@ -99,24 +113,23 @@ class LogDeltas:
         if begins is None:
             return self.begin(image, quorum)
         self._transactions.go_on(reader.batches(begins, covers), begins)
-        epoch = loader_at(reader, begins - 1).provenance.epoch if begins else -1
-        return self.begin(image, quorum, epoch=epoch, any_delta=begins > 0)
+        before = loader_at(reader, begins - 1).provenance
+        return self.begin(attrs.evolve(image, provenance=before), quorum, any_delta=begins > 0)
 
     def begin(
         self,
         image: MetadataImage,
         quorum: QuorumState,
         *,
-        epoch: int | None = None,
         is_load: bool = False,
         any_delta: bool = True,
     ) -> LogBegin:
         """Begin with an image."""
-        at = image.provenance
+        self.provenance = at = image.provenance
         self.store.begin(image.topics, at.offset, at.timestamp)
-        self._quorum = quorum
-        self._epoch = at.epoch if epoch is None else epoch
-        return LogBegin(image=image, epoch=self._epoch, is_load=is_load, any_delta=any_delta)
+        self.quorum = quorum
+        self._epoch = at.epoch
+        return LogBegin(image=image, is_load=is_load, any_delta=any_delta)
 
     def take(self, rows: pa.Table) -> list[DeltaChunk]:
         """The deltas that end in rows of the log, whole batches sorted by offset, which follow those before.
@@ -124,24 +137,57 @@ class LogDeltas:
         Raises ReplayError, UnknownRecordError or CorruptDataError, naming the offset, for a record that contradicts
         what is there, or can't be replayed.
         """
-        return [] if self._is_quiet(rows) else [*self.take_parts(parts_of_rows(rows))]
+        if self._is_quiet(rows):
+            self._pass_over(rows)
+            return []
+        return [*self.take_parts(parts_of_rows(rows))]
 
     def take_parts(self, parts: Iterable[BatchValues | RecordBatch]) -> Iterator[DeltaChunk]:
         """As `take`, of parts of the log."""
         taken: list[EffectiveRecords] = []
         boundaries: list[DeltaBoundaries] = []
         for part in parts:
+            self._check_epoch(part)
             in_transaction, alone = self.in_transaction, standing_alone(part)
             refuse_newer(alone)
             taken += self._transactions.take(alone) if len(alone) else [alone]
             if isinstance(part, RecordBatch) and part.control:
                 for record in part.messages():
-                    self._quorum = self._quorum.after(record.message)
-            leader = -1 if self._quorum.leader_id is None else self._quorum.leader_id
-            boundaries.append(DeltaBoundaries.of_part(part, alone, in_transaction=in_transaction, leader=leader))
+                    self.quorum = self.quorum.after(record.message)
+            leader = -1 if self.quorum.leader_id is None else self.quorum.leader_id
+            ends = DeltaBoundaries.of_part(part, alone, in_transaction=in_transaction, leader=leader)
             self._epoch = part.epoch if isinstance(part, RecordBatch) else part.last_epoch
+            if len(ends):
+                last = int(ends.offsets[-1])
+                lasts = [part.last_offset] if isinstance(part, RecordBatch) else part.last_offsets
+                self.provenance = attrs.evolve(
+                    self.provenance,
+                    offset=last,
+                    epoch=int(ends.epochs[-1]),
+                    timestamp=int(ends.times[-1]),
+                    batch_aligned=last in lasts,
+                )
+            boundaries.append(ends)
         if boundaries:
             yield from self._chunks(joined(taken or [alone.part(0, 0)]), DeltaBoundaries.joined(boundaries))
+
+    def _pass_over(self, rows: pa.Table) -> None:
+        """Move over batches that no table says anything of."""
+        last_batch = pc.equal(rows.column("batch"), rows.column("batch")[-1])
+        latest = pc.max(rows.column("timestamp").filter(last_batch).cast(pa.int64())).as_py()
+        self.provenance = attrs.evolve(
+            self.provenance,
+            offset=rows.column("offset")[-1].as_py(),
+            timestamp=-1 if latest is None else latest // 1000,
+            batch_aligned=True,
+        )
+
+    def _check_epoch(self, part: BatchValues | RecordBatch) -> None:
+        if self._epoch is not None and part.epoch < self._epoch:
+            raise ReplayError(
+                f"The batch at offset {part.base_offset} has epoch {part.epoch}, "
+                f"but offset {part.base_offset - 1} before it has epoch {self._epoch}."
+            )
 
     def _is_quiet(self, rows: pa.Table) -> bool:
         """Whether rows are nothing but no-op records of the same epoch as before: no table says anything of them."""
@@ -165,47 +211,65 @@ class LogDeltas:
 
 
 class SharedDeltas:
-    """The LogDeltas of those tables of a run that end at the same offset: each of them gets the same chunks."""
+    """The LogDeltas of those takers of a run that begin at the same offset: each of them gets the same chunks."""
 
     def __init__(self, *, bulk: bool | None = None) -> None:
         """`bulk` is that of PartitionStore."""
-        self._deltas = LogDeltas(bulk=bulk)
+        self.deltas = LogDeltas(bulk=bulk)
         self._begin: LogBegin | None = None
-        self._lock = threading.Lock()
-        self._tables = 0
+        self._lock, self._making = threading.Lock(), threading.Lock()
+        self._takers = 0
         self._made: dict[int, tuple[list[DeltaChunk], int]] = {}
-        """By the last offset of rows the chunks, and how many tables are yet to get them."""
+        """By the last offset of rows the chunks, and how many takers are yet to get them."""
         self._fault: Exception | None = None
 
     @property
     def store(self) -> PartitionStore:
-        """The partitions after the rows that were taken last."""
-        return self._deltas.store
+        """The partitions after the rows that were made last."""
+        return self.deltas.store
 
     def open(self, reader: LakeReader, covers: int | None) -> LogBegin:
-        """Begin for one more table; see `LogDeltas.open`."""
-        self._tables += 1
+        """Begin for one more taker; see `LogDeltas.open`."""
+        self._takers += 1
         if self._begin is None:
-            self._begin = self._deltas.open(reader, covers)
+            self._begin = self.deltas.open(reader, covers)
         return self._begin
 
     def take(self, rows: pa.Table) -> list[DeltaChunk]:
-        """As `LogDeltas.take`, on any thread; each table takes the same rows once, and in order."""
+        """As `LogDeltas.take`, on any thread; each taker takes the same rows once, and in order.
+
+        The first to ask for rows makes the chunks, and does not keep the others from those of earlier rows.
+        """
         last: int = rows.column("offset")[-1].as_py()
+        chunks = self._waiting(last)
+        if chunks is not None:
+            return chunks
+        with self._making:
+            chunks = self._waiting(last)
+            return self._make(rows, last) if chunks is None else chunks
+
+    def _waiting(self, last: int) -> list[DeltaChunk] | None:
         with self._lock:
-            self._begin = None  # its image is not kept alive
-            if self._fault is not None:
-                raise self._fault
             if last not in self._made:
-                try:
-                    self._made[last] = self._deltas.take(rows), max(self._tables, 1)
-                except Exception as fault:
-                    self._fault = fault
-                    raise
+                return None
             chunks, waiting = self._made.pop(last)
             if waiting > 1:
                 self._made[last] = chunks, waiting - 1
             return chunks
+
+    def _make(self, rows: pa.Table, last: int) -> list[DeltaChunk]:
+        self._begin = None  # its image is not kept alive
+        if self._fault is not None:
+            raise self._fault
+        try:
+            chunks = self.deltas.take(rows)
+        except Exception as fault:
+            self._fault = fault
+            raise
+        if self._takers > 1:
+            with self._lock:
+                self._made[last] = chunks, self._takers - 1
+        return chunks
 
 
 class RunDeltas:

@@ -48,6 +48,11 @@ class ObjectPartitions:
                 self._since[topic_id, partition] = int(since[row]), int(since_times[row])
 
     @property
+    def topic_count(self) -> int:
+        """The number of topics."""
+        return self._topics.topic_count
+
+    @property
     def count(self) -> int:
         """The number of partitions."""
         return self._topics.partition_count

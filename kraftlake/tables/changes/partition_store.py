@@ -62,6 +62,11 @@ class PartitionStore:
         """The number of partitions."""
         return self._partitions.count
 
+    @property
+    def topic_count(self) -> int:
+        """The number of topics."""
+        return self._partitions.topic_count
+
     def topics(self) -> TopicsImage:
         """The topics as an image."""
         return self._partitions.image()[0]

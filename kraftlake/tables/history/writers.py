@@ -11,8 +11,8 @@ import pyarrow as pa
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.metadata_records import METADATA_RECORDS
+from kraftlake.replay.reading.replay_base import oldest_snapshot
 from kraftlake.runtime.errors import LakeError
-from kraftlake.tables.catch_up.log_fold import oldest_snapshot
 from kraftlake.tables.changes.changes_writer import ChangesWriter
 from kraftlake.tables.changes.effective_records import refuse
 from kraftlake.tables.changes.log_deltas import DeltaChunk, LogBegin

@@ -56,7 +56,6 @@ def test_runs_and_single_batches_are_the_rows_and_a_run_tells_its_batches_of_no_
                 last.epoch,
                 last.timestamp,
             )
-            assert run.sizes.tolist() == [sum(map(len, batch.values)) for batch in of_run]
             held += of_run
     assert to_rows(held).equals(to_rows(batches))
 

@@ -2,15 +2,16 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
-from typing import TypeVar
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kraftlake import kernels
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records import metadata_records as r
@@ -21,18 +22,14 @@ from kraftlake.runtime.errors import LakeError, OffsetError
 from kraftlake.tables.catch_up.background import BackgroundWorker
 from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed
 from kraftlake.tables.catch_up.snapshot_publisher import SnapshotPublisher
+from kraftlake.tables.changes.log_deltas import RunDeltas
 from kraftlake.tables.local_changes.table import SCHEMA
 from kraftlake.tables.local_changes.writer import LocalChangesWriter
 from tests.replay.made_logs import abort, begin, data, end, metadata_version, partition, topic
 from tests.tables.folding import CoveringTable
 from tests.tables.sample_log import append_in, batches_between, image_without_spark
 
-T = TypeVar("T")
-
 SNAPSHOT_BYTES = 20_000
-BY_BATCH = 1 << 40
-"""From how many rows on batches are replayed at once: never."""
-AT_ONCE = st.sampled_from([BY_BATCH, 2])
 
 
 def transaction(start: int, close: r.EndTransactionRecord | r.AbortTransactionRecord) -> Iterator[RecordBatch]:
@@ -57,16 +54,13 @@ ROWS = to_rows(BATCHES)
 class RecordingPublisher(SnapshotPublisher):
     """Writes into a list instead of a lake: where snapshots were due."""
 
-    def __init__(self, log: MetadataLog, there: tuple[int, ...] = ()) -> None:
-        super().__init__(log, SNAPSHOT_BYTES)
+    def __init__(self, reader: LakeReader, there: tuple[int, ...] = ()) -> None:
+        super().__init__(reader, SNAPSHOT_BYTES)
         self._ends |= set(there)
 
 
-class ForgettingLog:
+class ForgettingLog(MetadataLog):
     """A lake's log that keeps no snapshot."""
-
-    def snapshots(self) -> tuple[()]:
-        return ()
 
     def add_snapshot(self, *_: object) -> bool:
         return True
@@ -81,7 +75,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def reader(lake: Path) -> LakeReader:
-    return LakeReader(MetadataLog.open(lake))
+    return LakeReader(ForgettingLog.open(lake))
 
 
 class Folded:
@@ -92,14 +86,13 @@ class Folded:
         reader: LakeReader,
         covers: int | None = None,
         there: tuple[int, ...] = (),
-        at_once_from: int = BY_BATCH,
+        bulk: bool = False,
         background: BackgroundWorker | None = None,
     ) -> None:
-        self.writer = LocalChangesWriter()
-        self.snapshots = RecordingPublisher(ForgettingLog(), there)  # type: ignore[arg-type]
-        self.fold = LogFold(
-            reader, [TableFeed(self.writer, covers)], self.snapshots, at_once_from=at_once_from, background=background
-        )
+        self.writer, run = LocalChangesWriter(), RunDeltas(bulk=bulk and kernels.available())
+        self.writer.share(run)
+        self.snapshots = RecordingPublisher(reader, there)
+        self.fold = LogFold(reader, [TableFeed(self.writer, covers)], self.snapshots, run=run, background=background)
         self.fold.begin()
         self.writer.open(reader, CoveringTable(covers))  # type: ignore[arg-type]
 
@@ -120,10 +113,8 @@ class Folded:
         return self.fold.last_offset
 
 
-def fold_of(
-    reader: LakeReader, covers: int | None = None, there: tuple[int, ...] = (), at_once_from: int = BY_BATCH
-) -> Folded:
-    return Folded(reader, covers, there, at_once_from)
+def fold_of(reader: LakeReader, covers: int | None = None, there: tuple[int, ...] = (), bulk: bool = False) -> Folded:
+    return Folded(reader, covers, there, bulk)
 
 
 @pytest.fixture(scope="module")
@@ -157,17 +148,17 @@ def snapshots_of(fold: Folded) -> list[int]:
     return fold.snapshots.written
 
 
-@given(pieces=micro_batches(), at_once_from=AT_ONCE, ahead=st.integers(0, 4))
+@given(pieces=micro_batches(), bulk=st.booleans(), ahead=st.integers(0, 4))
 def test_every_cut_and_order_of_the_rows_gives_the_same(
     reader: LakeReader,
     whole: tuple[Folded, pa.Table],
     pieces: list[pa.Table],
-    at_once_from: int,
+    bulk: bool,
     ahead: int,
 ) -> None:
     rows = []
     with BackgroundWorker(max(ahead, 1)) as background:
-        fold = Folded(reader, at_once_from=at_once_from, background=background if ahead else None)
+        fold = Folded(reader, bulk=bulk, background=background if ahead else None)
         for piece in pieces:
             fold.take_rows(piece)
             rows.append(fold.drain())
@@ -179,13 +170,13 @@ def test_every_cut_and_order_of_the_rows_gives_the_same(
     assert (fold.fold.batches, fold.fold.deltas) == (expected.fold.batches, expected.fold.deltas)
 
 
-@given(published_to=st.sampled_from([batch.last_offset for batch in BATCHES]), at_once_from=AT_ONCE)
+@given(published_to=st.sampled_from([batch.last_offset for batch in BATCHES]), bulk=st.booleans())
 def test_a_run_that_begins_anew_anywhere_goes_on_the_same(
-    reader: LakeReader, whole: tuple[Folded, pa.Table], published_to: int, at_once_from: int
+    reader: LakeReader, whole: tuple[Folded, pa.Table], published_to: int, bulk: bool
 ) -> None:
     expected, expected_rows = whole
     there = tuple(end_offset for end_offset in snapshots_of(expected) if end_offset <= published_to + 1)
-    fold = fold_of(reader, published_to, there, at_once_from)
+    fold = fold_of(reader, published_to, there, bulk)
     assert fold.last_offset == published_to
     fold.take_rows(ROWS)
     later = [row for row in expected_rows.to_pylist() if row["offset"] > published_to]
@@ -206,24 +197,28 @@ def test_the_log_itself_can_be_taken_in_place_of_rows(reader: LakeReader, whole:
     assert fold.drain().equals(whole[1])
 
 
-def met(both: threading.Barrier, make: Callable[[pa.Table], T]) -> Callable[[pa.Table], T]:
-    def made(rows: pa.Table) -> T:
-        both.wait()
-        return make(rows)
+def test_rows_are_made_while_the_next_deltas_are(reader: LakeReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The writer waits with the first rows until the fold takes the ones behind them."""
+    monkeypatch.setattr("kraftlake.tables.catch_up.log_fold._PIECE_ROWS", 300)
+    pieces, second = count(), threading.Event()
+    with BackgroundWorker(3) as background:
+        fold = Folded(reader, background=background)
+        take, make = fold.fold._images.take, fold.writer.take_rows
 
-    return made
+        def take_later(rows: pa.Table) -> None:
+            if next(pieces):
+                second.set()
+            take(rows)
 
+        def make_later(rows: pa.Table) -> None:
+            assert second.wait(60)
+            make(rows)
 
-def test_images_and_rows_are_made_at_the_same_time(reader: LakeReader, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each waits for the other to have begun."""
-    both = threading.Barrier(2, timeout=60)
-    with BackgroundWorker() as background:
-        fold = Folded(reader, at_once_from=1, background=background)
-        for maker, name in ((fold.fold, "_take_piece"), (fold.writer, "take_rows")):
-            monkeypatch.setattr(maker, name, met(both, getattr(maker, name)))
+        monkeypatch.setattr(fold.fold._images, "take", take_later)
+        monkeypatch.setattr(fold.writer, "take_rows", make_later)
         fold.take_rows(ROWS)
-    assert fold.last_offset == LAST
-    assert fold.drain().num_rows
+        assert fold.last_offset == LAST
+        assert fold.drain().num_rows
 
 
 def test_a_gap_names_the_offset_that_was_due(reader: LakeReader) -> None:
@@ -293,14 +288,14 @@ def test_snapshots_are_due_at_the_same_places_when_batches_are_replayed_at_once(
     there = knows.draw(st.sets(st.integers(1, batches[-1].last_offset + 1), max_size=4))
     cut = knows.draw(st.integers(0, len(batches)))
     pieces = (batches[:cut], batches[cut:])
-    assert folded(reader, pieces, there, every, 2) == folded(reader, pieces, there, every, BY_BATCH)
+    assert folded(reader, pieces, there, every, True) == folded(reader, pieces, there, every, False)
 
 
 def folded(
-    reader: LakeReader, pieces: Sequence[Sequence[RecordBatch]], there: set[int], every: int, at_once_from: int
+    reader: LakeReader, pieces: Sequence[Sequence[RecordBatch]], there: set[int], every: int, bulk: bool
 ) -> tuple[object, ...]:
     """What became of a log: snapshots, the bytes since the last one, image and counts."""
-    fold = fold_of(reader, there=tuple(there), at_once_from=at_once_from)
+    fold = fold_of(reader, there=tuple(there), bulk=bulk)
     fold.snapshots._every_bytes = every
     for piece in pieces:
         if piece:
@@ -322,5 +317,5 @@ def test_bytes_count_from_a_snapshot_that_ends_inside_of_a_batch_of_no_op_record
     last = sum(map(len, log[2].values)) if end_offset < 6 else 0
     quiet = len(log[1].values[0])
     expected = counted * quiet + last + (0 if end_offset == 7 else 2 * quiet)
-    for at_once_from in (2, BY_BATCH):
-        assert folded(reader, [log], {end_offset}, 1 << 30, at_once_from)[1] == expected
+    for bulk in (True, False):
+        assert folded(reader, [log], {end_offset}, 1 << 30, bulk)[1] == expected

@@ -114,12 +114,14 @@ def _recovery_events(before: Any, after: Any) -> Iterator[pa.RecordBatch]:
 def _isr_events(before: BrokerLists, after: BrokerLists) -> Iterator[pa.RecordBatch]:
     """Another order of the same members is no event."""
     gone, come = before.without(after), after.without(before)
-    lists = {"before": before, "after": after, "gone": gone, "come": come}
+    sides = {"before": before, "after": after}
     shrank, expanded, both = gone.any & ~come.any, come.any & ~gone.any, gone.any & come.any
-    yield from _events("isr_shrank", "isr", shrank, "has {gone} no longer in sync: {before} → {after}", **lists)
-    yield from _events("isr_expanded", "isr", expanded, "has {come} in sync as well: {before} → {after}", **lists)
+    sentence = "has {gone} no longer in sync: {before} → {after}"
+    yield from _events("isr_shrank", "isr", shrank, sentence, gone=gone, **sides)
+    sentence = "has {come} in sync as well: {before} → {after}"
+    yield from _events("isr_expanded", "isr", expanded, sentence, come=come, **sides)
     sentence = "has {come} in sync and no longer {gone}: {before} → {after}"
-    yield from _events("isr_changed", "isr", both, sentence, **lists)
+    yield from _events("isr_changed", "isr", both, sentence, gone=gone, come=come, **sides)
 
 
 def _elr_events(before: BrokerLists, after: BrokerLists) -> Iterator[pa.RecordBatch]:

@@ -22,7 +22,7 @@ def distinct_changes(changes: PartitionChanges) -> tuple[Any, Any]:
     Two changes of partitions with lists in a heap may count as distinct and be the same.
     """
     pairs = np.concatenate([rows[:, some] for rows in (changes.before, changes.after) for some in _OF_EVENTS], axis=1)
-    rows = pairs.reshape(2 * len(pairs), -1)
+    rows = pairs.reshape(-1, pairs.shape[1] // 2)
     rare = np.flatnonzero(rows[:, -1] == RARE)
     if len(rare):
         rows[rare, 0] = _numbers_of_lists(changes.heaps, rows[rare, 0].astype(np.int64))

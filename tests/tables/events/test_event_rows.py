@@ -19,7 +19,9 @@ from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.partition_changes import HAD, HAS, Heaps, Names, PartitionChanges
 from kraftlake.tables.events import event_rows as made
 from kraftlake.tables.events.distinct_changes import distinct_changes
-from kraftlake.tables.events.event_rows import SingleEvents, event_rows, rows_of_singles
+from kraftlake.tables.events.event_rows import SingleEvents, event_rows
+from kraftlake.tables.events.table import ENCODED_EVENTS, EVENTS
+from kraftlake.tables.row_buffer import table_of_rows
 from tests.tables.events.reference import Hosts, event_row, partition_events, topic_created
 
 NAMES = ["foo", "", "größe", "a-b.c_" * 40]
@@ -109,10 +111,9 @@ def test_rows_are_those_of_the_objects_with_single_events_among_them(
     ]
     expected += [(rank, 1, 1, event) for rank, event in zip(singles, events, strict=True)]
     expected.sort(key=lambda row: row[:2])
-    of_deltas = np.array([delta for _, _, delta, _ in expected], np.int64)
-    one_by_one = rows_of_singles([event for *_, event in expected], of_deltas, BOUNDARIES)
-    assert table.to_pylist() == one_by_one.to_pylist()
-    assert table.schema.equals(one_by_one.schema)
+    one_by_one = [(*BOUNDARIES.row(delta), *event) for _, _, delta, event in expected]
+    assert table.to_pylist() == table_of_rows(one_by_one, EVENTS.schema).to_pylist()
+    assert table.schema.equals(ENCODED_EVENTS)
     table.validate(full=True)
 
 

@@ -71,9 +71,7 @@ COLUMNS: Final = (
     (pa.field("sentence", pa.string(), nullable=False), "all of that in one sentence"),
 )
 
-EVENTS = TableDescription(
-    "events", "What happened in the cluster, in words.", COLUMNS, unlike=("subject", "before", "after", "sentence")
-)
+EVENTS = TableDescription("events", "What happened in the cluster, in words.", COLUMNS, unlike=("subject", "sentence"))
 
 ENCODED_EVENTS: Final = EVENTS.encoded_schema
 """The rows of `events/` as they are made of many records."""

@@ -5,8 +5,7 @@ Imports numpy and numba.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 import numpy as np
@@ -22,19 +21,40 @@ from kraftlake.kernels.replay.change_state import N_DIRECTORIES, N_FRESH, N_TOPI
 class RowVersions:
     """The versions of partitions, in the order of the records.
 
-    `records` (int64[n]): numbers of the records. `places` (int64[n]): the partitions, by place. `rows` (int32[n, 14]):
-    their rows after the record. `removed` (bool[n]): true if the record removed the topic; the row is then all zeros.
-    `did` (uint8[n]): flags of `partition_journal`: the record wrote the partition's directories, even if with the same
-    ids (DIRECTORIES_WRITTEN), or was an election (DID_UNCLEAN, DID_ELIGIBLE). `removals` (int64[m, 2]): the records
-    that removed topics, with the topics' numbers.
+    `records` (int64[n]): numbers of the records. `places` (int64[n]): the partitions, by place. `before` and `after`
+    (int32[n, 14]): their rows around the record, all zeros where there is no partition. `removed` (bool[n]): true if
+    the record removed the topic. `did` (uint8[n]): flags of `partition_journal`: the record wrote the partition's
+    directories, even if with the same ids (DIRECTORIES_WRITTEN), or was an election (DID_UNCLEAN, DID_ELIGIBLE).
+    `removals` (int64[m, 2]): the records that removed topics, with the topics' numbers.
     """
 
     records: Any
     places: Any
-    rows: Any
+    before: Any
+    after: Any
     removed: Any
     did: Any
     removals: Any
+
+
+class _Journal(NamedTuple):
+    """The versions that `partition_journal.replay_journaled` makes."""
+
+    records: Any
+    places: Any
+    before: Any
+    after: Any
+    did: Any
+
+    @classmethod
+    def of(cls, size: int) -> _Journal:
+        """Room for a number of versions."""
+        numbers, rows = np.empty((2, size), np.int64), [np.empty((size, COLUMNS), np.int32) for _ in range(2)]
+        return cls._make([*numbers, *rows, np.empty(size, np.uint8)])
+
+    def where(self, some: Any) -> _Journal:
+        """The versions that a slice or an array of indices names."""
+        return _Journal(*(array[some] for array in self))
 
 
 class JournaledChange(BulkChange):
@@ -45,8 +65,8 @@ class JournaledChange(BulkChange):
 
     def __init__(self, base: PackedTopics) -> None:
         super().__init__(base.merged())
-        self._cleared: list[tuple[int, Any, Any]] = []
-        """Numbers of ClearElrRecords, with the places and rows of the changes that replace each."""
+        self._cleared: list[_Journal] = []
+        """Of each ClearElrRecord the changes that replace it."""
         self._base_topics = base.table.topic_numbers()
         self._base_partitions = base.table.partition_ids()
 
@@ -68,35 +88,43 @@ class JournaledChange(BulkChange):
     def replay_journaled(self, data: Any, starts: Any, stops: Any) -> tuple[int, RowVersions]:
         """Replay the values data[starts[i]:stops[i]] (uint8; int64), all records of topics, as far as possible.
 
-        Returns the number of values replayed, and the versions that they made.
+        Returns the number of values replayed, and the versions that they made; after these, the versions of the next
+        value where it is a ClearElrRecord that was replayed in part.
         """
         self._cleared = []
-        at, places, rows, did = self._replay_all(data, starts, stops)
-        places, rows = places[:at], rows[:at]
-        changed = np.flatnonzero(places >= 0)
-        of_changed = changed if len(changed) < at else slice(at)  # a slice copies nothing
-        removed = np.zeros(len(changed), np.bool_)
-        versions = [(changed, places[of_changed], rows[of_changed], removed, did[of_changed])]
-        for record, cleared, states in self._cleared:
-            if record < at:  # else objects clear the remaining ones
-                none = np.zeros(len(cleared), np.uint8)
-                versions.append((np.full(len(cleared), record), cleared, states, none.astype(np.bool_), none))
-        removing = np.flatnonzero(places < partition_journal.NO_PLACE)
-        removals = np.stack((removing, -2 - places[removing]), axis=1)
-        if len(removals):
-            versions.append(self._removals(removals))
-        joined: Sequence[Any] = versions[0]
-        if len(versions) > 1:
-            order = np.argsort(np.concatenate([each[0] for each in versions]), kind="stable")
-            joined = [np.concatenate(column)[order] for column in zip(*versions, strict=True)]
-        records, places, rows, removed, did = joined
-        made = RowVersions(records=records, places=places, rows=rows, removed=removed, did=did, removals=removals)
-        return at, made
+        at, journal = self._replay_all(data, starts, stops)
+        is_removal = journal.places < partition_journal.NO_PLACE
+        removals = np.stack((journal.records[is_removal], -2 - journal.places[is_removal]), axis=1)
+        gone = 0
+        if self._cleared or len(removals):
+            removed = self._removed(removals)
+            journals = [journal.where(~is_removal), *self._cleared, removed]
+            journal, gone = _Journal(*map(np.concatenate, zip(*journals, strict=True))), len(removed.records)
+        is_removed = np.zeros(len(journal.records), np.bool_)
+        is_removed[len(is_removed) - gone :] = True
+        columns = {**journal._asdict(), "removed": is_removed}
+        if self._cleared or gone:
+            order = np.argsort(journal.records, kind="stable")
+            columns = {name: column[order] for name, column in columns.items()}
+        return at, RowVersions(**columns, removals=removals)
 
     def _replay_changes(self, data: Any, starts: Any, stops: Any, number: int) -> int:
-        at, places, rows, _ = self._replay_all(data, starts, stops)
-        self._cleared.append((number, places[:at], rows[:at]))
+        at, journal = self._replay_all(data, starts, stops)
+        journal.records[:], journal.did[:] = number, 0
+        self._cleared.append(journal)
         return at
+
+    def rows_at(self, places: Any) -> Any:
+        """The rows of places (int32[n, 14]), of deleted partitions as they were last."""
+        state = self.state
+        is_dense = len(state.dense_flags) > 0
+        rows = self._at(places, state.dense_rows if is_dense else self.packed.rows, state.fresh_rows)
+        if not is_dense and len(state.slots):
+            of_base = np.flatnonzero(places < self.packed.partition_count)
+            touched = state.slots[places[of_base]] - 1
+            is_touched = touched >= 0
+            rows[of_base[is_touched]] = state.touched_rows[touched[is_touched]]
+        return rows
 
     def topics_at(self, places: Any) -> Any:
         """The numbers of the topics of places (int32)."""
@@ -124,29 +152,27 @@ class JournaledChange(BulkChange):
         found[is_fresh] = fresh[places[is_fresh] - known]
         return found
 
-    def _replay_all(self, data: Any, starts: Any, stops: Any) -> tuple[int, Any, Any, Any]:
-        """Replay as far as possible; returns the number of values replayed, and places, rows and flags of each."""
-        count = len(starts)
+    def _replay_all(self, data: Any, starts: Any, stops: Any) -> tuple[int, _Journal]:
+        """Replay as far as possible; returns the number of values replayed, and the journal of these."""
+        count, made = len(starts), 0
         self.unshare()
         self.make_room(data, starts, stops, 0, count)
-        places = np.full(count, partition_journal.NO_PLACE, np.int64)
-        rows = np.empty((count, COLUMNS), np.int32)
-        did = np.zeros(count, np.uint8)
+        journal = _Journal.of(count)
 
         def replay_from(at: int) -> tuple[int, int]:
-            journal = (places, rows, did)
-            replayed: tuple[int, int] = partition_journal.replay_journaled(
-                data, starts, stops, at, count, *self.flattened, *journal
-            )
-            return replayed
+            nonlocal made
+            replay = partition_journal.replay_journaled
+            status, at, made = replay(data, starts, stops, at, count, *self.flattened, journal, made)
+            return status, at
 
-        return self._replay_on(replay_from, data, starts, stops, 0), places, rows, did
+        at = self._replay_on(replay_from, data, starts, stops, 0)
+        return at, journal.where(np.s_[:made])
 
-    def _removals(self, removals: Any) -> tuple[Any, Any, Any, Any, Any]:
+    def _removed(self, removals: Any) -> _Journal:
         """A version for each partition of the removed topics."""
         removed_by = np.full(self.topic_total, -1, np.int64)
         removed_by[removals[:, 1]] = removals[:, 0]
         places = self.places_of(removed_by >= 0)
-        count = len(places)
-        rows, flags = np.zeros((count, COLUMNS), np.int32), np.zeros(count, np.uint8)
-        return removed_by[self.topics_at(places)], places, rows, np.ones(count, np.bool_), flags
+        before = self.rows_at(places)  # nothing changes a removed partition
+        records, did = removed_by[self.topics_at(places)], np.zeros(len(places), np.uint8)
+        return _Journal(records, places, before, np.zeros_like(before), did)

@@ -1,4 +1,4 @@
-"""Topic records replayed as `topic_records` does it, with a note of what each of them has made of its partition."""
+"""Topic records replayed as `topic_records` does it, with a journal of what each of them has made of its partition."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ from kraftlake.kernels.replay.topic_records import (
 )
 
 NO_PLACE = -1
-"""The place of a record that is of no partition."""
-
+"""The place of a partition that is not there."""
 
 DID_UNCLEAN, DID_ELIGIBLE = 4, 8
 """Beside DIRECTORIES_WRITTEN: the record was an unclean election, or one from the eligible leader replicas."""
@@ -49,38 +48,47 @@ def _forget(info: Any, r: Any) -> Any:
 
 
 @inlined
-def _did(flags: Any, unclean: Any, eligible: Any) -> Any:
-    return flags | (DID_UNCLEAN if unclean > 0 else 0) | (DID_ELIGIBLE if eligible > 0 else 0)
-
-
-@inlined
-def _note(data: Any, p: Any, topic: Any, base: Any, state: Any, row: Any) -> Any:
-    """Copy the row of the partition that the record at `p` names; gives its place, and what else the record did.
-
-    The state forgets the latter, so that each record tells it of itself.
-    """
+def _place_of(data: Any, p: Any, topic: Any, base: Any, state: Any) -> Any:
+    """The place of the partition that the record at `p` names, or NO_PLACE."""
     partition = np.int64(read_int(data, p + 3))
     topics = len(base.ids)
     if topic < topics and 0 <= partition < base.starts[topic + 1] - base.starts[topic]:
-        r = np.int64(base.starts[topic]) + partition
-        if len(state.dense_flags) > 0:
-            for i in range(COLUMNS):
-                row[i] = state.dense_rows[r, i]
-            flags = np.int64(state.dense_flags[r]) & DIRECTORIES_WRITTEN
-            state.dense_flags[r] &= TOUCHED
-            unclean, eligible = state.dense_elections[r, 0], state.dense_elections[r, 1]
-            state.dense_elections[r, 0] = state.dense_elections[r, 1] = 0
-        else:
-            at = np.int64(state.slots[r]) - 1
-            for i in range(COLUMNS):
-                row[i] = state.touched_rows[at, i]
-            flags, unclean, eligible = _forget(state.touched_info, at)
-        return r, _did(flags, unclean, eligible)
+        return np.int64(base.starts[topic]) + partition
     at = np.int64(find_fresh(state, topic, partition, topics))
+    return np.int64(NO_PLACE) if at < 0 else np.int64(len(base.rows)) + at
+
+
+@inlined
+def _copy_row(place: Any, base: Any, state: Any, row: Any) -> None:
+    """Copy the row at a place, zeros for NO_PLACE."""
+    if place == NO_PLACE:
+        for i in range(COLUMNS):
+            row[i] = 0
+        return
+    rows, at = base.rows, place
+    if place >= len(base.rows):
+        rows, at = state.fresh_rows, place - len(base.rows)
+    elif len(state.dense_flags) > 0:
+        rows = state.dense_rows
+    elif state.slots[place] > 0:
+        rows, at = state.touched_rows, np.int64(state.slots[place]) - 1
     for i in range(COLUMNS):
-        row[i] = state.fresh_rows[at, i]
-    flags, unclean, eligible = _forget(state.fresh_info, at)
-    return np.int64(len(base.rows)) + at, _did(flags, unclean, eligible)
+        row[i] = rows[at, i]
+
+
+@inlined
+def _take_did(place: Any, base: Any, state: Any) -> Any:
+    """What else the last record did to the partition at a place; the state forgets it."""
+    if place >= len(base.rows):
+        flags, unclean, eligible = _forget(state.fresh_info, place - len(base.rows))
+    elif len(state.dense_flags) > 0:
+        flags = np.int64(state.dense_flags[place]) & DIRECTORIES_WRITTEN
+        state.dense_flags[place] &= TOUCHED
+        unclean, eligible = state.dense_elections[place, 0], state.dense_elections[place, 1]
+        state.dense_elections[place, 0] = state.dense_elections[place, 1] = 0
+    else:
+        flags, unclean, eligible = _forget(state.touched_info, np.int64(state.slots[place]) - 1)
+    return flags | (DID_UNCLEAN if unclean > 0 else 0) | (DID_ELIGIBLE if eligible > 0 else 0)
 
 
 @inlined
@@ -134,36 +142,38 @@ def _look_ahead(data: Any, starts: Any, stops: Any, first: int, last: int, base:
 
 
 @inlined
-def _note_plain(data: Any, p: Any, end: int, topic: Any, row: Any, base: Any, state: Any, noted: Any) -> Any:
+def _replay_plain(data: Any, p: Any, end: int, topic: Any, row: Any, base: Any, state: Any, before: Any,
+                  after: Any) -> Any:  # fmt: skip
     """Replay a PartitionChangeRecord on a row that `_look_ahead` has found, and copy the row; gives its place.
 
-    -1, and nothing done, where the record or the row is not plain. Neither writes directories nor is an election.
+    NO_PLACE, and nothing done, where the record or the row is not plain. Neither writes directories nor is an election.
     """
-    at = np.uint64(row)
+    at, rows, place = np.uint64(row), state.fresh_rows, np.int64(len(base.rows)) + row
     if topic < len(base.ids):
-        if not plain_row_change(state.dense_rows, at, data, p + 23, end):
-            return np.int64(-1)
-        state.dense_flags[at] |= TOUCHED
-        for i in range(COLUMNS):
-            noted[i] = state.dense_rows[at, i]
-        return row
-    if not plain_row_change(state.fresh_rows, at, data, p + 23, end):
-        return np.int64(-1)
+        rows, place = state.dense_rows, row
     for i in range(COLUMNS):
-        noted[i] = state.fresh_rows[at, i]
-    return np.int64(len(base.rows)) + row
+        before[i] = rows[at, i]
+    if not plain_row_change(rows, at, data, p + 23, end):
+        return np.int64(NO_PLACE)
+    if topic < len(base.ids):
+        state.dense_flags[at] |= TOUCHED
+    for i in range(COLUMNS):
+        after[i] = rows[at, i]
+    return place
 
 
 @compiled
-def replay_journaled(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any, state: Any, places: Any,
-                  rows: Any, did: Any) -> Any:  # fmt: skip
+def replay_journaled(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any, state: Any, journal: Any,
+                     made: int) -> Any:  # fmt: skip
     """Replay the values data[starts[i]:stops[i]] for i in [first, last), of topics all of them.
 
-    Gives a status and the first value that was not replayed, as `topic_records.replay` does. places[i] (int64) is the
-    partition's place: its row in the base, or the number of these plus its fresh row; it never changes while the state
-    lives. rows[i] (int32[COLUMNS]) is what the partition is after the record, did[i] (uint8) says if that has written
-    directories (DIRECTORIES_WRITTEN) or was an election (DID_UNCLEAN, DID_ELIGIBLE). Of a RemoveTopicRecord the place
-    is -2 - the topic's number, of a TopicRecord NO_PLACE.
+    Gives a status and the first value that was not replayed, as `topic_records.replay` does, and the number of versions
+    in the journal, which has `made` of them and room for one for each value. Of version v, records[v] (int64) is the
+    number of its value, places[v] (int64) the partition's place: its row in the base, or the number of these plus its
+    fresh row; it never changes while the state lives. before[v] (int32[COLUMNS]; zeros for a new partition) is what the
+    partition is before the record, after[v] what it is after it, did[v] (uint8) says if that has written directories
+    (DIRECTORIES_WRITTEN) or was an election (DID_UNCLEAN, DID_ELIGIBLE). A RemoveTopicRecord makes one version without
+    rows, whose place is -2 - the topic's number, a TopicRecord none.
     """
     counts = state.counts
     block = ahead = first
@@ -174,43 +184,50 @@ def replay_journaled(data: Any, starts: Any, stops: Any, first: int, last: int, 
         p, end = starts[np.uint64(i)], stops[np.uint64(i)]
         q = np.uint64(p)
         if end - p < 3 or data[q] != 1 or data[q + np.uint64(1)] >= 128 or data[q + np.uint64(2)] >= 128:
-            return STOPPED, i
+            return STOPPED, i, made
         key, version = data[q + np.uint64(1)], data[q + np.uint64(2)]
-        places[np.uint64(i)] = NO_PLACE
-        did[np.uint64(i)] = 0
+        v = np.uint64(made)
         if key == PARTITION or key == CHANGE:
             if version > 2 or end - p < 23:
-                return STOPPED, i
+                return STOPPED, i, made
             topic = np.int64(state.hints[0, np.uint64(i - block)])
             if topic < 0:
                 topic = np.int64(_topic_of(data, p, base, state))  # it may have come since
                 if topic < 0:
-                    return STOPPED, i
+                    return STOPPED, i, made
             if not state.alive[np.uint64(topic)]:
-                return STOPPED, i
-            row = np.int64(state.hints[1, np.uint64(i - block)])
+                return STOPPED, i, made
+            row, place = np.int64(state.hints[1, np.uint64(i - block)]), np.int64(NO_PLACE)
+            journal.did[v] = 0
             if row >= 0:
-                place = _note_plain(data, p, end, topic, row, base, state, rows[np.uint64(i)])
-                if place >= 0:
-                    places[np.uint64(i)] = place
-                    continue
-            status = replay_record(data, p, end, topic, base, state)
-            if status != DONE:
-                return status, i
-            places[i], did[i] = _note(data, p, topic, base, state, rows[i])
+                rows = journal.before[v], journal.after[v]
+                place = np.int64(_replay_plain(data, p, end, topic, row, base, state, rows[0], rows[1]))
+            if place == NO_PLACE:
+                place = np.int64(_place_of(data, p, topic, base, state))
+                _copy_row(place, base, state, journal.before[v])
+                status = replay_record(data, p, end, topic, base, state)
+                if status != DONE:
+                    return status, i, made
+                if place == NO_PLACE:
+                    place = np.int64(len(base.rows)) + counts[N_FRESH] - 1
+                _copy_row(place, base, state, journal.after[v])
+                journal.did[v] = _take_did(place, base, state)
+            journal.records[v], journal.places[v] = i, place
+            made += 1
         elif key == TOPIC and version == 0:
             if counts[N_NAMES] + LONGEST_NAME + 1 > len(state.names) or counts[N_TOPICS] >= len(state.firsts):
-                return GROW, i
+                return GROW, i, made
             if create_topic(data, p + 3, end, base, state) != DONE:
-                return STOPPED, i
+                return STOPPED, i, made
         elif key == REMOVE and version == 0:
             gone = np.int64(remove_topic(data, p, end, base, state))
             if gone < 0:
-                return STOPPED, i
-            places[i] = -2 - gone
+                return STOPPED, i, made
+            journal.records[v], journal.places[v] = i, -2 - gone
+            made += 1
         else:
-            return STOPPED, i
-    return DONE, last
+            return STOPPED, i, made
+    return DONE, last, made
 
 
 @compiled

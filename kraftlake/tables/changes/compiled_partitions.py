@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from kraftlake.delta.topics.journaled_change import JournaledChange, RowVersions
 from kraftlake.image.topics.packed_topics import PackedTopics
-from kraftlake.image.topics.partition_rows import COLUMNS, ROW_BYTES
+from kraftlake.image.topics.partition_rows import ROW_BYTES
 from kraftlake.image.topics.topic_table import TopicTable
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.kernels.columns.partition_moves import fold_versions
@@ -25,7 +25,8 @@ class _Versions(NamedTuple):
     """The versions that `fold_versions` takes."""
 
     places: Any
-    rows: Any
+    before: Any
+    after: Any
     removed: Any
     did: Any
 
@@ -33,7 +34,6 @@ class _Versions(NamedTuple):
 class _Now(NamedTuple):
     """The partitions by place: see `fold_versions`."""
 
-    rows: Any
     there: Any
     since: Any
     since_times: Any
@@ -44,24 +44,19 @@ class _Now(NamedTuple):
 class _Room(NamedTuple):
     """Room for the changes of `fold_versions`."""
 
-    places: Any
-    offsets: Any
-    times: Any
-    deltas: Any
+    first: Any
     last: Any
-    before: Any
     since: Any
     since_times: Any
+    unclean: Any
+    eligible: Any
     flags: Any
     altered: Any
-    elections: Any
 
     @classmethod
     def of(cls, size: int) -> _Room:
         """Room for a number of changes."""
-        numbers: list[Any] = [np.empty(size, np.int64) for _ in range(5)]
-        numbers += [np.empty((size, COLUMNS), np.int32), np.empty(size, np.int64), np.empty(size, np.int64)]
-        return cls._make([*numbers, *np.empty((2, size), np.uint8), np.empty((size, 2), np.int64)])
+        return cls(*np.empty((6, size), np.int64), *np.empty((2, size), np.uint8))
 
 
 class CompiledPartitions:
@@ -75,8 +70,10 @@ class CompiledPartitions:
         there = np.ones(len(packed.rows), np.uint8)
         newest, touched = np.zeros(len(packed.rows), np.int64), np.empty(1, np.int64)
         begins = np.array(since, np.int64), np.array(since_times, np.int64)
-        self._now = _Now(packed.rows.copy(), there, *begins, newest, touched)
+        self._now = _Now(there, *begins, newest, touched)
         self._sizes = np.diff(packed.table.starts).astype(np.int64)
+        self._undone: tuple[Any, Any] = (newest[:0], packed.rows[:0])
+        """The places that records have changed which were not folded, and the rows in front of these."""
         self._alive = np.ones(len(self._sizes), np.bool_)
         """Which topics exist, by number."""
         self._names = Names(*[pa.array([], pa.string())] * 3)
@@ -109,42 +106,45 @@ class CompiledPartitions:
         self._make_room()
         created = np.flatnonzero(records.kinds[:done] == TopicRecord.API_KEY)
         removed = versions.removals[versions.removals[:, 0] < done]
-        changes, repeated = self._fold(versions, records, deltas, done)
-        topics = self._change.topics_at(changes.places)
+        taken = int(np.searchsorted(versions.records, done))
+        self._undone = versions.places[taken:], versions.before[taken:]
+        count, repeated, changes = self._fold(versions, records, deltas, taken)
+        first, last = (changes.first, changes.last) if count < taken else (np.s_[:taken], np.s_[:taken])
+        numbers, places = versions.records[first], versions.places[first]
+        topics = self._change.topics_at(places)
         total = known + len(created)
         self._sizes = _sizes_after(self._sizes, total, topics, changes.flags)
         self._alive = np.concatenate((self._alive, np.ones(len(created), np.bool_)))
         self._alive[removed[:, 1]] = False
-        after = versions.rows if len(changes.last) == len(versions.rows) else versions.rows[changes.last]
         return done, PartitionChanges(
-            offsets=changes.offsets,
-            times=changes.times,
-            deltas=changes.deltas,
-            partitions=self._change.partitions_at(changes.places),
+            offsets=records.effective[numbers],
+            times=records.times[numbers],
+            deltas=deltas[numbers],
+            partitions=self._change.partitions_at(places),
             topics=topics,
-            places=changes.places,
-            before=changes.before,
-            after=after,
+            places=places,
+            before=versions.before[first],
+            after=versions.after[last],
             flags=changes.flags,
             altered=changes.altered.view(np.bool_),
             since=changes.since,
             since_times=changes.since_times,
-            unclean=changes.elections[:, 0],
-            eligible=changes.elections[:, 1],
+            unclean=changes.unclean,
+            eligible=changes.eligible,
             created=np.stack((deltas[created], np.arange(known, total)), axis=1),
             removed=np.stack((deltas[removed[:, 0]], removed[:, 1], removed[:, 0]), axis=1),
             sizes=self._sizes,
             names=self._learned(),
             heaps=self._heaps,
             compiled=True,
-            repeated=repeated,
+            repeated=repeated > 0,
         )
 
     def rows(self) -> PartitionRows:
         """All partitions."""
         places, now = np.flatnonzero(self._now.there), self._now
         return PartitionRows(
-            rows=now.rows[places],
+            rows=self._change.rows_at(places),
             topics=self._change.topics_at(places),
             partitions=self._change.partitions_at(places),
             since=now.since[places],
@@ -166,7 +166,9 @@ class CompiledPartitions:
         np.cumsum(np.bincount(topic_of, minlength=len(topics)), out=starts[1:])
         odd = np.unique(topic_of[partitions != np.arange(len(partitions)) - starts[topic_of]])
         sparse = {topic: tuple(partitions[starts[topic] : starts[topic + 1]].tolist()) for topic in odd.tolist()}
-        rows, lists = np.ascontiguousarray(self._now.rows[places]), change.heap()
+        rows, lists = change.rows_at(np.arange(change.place_count)), change.heap()
+        rows[self._undone[0][::-1]] = self._undone[1][::-1]  # the first of a partition is the one that stays
+        rows = rows[places]
         heap = np.empty(heap_size(rows, lists), np.int32)
         move_lists(rows, lists, heap)
         known = [*change.packed.table.names, *change.new_names]
@@ -179,14 +181,16 @@ class CompiledPartitions:
     def _heaps(self) -> Heaps:
         return Heaps(self._change.base.heap, self._change.state.heap)
 
-    def _fold(self, notes: RowVersions, records: EffectiveRecords, deltas: Any, done: int) -> tuple[_Room, bool]:
-        """The changes by the versions of the records before the one numbered `done`."""
-        numbers = notes.records[: int(np.searchsorted(notes.records, done))]
-        some = (notes.places, notes.rows, notes.removed.view(np.uint8), notes.did)
-        versions = _Versions(*(np.ascontiguousarray(array[: len(numbers)]) for array in some))
-        room, at = _Room.of(len(numbers)), (records.effective[numbers], records.times[numbers], deltas[numbers])
-        count, repeated = fold_versions(versions, *at, self._now, *self._heaps, room)
-        return _Room(*(array[:count] for array in room)), repeated > 0
+    def _fold(
+        self, versions: RowVersions, records: EffectiveRecords, deltas: Any, taken: int
+    ) -> tuple[int, int, _Room]:
+        """Fold the first `taken` versions: the result of `fold_versions`, and the changes."""
+        numbers = versions.records[:taken]
+        some = (versions.places, versions.before, versions.after, versions.removed.view(np.uint8), versions.did)
+        room, at = _Room.of(taken), (records.effective[numbers], records.times[numbers], deltas[numbers])
+        of = _Versions(*(np.ascontiguousarray(array[:taken]) for array in some))
+        count, repeated = fold_versions(of, *at, self._now, *self._heaps, room)
+        return count, repeated, _Room(*(array[:count] for array in room))
 
     def _make_room(self) -> None:
         places, now = self._change.place_count, self._now

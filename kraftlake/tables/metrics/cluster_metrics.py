@@ -5,10 +5,10 @@ The counts at any offset are those of the last row at or before it; `counts_by_m
 
 from __future__ import annotations
 
-from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 import attrs
+import numpy as np
 import pyarrow as pa
 
 from kraftlake.image import ClusterCounts
@@ -16,10 +16,7 @@ from kraftlake.tables.changes.changes_writer import ChangesWriter
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.log_deltas import DeltaChunk, LogBegin
 from kraftlake.tables.lake_table import TableDescription
-from kraftlake.tables.metrics.cluster_counts import ClusterCounter, Counted
-
-COUNTS: Final = tuple(field.name for field in attrs.fields(ClusterCounts))
-_counts_of: Final = attrgetter(*COUNTS)
+from kraftlake.tables.metrics.cluster_counts import ClusterCounter
 
 COLUMNS: Final = (
     (
@@ -57,6 +54,9 @@ COLUMNS: Final = (
     ),
 )
 
+COUNTS: Final = tuple(field.name for field in attrs.fields(ClusterCounts))
+_COUNTED: Final = tuple(field.name for field, _ in COLUMNS[3:])
+
 CLUSTER_METRICS = TableDescription(
     "cluster_metrics", "Kafka's controller counts from each offset on at which they changed.", COLUMNS
 )
@@ -75,19 +75,16 @@ class ClusterMetricsWriter(ChangesWriter):
         """Whether the first delta is still to come."""
         self._counter = ClusterCounter(begin.image)
         if begin.is_load:
-            self._add(begin.boundaries, Counted(0, self._counter.counts, 0, 0))
+            self._add(begin.boundaries, np.zeros(1, np.int64), np.append(self._counter.counts, (0, 0))[None])
 
     def _take(self, chunk: DeltaChunk) -> None:
         boundaries = chunk.boundaries
-        if not len(boundaries):
-            return
-        first = Counted(0, self._counter.counts, 0, 0)
-        counted = [*self._counter.take(chunk)]
-        if self._waits and not boundaries.noop[0] and (not counted or counted[0].delta > 0):
-            counted.insert(0, first)
-        self._waits = False
-        for one in counted:
-            self._add(boundaries, one)
+        if len(boundaries):
+            first = self._waits and not boundaries.noop[0]
+            self._waits = False
+            self._add(boundaries, *self._counter.take(chunk, with_first=first))
 
-    def _add(self, boundaries: DeltaBoundaries, counted: Counted) -> None:
-        self.rows.add((*boundaries.row(counted.delta), *_counts_of(counted.counts), counted.unclean, counted.eligible))
+    def _add(self, boundaries: DeltaBoundaries, deltas: Any, counts: Any) -> None:
+        """Add the rows of deltas (int64[n], by number), with their counts (int64[n, 9])."""
+        columns = boundaries.columns(deltas) | dict(zip(_COUNTED, counts.T, strict=True))
+        self.rows.add_table(pa.table(columns))

@@ -62,7 +62,12 @@ def test_each_version_is_the_state_after_its_record_at_a_fixed_place(
             if versions.removed[index]:
                 assert state is None
             else:
-                assert registration_of(tuple(versions.rows[index].tolist()), heap, directories) == state
+                assert registration_of(tuple(versions.after[index].tolist()), heap, directories) == state
+            was = before.get_partition(change.topic_id(topic), partition)
+            if was is not None:
+                assert registration_of(tuple(versions.before[index].tolist()), heap, directories) == was
+            else:
+                assert not versions.before[index].any()
         for name in before.may_differ(image):
             for old in (before.get_topic(name), image.get_topic(name)):
                 for partition in old.partitions if old is not None else ():
@@ -86,17 +91,17 @@ def test_many_records_make_the_versions_of_one_by_one(history: list[ApiMessageAn
         done, note = singly.replay_journaled(data, starts[record : record + 1], stops[record : record + 1])
         assert done, "it was replayed among others"
         for number in range(len(note.places)):
-            row = registration_row(singly, note.rows[number]) if not note.removed[number] else None
+            row = registration_row(singly, note.after[number]) if not note.removed[number] else None
             told.append((record, note.places[number], row, note.removed[number], note.did[number]))
     assert [
         (
             versions.records[number],
             versions.places[number],
-            registration_row(at_once, versions.rows[number]) if not versions.removed[number] else None,
+            registration_row(at_once, versions.after[number]) if not versions.removed[number] else None,
             versions.removed[number],
             versions.did[number],
         )
-        for number in range(len(versions.places))
+        for number in np.flatnonzero(versions.records < stop).tolist()
     ] == told
     if stop < len(values):
         assert singly.replay_journaled(data, starts[stop : stop + 1], stops[stop : stop + 1])[0] == 0
@@ -127,4 +132,4 @@ def test_changes_of_partitions_that_came_out_of_their_order_are_of_these() -> No
         assert stop == len(records)
         seen = change.partitions_at(versions.places).tolist()
     assert seen == [1, 0, 2, 1]
-    assert [registration_row(change, row).partition_epoch for row in versions.rows] == [0, 0, 0, 1]
+    assert [registration_row(change, row).partition_epoch for row in versions.after] == [0, 0, 0, 1]

@@ -194,7 +194,7 @@ def test_nothing_is_appended_to_a_newest_data_file_that_holds_other_rows(tmp_pat
     log = lake_of(tmp_path / "lake", batches_of(3))
     lake_of(tmp_path / "other", batches_of(3, who="-ever"))
     unseal(tmp_path / "lake" / "log")
-    (mine,), (its,) = (list((tmp_path / name / "log").glob("*02-*.parquet")) for name in ("lake", "other"))
+    (mine,), (its,) = (list((tmp_path / name / "log").glob(f"{2:020d}-*.parquet")) for name in ("lake", "other"))
     shutil.copy(its, mine)
     handle = MetadataLog.open(log.path, disk=UnsyncedDisk())
     with pytest.raises(CorruptDataError, match="holds other rows than those that version 3"):
@@ -204,7 +204,7 @@ def test_nothing_is_appended_to_a_newest_data_file_that_holds_other_rows(tmp_pat
 
 def test_nothing_is_appended_when_the_newest_data_file_is_gone(tmp_path: Path) -> None:
     log = lake_of(tmp_path / "lake", batches_of(3))
-    (mine,) = (tmp_path / "lake" / "log").glob("*02-*.parquet")
+    (mine,) = (tmp_path / "lake" / "log").glob(f"{2:020d}-*.parquet")
     mine.unlink()
     with pytest.raises(CorruptDataError, match="is missing: the lake lost a data file"):
         MetadataLog.open(log.path, disk=UnsyncedDisk()).append([noop_batch(3)])

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from kraftlake.replay.reading.open_reader import LakeReader
     from kraftlake.tables.catch_up.snapshot_publisher import SnapshotPublisher
 
-_PIECE_ROWS = 50_000
+_PIECE_ROWS = 1 << 16
+"""As in a row group of the log's files: smaller pieces would make two of each."""
 
 
 class TableFeed:

@@ -15,7 +15,7 @@ from kraftlake.tables.jobs import JOBS
 SNAPSHOT: Final = "snapshot"
 """The job without a stream: see `build_snapshot`."""
 
-_OF_STREAMS: Final = ("trigger", "max_records_per_trigger")
+_OF_STREAMS: Final = ("trigger", "max_files_per_trigger", "max_bytes_per_trigger", "checkpoint")
 
 
 def main(arguments: list[str] | None = None, prog: str = "kraftlake.spark_jobs.submit") -> int:
@@ -66,7 +66,9 @@ def _run(given: argparse.Namespace) -> dict[str, Any]:
 
     options = StreamOptions(
         trigger=given.trigger or AVAILABLE_NOW,
-        max_records=given.max_records_per_trigger,
+        max_files=given.max_files_per_trigger,
+        max_bytes=given.max_bytes_per_trigger,
+        checkpoint=given.checkpoint,
     )
     configure_process()
     return run_job(given.job, given.lake, options=options).to_json()

@@ -28,7 +28,7 @@ def main(master: str, lake: str, pause_at: str, *jobs: str) -> None:
     spark = spark_session("jobs on a cluster", master=master)
     done = {}
     for job in jobs:
-        options = StreamOptions(max_records=3_000)
+        options = StreamOptions(max_files=1)
         result = run_job(job, lake, spark=spark, options=options, on_progress=pause, snapshot_every_bytes=60_000)
         done[job] = result.micro_batches
     spark.stop()

@@ -39,7 +39,7 @@ def main(lake: str, stage: str, number: int) -> None:
         return deadly_append
 
     LakeTable.begin_append = begin_deadly_append  # type: ignore[method-assign]
-    run_job("replay", lake, options=StreamOptions(max_records=3_000), snapshot_every_bytes=int(sys.argv[4]))
+    run_job("replay", lake, options=StreamOptions(max_files=1), snapshot_every_bytes=int(sys.argv[4]))
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ def test_every_job_makes_the_tables_and_snapshots_that_it_makes_on_a_disk(
     assert first.offset == log.end_offset - 1
     append_in(log, 2, whole[600:])
     for job in ("all", "records"):
-        done = run_job(job, lake, options=StreamOptions(max_records=3_000), snapshot_every_bytes=SNAPSHOT_BYTES)
+        done = run_job(job, lake, options=StreamOptions(max_files=1), snapshot_every_bytes=SNAPSHOT_BYTES)
         assert (done.offset, done.micro_batches) == (LAST_OFFSET, 0)
         assert set(run_job(job, lake).rows.values()) == {0}
     lake_of(tmp_path / "lake", commits=1)

@@ -67,7 +67,7 @@ class Lake:
     def run(self, job: str, files: int, crash: tuple[str, int] | None, patch: pytest.MonkeyPatch) -> None:
         if not self._log.end_offset:
             return
-        options = StreamOptions(max_records=files)
+        options = StreamOptions(max_files=files)
         with patch.context() as patched:
             if crash is not None:
                 patched.setattr("kraftlake.tables.lake_table.commit_beside_writers", doomed(*crash))

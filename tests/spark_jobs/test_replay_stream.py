@@ -182,7 +182,7 @@ def test_the_table_is_described_and_readable_by_all(lake_in_one_go: Path, expect
 def test_one_file_a_micro_batch_gives_the_same_tables(tmp_path: Path, expected: Tables, spark: SparkSession) -> None:
     lake_of(tmp_path / "lake", commits=4)
     progress: list[tuple[int, int]] = []
-    done = replay(tmp_path / "lake", spark, max_records=3_000, on_progress=lambda *told: progress.append(told))
+    done = replay(tmp_path / "lake", spark, max_files=1, on_progress=lambda *told: progress.append(told))
     assert done.micro_batches == 4
     assert len(progress) == 4
     assert progress[-1] == (LAST_OFFSET, LAST_OFFSET + 1)
@@ -204,13 +204,13 @@ def test_a_compacted_lake_and_a_lost_checkpoint_give_the_same_tables(
     append_in(log, 2, rest[: len(second)])
     DeltaTable(lake / "log").optimize.compact()
     log.refresh()
-    two = replay(lake, spark, max_records=3_000)
+    two = replay(lake, spark, max_files=1)
     assert (two.micro_batches, two.base_offset) == (2, one.offset)
     assert two.image == image_without_spark(lake)
     append_in(log, 2, rest[len(second) :])
     assert third
     shutil.rmtree(lake / "_spark")
-    three = replay(lake, spark, max_records=3_000)
+    three = replay(lake, spark, max_files=1)
     assert (three.base_offset, three.offset) == (two.offset, LAST_OFFSET)
     tables = Tables.of(lake)
     assert three.image == image_without_spark(lake)
@@ -249,7 +249,7 @@ def test_a_stream_killed_in_the_middle_goes_on_to_the_same_tables(
     covered = LakeTable(LOCAL_CHANGES, lake).last_offset()
     assert covered is not None
     assert 0 < covered < LAST_OFFSET
-    done = replay(lake, spark, max_records=3_000)
+    done = replay(lake, spark, max_files=1)
     assert done.base_offset == covered
     assert done.image == image_without_spark(lake)
     assert Tables.of(lake) == expected
@@ -289,7 +289,7 @@ def hosted(image: MetadataImage, broker: int) -> set[str]:
 @pytest.mark.spark
 def test_an_interval_trigger_gives_the_same_tables(tmp_path: Path, expected: Tables, spark: SparkSession) -> None:
     lake_of(tmp_path / "lake", commits=2)
-    done = replay(tmp_path / "lake", spark, trigger="50 milliseconds", max_records=3_000, until_offset=LAST_OFFSET)
+    done = replay(tmp_path / "lake", spark, trigger="50 milliseconds", max_files=1, until_offset=LAST_OFFSET)
     assert done.offset == LAST_OFFSET
     assert Tables.of(tmp_path / "lake") == expected
 
@@ -300,7 +300,7 @@ def test_a_record_that_cannot_be_replayed_stops_the_stream_with_its_offset(tmp_p
     log.append([data(0, topic(1)), no_op(1)])
     log.append([data(2, UnknownRecord(99, 3, b"\x01\x63\x03rest"))])
     with pytest.raises(UnknownRecordError, match=r"^offset 2\b.*record type 99"):
-        replay(tmp_path / "lake", spark, max_records=3_000)
+        replay(tmp_path / "lake", spark, max_files=1)
     assert LakeTable(LOCAL_CHANGES, tmp_path / "lake").last_offset() == 1
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kraftlake.cli.options.command import Argument, Command, Example, Group, Option, argument, option
-from kraftlake.cli.options.parameters import LAKE, OFFSET, CountParameter
+from kraftlake.cli.options.parameters import LAKE, OFFSET, OUTPUT, CountParameter
 from kraftlake.cli.options.shared import ENGINE, Call, command
 from kraftlake.cli.output.progress import progress_bars
 from kraftlake.cli.views.reports import show_run, show_snapshot
@@ -48,15 +48,27 @@ def _parameters() -> list[click.Parameter]:
             help="available-now ends when all is replayed; processing-time=INTERVAL goes on until it is interrupted.",
         ),
         Option(
-            ["--max-records-per-trigger", "max_records"],
+            ["--max-files-per-trigger", "max_files"],
             type=CountParameter(min=1),
             metavar="N",
-            help="How many records of the log a micro-batch takes; one batch is the least.",
+            help="How many files of the log a micro-batch takes.",
+        ),
+        Option(
+            ["--max-bytes-per-trigger", "max_bytes"],
+            type=CountParameter(min=1),
+            metavar="N",
+            help="About how many bytes of them, 16 MiB by default; one file is the least.",
         ),
         Option(
             ["--master"],
             metavar="URL",
             help="The Spark cluster that does it, such as spark://HOST:7077; by default this machine alone.",
+        ),
+        Option(
+            ["--checkpoint"],
+            type=OUTPUT,
+            metavar="DIR",
+            help="The stream's checkpoint, in the lake by default. Losing it loses nothing.",
         ),
     ]
 
@@ -75,7 +87,7 @@ def _command_of(job: Job) -> Command:
         secrets=job is REPLAY,
         examples=(
             Example("everything that is there, then end", line),
-            Example("a thousand records in a micro-batch", f"{line} --max-records-per-trigger 1000"),
+            Example("one file of the log in a micro-batch", f"{line} --max-files-per-trigger 1"),
             Example("go on with what is appended, until interrupted", f"{line} --trigger 'processing-time=2 seconds'"),
         ),
     )(run)
@@ -89,15 +101,19 @@ def _run(
     lake: str,
     *,
     trigger: str,
-    max_records: int | None,
+    max_files: int | None,
+    max_bytes: int | None,
     master: str | None,
+    checkpoint: str,
 ) -> None:
     from kraftlake.spark_jobs import StreamOptions
 
     configure_process()
     options = StreamOptions(
         trigger=trigger.removeprefix(_INTERVAL_PREFIX),
-        max_records=max_records,
+        max_files=max_files,
+        max_bytes=max_bytes,
+        checkpoint=checkpoint,
         master=master,
     )
     with progress_bars(call.terminal) as progress:

@@ -161,11 +161,6 @@ class TableRun:
         """The last offset that was taken, -1 for none."""
         return self._fold.last_offset
 
-    @property
-    def next_offset(self) -> int:
-        """The first offset of the log that was not taken."""
-        return max(self.last_offset + 1, self._log.start_offset)
-
     def begin(self) -> None:
         """Create missing tables, and load the state at the last offset that all tables cover.
 

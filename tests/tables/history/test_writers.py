@@ -278,7 +278,7 @@ def test_the_job_writes_them_by_a_stream_whatever_its_micro_batches(
 ) -> None:
     from kraftlake.spark_jobs import StreamOptions, run_job
 
-    done = run_job("history", one_lake, options=StreamOptions(max_records=3_000), spark=spark)
+    done = run_job("history", one_lake, options=StreamOptions(max_files=2), spark=spark)
     assert done.offset == LAST_OFFSET
     assert tables_of(one_lake) == expected
     rows = spark.read.format("delta").load(str(one_lake / "partition_history"))

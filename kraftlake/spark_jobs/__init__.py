@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kraftlake.spark_jobs.fold.image_frame import image_frame
     from kraftlake.spark_jobs.fold.local_changes_frame import local_changes_frame
     from kraftlake.spark_jobs.history_frames import state_frame
+    from kraftlake.spark_jobs.image_steps import image_stream
     from kraftlake.spark_jobs.java import java_home
     from kraftlake.spark_jobs.metrics_frames import counts_by_minute
     from kraftlake.spark_jobs.replay_listener import ReplayListener, ReplayProgress
@@ -35,6 +36,7 @@ __all__ = [
     "build_snapshot",
     "counts_by_minute",
     "image_frame",
+    "image_stream",
     "java_home",
     "local_changes_frame",
     "read_records",

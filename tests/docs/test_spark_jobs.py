@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,11 +16,12 @@ from typing import TYPE_CHECKING
 import pytest
 from deltalake import DeltaTable
 
+import kraftlake
 from kraftlake.records.log_record import log_records
 from kraftlake.records.metadata_records import PartitionChangeRecord
 from kraftlake.tables.jobs import ALL, HISTORY, JOBS
 from kraftlake.tables.lake_table import TableDescription
-from tests.tables.sample_log import lake_of, sample_batches
+from tests.tables.sample_log import LAST_OFFSET, batches_between, lake_of, sample_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,3 +81,49 @@ def test_the_stream_of_ones_own_runs(spark: SparkSession, tmp_path: Path) -> Non
         minute: (len(sizes), min(sizes)) for minute, sizes in minutes.items() if minute + timedelta(minutes=2) <= last
     }
     assert len(rows) > 1
+
+
+def receiver_of_images(folder: Path) -> str:
+    (program,) = re.findall(r"```python\n(.*?)```", section("Images in a stream of your own"), flags=re.DOTALL)
+    for name in ("LAKE", "CHECKPOINT", "TOLD"):
+        program = program.replace(f'"{name}"', repr(str(folder / name.lower())))
+    return program
+
+
+def check_told(folder: Path) -> None:
+    """Each change is kept once."""
+    expected = []
+    for change in kraftlake.open(folder / "lake").changes():
+        topics = change.delta.topics_delta
+        for broker in () if topics is None else change.image.cluster.brokers:
+            found = topics.local_changes(broker)
+            if found.leaders or found.followers or found.deletes:
+                row = (change.offset, broker, len(found.leaders), len(found.followers), len(found.deletes))
+                expected.append(row)
+    rows = sqlite3.connect(folder / "told").execute("SELECT * FROM told ORDER BY offset, broker").fetchall()
+    assert rows == sorted(expected)
+    assert rows[-1][0] > 3000
+
+
+@pytest.mark.spark
+def test_the_receiver_of_images_keeps_each_change_once_whatever_is_repeated(tmp_path: Path) -> None:
+    log = lake_of(tmp_path / "lake", commits=1, last=3000)
+    program = receiver_of_images(tmp_path)
+    exec(program, {"__name__": "example"})
+    shutil.rmtree(tmp_path / "checkpoint")  # so that all comes again
+    log.append(batches_between(log.end_offset, LAST_OFFSET))
+    exec(program, {"__name__": "example"})
+    check_told(tmp_path)
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(os.environ.get("KRAFTLAKE_TESTS") != "long", reason="starts a JVM for each of two processes")
+def test_the_receiver_of_images_keeps_each_change_once_when_it_is_killed(tmp_path: Path) -> None:
+    lake_of(tmp_path / "lake", commits=1)
+    program = receiver_of_images(tmp_path)
+    insert = 'told.execute("INSERT INTO told VALUES (?, ?, ?, ?, ?)", row)'
+    deadly = program.replace(insert, f"{insert}; offset > 2500 and __import__('os').kill(__import__('os').getpid(), 9)")
+    killed = subprocess.run([sys.executable, "-c", deadly], check=False, capture_output=True)
+    assert killed.returncode == -signal.SIGKILL
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+    check_told(tmp_path)

@@ -96,7 +96,7 @@ class LogFold:
         self._background = None if wants_changes else background
         self._images: DeltaImages | PublishedImages
         if wants_changes:
-            self._images = PublishedImages(reader, self._feeds)
+            self._images = PublishedImages(reader, [feed.publish for feed in self._feeds])
         else:
             self._images = DeltaImages(reader, run or RunDeltas())
         self.last_offset = -1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,17 +18,16 @@ from kraftlake.tables.table_writer import Published
 if TYPE_CHECKING:
     from kraftlake.replay.loader.quorum_state import QuorumState
     from kraftlake.replay.reading.open_reader import LakeReader
-    from kraftlake.tables.catch_up.log_fold import TableFeed
 
 
 class PublishedImages:
     """Replays batch by batch; `deltas` is the number of metadata deltas that were published."""
 
-    def __init__(self, reader: LakeReader, feeds: Sequence[TableFeed]) -> None:
-        """Begin with the empty image; the feeds get the deltas that they lack."""
+    def __init__(self, reader: LakeReader, receivers: Sequence[Callable[[Published], None]]) -> None:
+        """Begin with the empty image; the receivers are called with each change."""
         self._reader = reader
-        self._feeds = feeds
-        self._loader = MetadataBatchLoader()
+        self._receivers = receivers
+        self._loader = MetadataBatchLoader(publish=self._publish)
         self._of_snapshot = False
         self.deltas = 0
 
@@ -57,7 +56,6 @@ class PublishedImages:
         if covered is not None:
             self._go_on_behind(covered)
             return
-        self._loader.publish_to(self._publish)
         if self._reader.start_offset > 0:
             self._of_snapshot = True
             load_snapshot(self._loader, oldest_snapshot(self._reader))
@@ -91,7 +89,9 @@ class PublishedImages:
         begins = self._loader.transaction_begin_offset
         if begins is not None:
             self._loader = loader_at(self._reader, begins - 1)
-        self._loader.take_image()
+        self._loader.cluster_id = self._reader.cluster_id
+        if self._loader.last_offset >= 0:  # before offset 0 the image is MetadataImage.EMPTY, with its provenance
+            self._loader.take_image()
         self._loader.publish_to(self._publish)
         if begins is not None:
             for batch in self._reader.batches(begins, covered):
@@ -101,5 +101,5 @@ class PublishedImages:
         assert image.provenance == manifest.provenance
         self.deltas += 1
         change = Published(delta, image, manifest, self._of_snapshot)
-        for feed in self._feeds:
-            feed.publish(change)
+        for receive in self._receivers:
+            receive(change)

@@ -32,14 +32,6 @@ WAYS: Final[dict[str, Callable[[], Images]]] = {
 }
 
 
-def new_images(way: str) -> Images:
-    """Images of a log from its first offset on."""
-    images = WAYS[way]()
-    if isinstance(images, PublishedImages):
-        images._loader.publish_to(images._publish)
-    return images
-
-
 def by_loader(batches: Sequence[RecordBatch]) -> tuple[MetadataImage, QuorumState]:
     """The newest image that a loader publishes, flushed after each batch."""
     loader = MetadataBatchLoader(publish=lambda *_: None)
@@ -51,7 +43,7 @@ def by_loader(batches: Sequence[RecordBatch]) -> tuple[MetadataImage, QuorumStat
 
 def check(way: str, pieces: Sequence[Sequence[RecordBatch]]) -> None:
     """After each piece, or only at the end, it is the loader's."""
-    images, only_at_the_end, taken = new_images(way), new_images(way), list[RecordBatch]()
+    images, only_at_the_end, taken = WAYS[way](), WAYS[way](), list[RecordBatch]()
     for piece in pieces:
         if piece:
             images.take(to_rows(piece))
@@ -90,7 +82,7 @@ def test_it_moves_on_over_no_op_records_control_records_and_to_the_begin_of_a_tr
 @pytest.mark.parametrize("way", WAYS)
 def test_what_a_loader_refuses_is_refused(way: str) -> None:
     for fault, batch in ((UnknownRecordError, data(1, UNKNOWN)), (ReplayError, no_op(1, epoch=0))):
-        images = new_images(way)
+        images = WAYS[way]()
         images.take(to_rows([data(0, topic(0))]))
         with pytest.raises(fault) as refused:
             images.take(to_rows([batch]))

@@ -1,0 +1,119 @@
+"""Images in a stream of a user's own: the published changes of a lake's log, folded in the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlake.delta import MetadataDelta, delta_from_empty
+from kraftlake.image import MetadataImage
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.storage.location import Location, fixed_location
+from kraftlake.records.rows import LOG_SCHEMA
+from kraftlake.replay import LakeReader, LoaderManifest, SnapshotManifest
+from kraftlake.replay.reading.replay_base import first_image_offset
+from kraftlake.spark_jobs.data_source import FORMAT, KraftDataSource
+from kraftlake.spark_jobs.source_faults import in_one_sentence
+from kraftlake.spark_jobs.source_options import EARLIEST
+from kraftlake.tables.catch_up.published_images import PublishedImages
+from kraftlake.tables.table_writer import Published
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+STEP_RECORDS: Final = 100_000
+"""The number of records of a step, unless the caller says another: the driver holds them all."""
+
+Receiver: TypeAlias = Callable[[MetadataDelta, MetadataImage, LoaderManifest], None]
+
+
+def image_stream(
+    spark: SparkSession,
+    lake: str | Path,
+    receive: Receiver,
+    *,
+    starting_offset: int | str = EARLIEST,
+    max_records_per_trigger: int = STEP_RECORDS,
+) -> DataStreamWriter:
+    """A stream that calls `receive(delta, image, manifest)` with each published change of a lake's log, in order.
+
+    A change is that of a log batch, or of a whole metadata transaction at its end; batches of nothing but no-op records
+    are none. `delta` has led to `image`, whose last offset is `manifest.provenance.offset`. Spark's executors read the
+    records; the driver holds the image, replays the records and calls `receive`, on a thread of Spark's.
+
+    The first call is the load of the image before the stream's first record: a delta from the empty image, with a
+    SnapshotManifest; an empty image is not loaded. All other calls have a LogDeltaManifest.
+
+    Each change comes at least once: a step that did not end is repeated with all its changes after a restart from the
+    checkpoint, so a receiver skips the offsets that it has. An error of `receive` fails the query, and its change comes
+    again after a restart.
+
+    The stream begins at `starting_offset` (an offset, "earliest" or "latest"), or at the begin of its batch, and takes
+    up to `max_records_per_trigger` records in a step. `.option("checkpointLocation", …)`, `.trigger(…)` and `.start()`
+    are the caller's. Errors of the lake, of these options and of records fail the query in one sentence.
+    """
+    place = fixed_location(lake)
+    spark.dataSource.register(KraftDataSource)
+    reader = spark.readStream.format(FORMAT).option("columns", "log").option("showSecrets", True)
+    reader = reader.option("startingOffset", starting_offset).option("maxRecordsPerTrigger", max_records_per_trigger)
+    return reader.load(str(place)).writeStream.foreachBatch(ImageSteps(place, receive).take)
+
+
+class ImageSteps:
+    """Publishes the changes of a stream's steps, and keeps the image between two steps."""
+
+    def __init__(self, lake: Location, receive: Receiver) -> None:
+        self._lake = lake
+        self._receive = receive
+        self._images: PublishedImages | None = None
+        self._covered = self._next = -1
+
+    def take(self, frame: DataFrame, step: int) -> None:
+        """Publish the changes of a step; `step` counts from 0 with a new checkpoint."""
+        try:
+            self.take_rows(frame.toArrow(), is_first=step == 0)
+        except Exception:
+            raise
+        except BaseException as fault:  # Spark would wait forever for a thread that ends with it
+            raise RuntimeError(f"the receiver raised {type(fault).__name__}") from fault
+
+    @in_one_sentence
+    def take_rows(self, rows: pa.Table, *, is_first: bool) -> None:
+        """As `take`, with the rows of the log, in any order.
+
+        A step that does not follow the last one begins with the image before it, from the lake.
+        """
+        rows = rows.select(LOG_SCHEMA.names).cast(LOG_SCHEMA).sort_by("offset")
+        first, last = rows.column("offset")[0].as_py(), rows.column("offset")[-1].as_py()
+        images, self._images = self._images, None  # none is kept if the step fails
+        if images is None or first != self._next:
+            reader = LakeReader(MetadataLog.open(self._lake))
+            batch = rows.column("batch")[0].as_py()
+            rows = pa.concat_tables([reader.log.rows(batch, first - 1), rows]) if batch < first else rows
+            images = self._begin(reader, batch, is_first=is_first)
+        rows = rows.filter(pc.greater(rows.column("offset"), self._covered))
+        if rows.num_rows:
+            images.take(rows)
+        self._images, self._next = images, last + 1
+
+    def _begin(self, reader: LakeReader, first: int, *, is_first: bool) -> PublishedImages:
+        """The image before the batch at offset `first`; if that was trimmed away, the next one that there is."""
+        self._covered = first - 1
+        images = PublishedImages(reader, [self._publish])
+        if first == 0:
+            return images
+        image_offset = first_image_offset(reader, first - 1)
+        self._covered = first - 1 if image_offset is None else image_offset
+        images.begin(self._covered)
+        image = images.image
+        if is_first and not image.is_empty():
+            self._receive(delta_from_empty(image), image, SnapshotManifest(provenance=image.provenance))
+        return images
+
+    def _publish(self, change: Published) -> None:
+        self._receive(change.delta, change.image, change.manifest)

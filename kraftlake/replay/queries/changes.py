@@ -132,7 +132,7 @@ class LogChanges:
         if from_offset is None and reader.start_offset > 0:
             # raises where there is no such image, and says which there are
             choose_base(reader, self._to_offset, lenient=lenient)
-            first = first_image_offset(reader)
+            first = first_image_offset(reader, reader.start_offset - 1)
             base = None if first is None else choose_base(reader, first)
             assert base is not None, "a log that starts above 0 has images from a snapshot on alone"
             self._of_snapshot = True

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kraftlake.metadata_log.chain import Chain, ChainLink
     from kraftlake.metadata_log.delta_table.commit import UnknownOutcomeError
     from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, TableState, read_table
+    from kraftlake.metadata_log.lakes import distinct_names, is_lake, lakes_at, names_many
     from kraftlake.metadata_log.log import MetadataLog
     from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
     from kraftlake.metadata_log.maintenance.upkeep import Upkeep, UpkeepThread
@@ -45,9 +46,13 @@ __all__ = [
     "UpkeepPolicy",
     "UpkeepThread",
     "commit_groups",
+    "distinct_names",
     "fixed_location",
+    "is_lake",
     "is_object_uri",
     "lake_location",
+    "lakes_at",
+    "names_many",
     "open_parquet_file",
     "read_table",
 ]

@@ -8,6 +8,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kraftlake.runtime.arguments import text
+from kraftlake.runtime.errors import UsageError
+
 if TYPE_CHECKING:
     from kraftlake.tables.table_writer import TableWriter
 
@@ -126,3 +129,11 @@ JOBS: Final = {job.name: job for job in (*_SINGLE, RECORDS, ALL)}
 
 TABLES: Final = (*ALL.tables, *RECORDS.tables)
 """The names of all derived tables."""
+
+
+def job_named(name: str) -> Job:
+    """One of JOBS; raises UsageError for another name."""
+    job = JOBS.get(text(name, "the name of a job"))
+    if job is None:
+        raise UsageError(f"there is no job {name!r}: it is one of {', '.join(JOBS)}")
+    return job

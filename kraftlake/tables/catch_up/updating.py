@@ -12,12 +12,12 @@ import attrs
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER
 from kraftlake.metadata_log.storage.location import Location, fixed_location
-from kraftlake.runtime.arguments import whole
+from kraftlake.runtime.arguments import whole, whole_or_none
 from kraftlake.runtime.errors import UsageError
 from kraftlake.tables.catch_up.snapshot_publisher import DEFAULT_SNAPSHOT_BYTES
 from kraftlake.tables.catch_up.table_run import Progress, RunResult, TableRun, table_run
 from kraftlake.tables.derived_tables import checked_tables
-from kraftlake.tables.jobs import ALL, RECORDS
+from kraftlake.tables.jobs import ALL, RECORDS, job_named
 from kraftlake.tables.table_writer import TableWriter
 
 DEFAULT_POLL_SECONDS = 1.0
@@ -69,6 +69,29 @@ def update_tables(
         for run in runs:
             run.finish()
         return _joined(runs)
+
+
+def update_by_job(
+    name: str,
+    lake: str | Location,
+    *,
+    snapshot_every_bytes: int | None = None,
+    on_progress: Progress | None = None,
+) -> RunResult:
+    """Do one of JOBS in this process: bring its tables up to the end of a lake's log, and write its snapshots.
+
+    `snapshot_every_bytes` None is Kafka's default. Raises UsageError for a name that no job has, and what
+    `update_tables` raises.
+    """
+    job = job_named(name)
+    whole_or_none(snapshot_every_bytes, "a number of bytes between snapshots", least=1)
+    snapshots = (snapshot_every_bytes or DEFAULT_SNAPSHOT_BYTES) if job.snapshots else None
+    start = partial(table_run, job.name, fixed_location(lake), job.new_writers(), snapshot_every_bytes=snapshots)
+    with start(on_progress=on_progress) as run:
+        run.begin()
+        run.catch_up(run.end_offset - 1, to_the_end=True)
+        run.finish()
+        return run.result()
 
 
 def writers_of(names: Sequence[str]) -> list[TableWriter]:

@@ -13,7 +13,7 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.maintenance.trimming import declare_stream_lag, trim
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.runtime.errors import LakeError, UsageError
-from kraftlake.tables import RunResult, update_tables
+from kraftlake.tables import Job, RunResult, update_by_job, update_tables
 from kraftlake.tables.catch_up.updating import writers_of
 from kraftlake.tables.jobs import ALL, JOBS, RECORDS
 from kraftlake.tables.table_locks import hold_tables
@@ -37,6 +37,18 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     assert (done.base_offset, done.offset, done.snapshots) == (-1, LAST_OFFSET, ())
     assert done.image == image_without_spark(lake)
     return tables_of(lake)
+
+
+@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
+def test_a_job_writes_its_tables_and_no_others(tmp_path: Path, expected: Tables, job: Job) -> None:
+    lake_of(tmp_path / "lake", commits=2)
+    done = update_by_job(job.name, tmp_path / "lake")
+    assert (done.offset, {*done.rows}) == (LAST_OFFSET, {*job.tables})
+    assert tables_of(tmp_path / "lake", job.tables) == {name: expected[name] for name in job.tables}
+    assert done.snapshots == ((LAST_OFFSET + 1,) if job.snapshots else ())
+    assert not {path.name for path in (tmp_path / "lake").iterdir()} & {*TABLES} - {*job.tables}
+    with pytest.raises(UsageError, match="there is no job 'sing'"):
+        update_by_job("sing", tmp_path / "lake")
 
 
 def test_a_run_writes_every_table_but_records_and_the_snapshots(tmp_path: Path, expected: Tables) -> None:

@@ -100,6 +100,7 @@ def exit_code_of(run: Callable[[], object]) -> int:
     0 done, 1 the source is unsound or the request can't be met, 2 the command line is wrong, 130 interrupted, 129 and
     143 hung up and terminated, 141 the reader of stdout went away (all silent, as other programs do).
     """
+    from kraftlake.runtime import sentence_of
     from kraftlake.runtime.errors import KraftlakeError
 
     try:
@@ -125,20 +126,12 @@ def exit_code_of(run: Callable[[], object]) -> int:
         # What is still buffered would raise again when the interpreter flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return READER_LEFT
-    except MemoryError as error:
-        _raise_if_wanted(error)
-        return _tell(f"this takes more memory than there is{f': {error}' if str(error) else ''}", 1)
-    except OSError as error:
-        _raise_if_wanted(error)
-        where = f"{error.filename}: " if error.filename else ""
-        return _tell(f"{where}{error.strerror or error}", 1)
     except Exception as error:
         _raise_if_wanted(error)
-        return _tell(
-            f"a fault in kraftlake itself ({type(error).__name__}: {error}); please report it together with what the "
-            f"same command prints with {TRACEBACK_VARIABLE}=1 set",
-            1,
-        )
+        sentence = sentence_of(error)
+        if not isinstance(error, (MemoryError, OSError)):
+            sentence += f" together with what the same command prints with {TRACEBACK_VARIABLE}=1 set"
+        return _tell(sentence, 1)
     return 0
 
 

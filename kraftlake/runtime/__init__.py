@@ -21,6 +21,7 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from kraftlake.runtime.clock import Clock
+    from kraftlake.runtime.fault_sentences import sentence_of
     from kraftlake.runtime.html import html_table
     from kraftlake.runtime.json_names import camel_case, fields_as_json
     from kraftlake.runtime.log import get_logger
@@ -60,6 +61,7 @@ __all__ = [
     "lazy_exports",
     "moment_of",
     "offset_or_time",
+    "sentence_of",
     "time_of",
 ]
 

@@ -10,36 +10,106 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from kraftlake.metadata_log.delta_table.table_state import TableState
-from kraftlake.metadata_log.storage.location import Location, fixed_location, open_parquet_file
-from kraftlake.runtime.errors import CorruptDataError
+from kraftlake.metadata_log import (
+    Location,
+    TableState,
+    distinct_names,
+    fixed_location,
+    lakes_at,
+    names_many,
+    open_parquet_file,
+)
+from kraftlake.runtime.errors import CorruptDataError, LakeError, UsageError
 from kraftlake.spark_jobs.fold.frames import numbered_frame
-from kraftlake.tables.derived_tables import columns_of, derived_table
+from kraftlake.tables import cluster_id_of, derived_table
+from kraftlake.tables.cluster_id import CLUSTER_ID_FIELD
+from kraftlake.tables.derived_tables import columns_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     FileReader = Callable[[Location], Iterable[pa.Table]]
+    LakePlace = str | Path | Location
 
+_LAKE: Final = pa.field("lake", pa.string())
 _GLOBS = "__globPaths__"
 """Spark's option for whether `*` and similar characters in a path are patterns."""
 
 
 def table_frame(
-    spark: SparkSession, lake: str | Path | Location, table: str, *, columns: Sequence[str] | None = None
+    spark: SparkSession, lakes: LakePlace | Iterable[LakePlace], table: str, *, columns: Sequence[str] | None = None
 ) -> DataFrame:
     """The rows of a derived table (`events`, `partition_history`, …) as it is now, in all or some of its columns.
 
-    Raises LakeError if there is no such table, UsageError for an unknown column.
+    `lakes` is one lake; or a list of lakes, a folder of lakes or a pattern (`lakes_at`), which are read as one table.
+    Its columns are then those of each lake's table, of which `cluster_id` is the cluster's, and behind them `lake`
+    (string): the name of the lake's folder, or its whole path or URI where several have the same name. A column that
+    the table of an earlier release lacks is null there.
+
+    Raises LakeError if there is no such lake or no such table in one of them, or if the types of a column differ;
+    UsageError for an unknown column.
     """
-    state = derived_table(fixed_location(lake), table)
+    if isinstance(lakes, str) or not isinstance(lakes, Iterable):
+        if not names_many(lakes):
+            return _lake_frame(spark, fixed_location(lakes), table, columns)
+        lakes = [lakes]
+    found = list(dict.fromkeys(lake for place in lakes for lake in lakes_at(place)))
+    if not found:
+        raise UsageError("name at least one lake")
+    states = [derived_table(lake, table) for lake in found]
+    try:
+        known = pa.unify_schemas([*map(_schema, states), pa.schema([CLUSTER_ID_FIELD, _LAKE])])
+    except pa.ArrowException as fault:
+        raise LakeError(f"the tables {table}/ of these lakes don't have the same columns: {fault}") from fault
+    wanted = columns_of(table, known, columns)
+    named = zip(found, distinct_names(found), states, strict=True)
+    return _union([_named_frame(spark, lake, name, state, wanted) for lake, name, state in named])
+
+
+def _lake_frame(spark: SparkSession, lake: Location, table: str, columns: Sequence[str] | None) -> DataFrame:
+    """The rows of one lake's table."""
+    state = derived_table(lake, table)
     schema = columns_of(table, _schema(state), columns)
     if isinstance(state.path, Path):
         return spark.read.format("delta").load(str(state.path)).select(*schema.names)
+    return _object_frame(spark, state, schema)
+
+
+def _named_frame(spark: SparkSession, lake: Location, name: str, state: TableState, wanted: pa.Schema) -> DataFrame:
+    """The rows of one of many lakes' tables in the wanted columns: those that the table lacks are put in."""
+    from pyspark.sql.functions import lit
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    schema = _schema(state)
+    own = [field for field in wanted if field.name in schema.names] or list(schema)[:1]
+    if isinstance(state.path, Path):
+        frame = disk_files_frame(spark, state, [state.path / file.path for file in state.files.values()])
+    else:
+        frame = _object_frame(spark, state, pa.schema(own))
+    values = {_LAKE.name: name, CLUSTER_ID_FIELD.name: cluster_id_of(lake)}
+
+    def column(field: pa.Field) -> Column | str:
+        if field.name in schema.names:
+            return str(field.name)
+        return lit(values.get(field.name)).cast(from_arrow_type(field.type)).alias(field.name)
+
+    return frame.select(*map(column, wanted))
+
+
+def _union(frames: list[DataFrame]) -> DataFrame:
+    """All rows of frames with the same columns; pair by pair, for Spark analyses a frame again in each union of it."""
+    while len(frames) > 1:
+        pairs = [frames[start : start + 2] for start in range(0, len(frames), 2)]
+        frames = [pair[0].union(pair[1]) if len(pair) > 1 else pair[0] for pair in pairs]
+    return frames[0]
+
+
+def _object_frame(spark: SparkSession, state: TableState, schema: pa.Schema) -> DataFrame:
+    """The rows of a table in an object store, which Python on the executors reads."""
     paths = [state.path / file.path for file in state.files.values()]
     return files_frame(spark, paths, partial(_whole, schema), schema)
 

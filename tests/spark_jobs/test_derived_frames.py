@@ -11,12 +11,15 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+import kraftlake
 from kraftlake.metadata_log.delta_table.table_state import read_table
 from kraftlake.runtime.errors import LakeError, UsageError
 from kraftlake.spark_jobs import run_job, table_frame
 from kraftlake.spark_jobs.derived_frames import _schema, _whole, disk_files_frame, files_frame
+from kraftlake.tables import LakeTable, TableDescription
 from kraftlake.tables.jobs import JOBS
 from tests.tables.sample_log import lake_of
+from tests.tables.test_old_lakes import old_lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -90,3 +93,38 @@ def test_a_table_that_is_not_there_is_told_with_the_job_that_makes_it(spark: Spa
         table_frame(spark, lake.parent / "other", "scram_history")
     with pytest.raises(LakeError, match=r"lake has no mine/\.$"):
         table_frame(spark, lake, "mine")
+
+
+def test_many_lakes_are_read_as_one_table_by_cluster_and_by_name(
+    spark: SparkSession, lake: Path, tmp_path: Path
+) -> None:
+    """The second lake's tables are of a release without the column `cluster_id`."""
+    whole = old_lake("whole", tmp_path)
+    assert "cluster_id" not in table_frame(spark, whole, "events").columns
+    both = table_frame(spark, [lake, whole, str(lake)], "events")
+    assert both.columns == [*table_frame(spark, lake, "events").columns, "lake"]
+    cluster = kraftlake.open(whole).cluster_id
+    for place, values in ((lake, (None, "lake")), (whole, (cluster, "whole"))):
+        expected = DeltaTable(place / "events").to_pyarrow_table()
+        found = both.where(both.lake == values[1]).toArrow()
+        assert {(row["cluster_id"], row["lake"]) for row in found.to_pylist()} == {values}
+        assert rows_of(found.select(expected.schema.names)) == rows_of(expected)
+    assert both.count() == sum(DeltaTable(place / "events").to_pyarrow_table().num_rows for place in (lake, whole))
+    few = table_frame(spark, [lake, whole], "events", columns=["lake", "offset"])
+    assert few.columns == ["lake", "offset"]
+    assert table_frame(spark, [lake], "events", columns=["lake"]).distinct().collect() == [("lake",)]
+    assert table_frame(spark, f"{tmp_path}/*", "events", columns=["lake"]).distinct().collect() == [("whole",)]
+
+
+def test_many_lakes_of_which_one_lacks_the_table_are_refused(spark: SparkSession, lake: Path, tmp_path: Path) -> None:
+    lake_of(tmp_path / "other", commits=1, last=10)
+    with pytest.raises(LakeError, match=r"other has no events/ yet: run `kraftlake tables .*other events` first"):
+        table_frame(spark, [lake, tmp_path / "other"], "events")
+    with pytest.raises(UsageError, match=r"events/ has no column 'who': it is one of .*cluster_id, lake$"):
+        table_frame(spark, [lake, lake], "events", columns=["who"])
+    other = [(pa.field("offset", pa.string(), nullable=False), "an offset as text")]
+    LakeTable(TableDescription("events", "Of another kind.", tuple(other)), tmp_path / "other").create("log-1")
+    with pytest.raises(LakeError, match=r"the tables events/ of these lakes don't have the same columns: .*offset"):
+        table_frame(spark, [lake, tmp_path / "other"], "events")
+    with pytest.raises(UsageError, match="name at least one lake"):
+        table_frame(spark, [], "events")

@@ -54,12 +54,12 @@ def path_text(given: str | os.PathLike[str], what: str = "a path") -> str:
 
 def path_texts(given: Iterable[str | os.PathLike[str]], what: str = "a path") -> tuple[str, ...]:
     """A list of paths; a single path is not allowed."""
-    return tuple(path_text(path, what) for path in _several(given, f"a list of which each is {what}"))
+    return tuple(path_text(path, what) for path in several(given, f"a list of which each is {what}"))
 
 
 def texts(given: Iterable[str], what: str) -> tuple[str, ...]:
     """A list of strings; a single string is not allowed."""
-    return tuple(text(one, what) for one in _several(given, f"a list of which each is {what}"))
+    return tuple(text(one, what) for one in several(given, f"a list of which each is {what}"))
 
 
 @overload
@@ -73,7 +73,8 @@ def instance(given: Any, kind: Any, what: str) -> Any:
     return given
 
 
-def _several(given: Any, what: str) -> list[Any]:
+def several(given: Any, what: str) -> list[Any]:
+    """A list of anything; a single string or path is not allowed."""
     if isinstance(given, str | bytes | os.PathLike):
         raise _refused(given, what)
     try:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kraftlake.spark_jobs.history_frames import state_frame
     from kraftlake.spark_jobs.image_steps import image_stream
     from kraftlake.spark_jobs.java import java_home
+    from kraftlake.spark_jobs.many_lakes import LakeRun, LakesResult, run_lakes
     from kraftlake.spark_jobs.metrics_frames import counts_by_minute
     from kraftlake.spark_jobs.replay_listener import ReplayListener, ReplayProgress
     from kraftlake.spark_jobs.run_named_job import run_job
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = [
     "BuiltSnapshot",
     "KraftDataSource",
+    "LakeRun",
+    "LakesResult",
     "ReplayListener",
     "ReplayProgress",
     "StreamOptions",
@@ -41,6 +44,7 @@ __all__ = [
     "local_changes_frame",
     "read_records",
     "run_job",
+    "run_lakes",
     "run_snapshot",
     "run_tables",
     "spark_session",

@@ -67,6 +67,14 @@ def test_a_phase_that_another_follows_is_told_as_done(monkeypatch: pytest.Monkey
     assert re.search(r"Replaying.* 100 of 3,000 offsets", last)
 
 
+def test_lakes_are_counted_as_lakes(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = ScreenText()
+    monkeypatch.setattr(sys, "stderr", screen)
+    with progress_bars(Terminal("always")) as progress:
+        progress("lakes", 1, 3)
+    assert re.search("Lake by lake on Spark .* 1 of 3 lakes", screen.getvalue())
+
+
 def test_where_nobody_sits_in_front_of_it_nobody_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     with late_progress_bars(Terminal("always")) as progress:

@@ -65,6 +65,21 @@ def test_the_table_of_ones_own_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+def test_many_lakes_run_and_are_read(
+    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("LAKE-1", "LAKE-2"):
+        lake_of(tmp_path / name, commits=1, last=100)
+    first, second = re.findall(r"```python\n(.*?)```", section("Many lakes"), flags=re.DOTALL)
+    exec(first + second, {"__name__": "example", "spark": spark})
+    said = capfd.readouterr().out
+    assert said.startswith("[]\n")
+    assert "LAKE-1" in said
+    assert "LAKE-2" in said
+
+
+@pytest.mark.spark
 def test_the_stream_of_ones_own_runs(spark: SparkSession, tmp_path: Path) -> None:
     lake_of(tmp_path / "lake", commits=2)
     (program,) = re.findall(r"```python\n(.*?)```", section("A stream of your own"), flags=re.DOTALL)

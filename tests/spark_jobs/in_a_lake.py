@@ -20,6 +20,7 @@ from kraftlake.spark_jobs import (
     read_records,
     records,
     run_job,
+    run_lakes,
     spark_session,
     state_frame,
     table_frame,
@@ -68,8 +69,16 @@ def tables(spark: SparkSession, lake: str) -> dict[str, Any]:
         "minutes": [row.asDict() for row in minutes],
         "state": sorted([row.topic, row.partition, list(row.isr)] for row in state.collect()),
         "ended": sorted(row.topic for row in ended.where("valid_to_offset IS NOT NULL").collect()),
+        "lakes": lakes(spark, lake),
         "streamed": streamed(spark, lake),
     }
+
+
+def lakes(spark: SparkSession, lake: str) -> list[Any]:
+    """What a job over the lake and one that is not there says, and the number of events that a list of lakes has."""
+    result = run_lakes("events", [lake, f"{lake}-nowhere"], spark=spark)
+    rows = (result.lakes[0].summary or {}).get("rows")
+    return [result.failed, rows, table_frame(spark, [lake], "events", columns=["lake"]).count()]
 
 
 def streamed(spark: SparkSession, lake: str) -> list[int]:

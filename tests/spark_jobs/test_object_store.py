@@ -126,6 +126,8 @@ def test_a_cluster_whose_workers_know_no_store_reads_its_tables(
     topics = DeltaTable(f"{lake}/topic_history", storage_options=options).to_pyarrow_table().to_pylist()
     assert told["ended"] == sorted(row["topic"] for row in topics if row["valid_to_offset"] is not None)
     assert told["streamed"] == list(range(LAST_OFFSET + 1))
+    events = DeltaTable(f"{lake}/events", storage_options=options).to_pyarrow_table().num_rows
+    assert told["lakes"] == [1, {"events": events}, events]
     assert len(told["minutes"]) > 3
     assert told["state"]
     assert told["ended"]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from kraftlake.cli.options.command import Argument, Command, Example, Group, Option, argument, option
 from kraftlake.cli.options.parameters import LAKE, OFFSET, OUTPUT, CountParameter
 from kraftlake.cli.options.shared import ENGINE, Call, command
 from kraftlake.cli.output.progress import progress_bars
-from kraftlake.cli.views.reports import show_run, show_snapshot
+from kraftlake.cli.output.words import counted
+from kraftlake.cli.views.reports import show_lakes, show_run, show_snapshot
 from kraftlake.runtime.process_setup import configure_process
 from kraftlake.spark_jobs.run_named_job import run_job
 from kraftlake.tables.jobs import JOBS, REPLAY, Job
@@ -29,6 +32,7 @@ _INTERVAL_PREFIX = "processing-time="
     examples=(
         Example("replay a lake's log into tables", "kraftlake spark replay lake"),
         Example("every derived table, by one stream", "kraftlake spark all lake"),
+        Example("the tables of every lake in a folder, spread over Spark's executors", "kraftlake spark all lakes"),
         Example("a snapshot of a cluster of any size", "kraftlake spark snapshot lake"),
     ),
 )
@@ -39,7 +43,16 @@ def spark() -> None:
 def _parameters() -> list[click.Parameter]:
     """The arguments and options of all jobs, in the order of their help."""
     return [
-        Argument(["lake"], type=LAKE, required=True, help="The folder of a lake that `kraftlake import` made."),
+        Argument(
+            ["lakes"],
+            type=LAKE,
+            nargs=-1,
+            required=True,
+            metavar="LAKE...",
+            help="The folder of a lake that `kraftlake import` made, or its URI. Of many lakes, also of a folder of "
+            "lakes and a quoted pattern ('clusters/*/lake'), each is made by a task of its own on Spark's executors, "
+            "up to the end of its log, and the exit code is 1 if one failed.",
+        ),
         Option(
             ["--trigger"],
             default="available-now",
@@ -74,8 +87,13 @@ def _parameters() -> list[click.Parameter]:
 
 
 def _command_of(job: Job) -> Command:
-    def run(call: Call, lake: str, **options: Any) -> None:
-        _run(job, call, lake, **options)
+    def run(call: Call, lakes: tuple[str, ...], **options: Any) -> None:
+        from kraftlake.metadata_log import names_many
+
+        if len(lakes) > 1 or names_many(lakes[0]):
+            _run_many(job, call, lakes, options)
+        else:
+            _run(job, call, lakes[0], **options)
 
     run.__doc__ = job.help
     line = f"kraftlake spark {job.name} lake"
@@ -89,6 +107,9 @@ def _command_of(job: Job) -> Command:
             Example("everything that is there, then end", line),
             Example("one file of the log in a micro-batch", f"{line} --max-files-per-trigger 1"),
             Example("go on with what is appended, until interrupted", f"{line} --trigger 'processing-time=2 seconds'"),
+            Example(
+                "many lakes, each a task of its own", f"kraftlake spark {job.name} lake-1 lake-2 'clusters/*/lake'"
+            ),
         ),
     )(run)
     made.params[:0] = _parameters()
@@ -124,6 +145,32 @@ def _run(
     if result.unwritable:
         call.terminal.warn(f"the newest image has no snapshot: {result.unwritable}")
     _show(job, call, lake, result)
+
+
+def _run_many(job: Job, call: Call, lakes: Sequence[str], options: dict[str, Any]) -> None:
+    """Bring the tables of each lake up to date once, in an executor's task."""
+    from kraftlake.spark_jobs import run_lakes
+
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        given = name in options and context.get_parameter_source(name) is not ParameterSource.DEFAULT
+        if given and name != "master" and options[name] != parameter.default:
+            raise click.UsageError(
+                f"{parameter.opts[0]} is for one lake: many are brought up to the ends of their logs once, without a "
+                "stream. Leave it out, or name one lake."
+            )
+    with progress_bars(call.terminal) as progress:
+        progress("starting", 0, 0)
+        result = run_lakes(
+            job.name, lakes, master=options["master"], on_progress=lambda done, of: progress("lakes", done, of)
+        )
+    for run in result.lakes:
+        if run.summary is not None and run.summary["unwritable"]:
+            call.terminal.warn(f"the newest image of {run.lake} has no snapshot: {run.summary['unwritable']}")
+    call.answer(result.to_json(), show_lakes)
+    if result.failed:
+        raise click.ClickException(f"{result.failed} of {counted(len(result.lakes), 'lake')} failed")
 
 
 def _show(job: Job, call: Call, lake: str, result: StreamResult) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from kraftlake.cli.output.terminal import Terminal
 
 Progress = Callable[[str, int, int], None]
-"""Takes a phase, and how many offsets of it are done and there are to do."""
+"""Takes a phase, and how many offsets (or lakes) of it are done and there are to do."""
 
 PATIENCE_SECONDS = 1.0
 """The time before a bar is drawn."""
@@ -26,6 +26,7 @@ _TITLES = {
     "replaying": "Replaying",
     "loading": "Loading a snapshot",
     "generating": "Making up",
+    "lakes": "Lake by lake on Spark",
 }
 
 
@@ -49,16 +50,20 @@ def progress_bars(terminal: Terminal) -> Iterator[Progress]:
     with Bars(*columns, console=terminal.console(sys.stderr), transient=True) as bars:
 
         def progress(phase: str, done: int, total: int) -> None:
-            count = f"{done:,} of {total:,} offsets" if total else ""
+            count = f"{done:,} of {total:,} {_unit(phase)}" if total else ""
             if phase not in tasks:
                 for done_before, task in tasks.items():
-                    all_of_it = f"{totals[done_before]:,} offsets" if totals[done_before] else ""
+                    all_of_it = f"{totals[done_before]:,} {_unit(done_before)}" if totals[done_before] else ""
                     bars.update(task, total=1, completed=1, count=all_of_it)
                 tasks[phase] = bars.add_task(_TITLES.get(phase, phase), total=None, count=count)
             totals[phase] = total
             bars.update(tasks[phase], total=total or None, completed=done, count=count)
 
         yield progress
+
+
+def _unit(phase: str) -> str:
+    return "lakes" if phase == "lakes" else "offsets"
 
 
 @contextmanager

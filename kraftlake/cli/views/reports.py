@@ -6,7 +6,7 @@ from typing import Any
 
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Piece, Style
-from kraftlake.cli.output.words import counted, size
+from kraftlake.cli.output.words import NONE, counted, size
 
 _IMPORT_LATER = "import again after the cluster's next snapshot, or with --follow --quorum HOST:PORT"
 
@@ -104,6 +104,28 @@ def _rows(count: int, still_so: int | None) -> str:
     if still_so is None:
         return counted(count, "row")
     return f"{counted(count, 'state')} ended, {still_so:,} still so"
+
+
+def show_lakes(terminal: Terminal, form: dict[str, Any]) -> None:
+    """Write what a job did with each of many lakes, and why it failed where it did."""
+    from kraftlake.cli.output.drawing import table, text
+
+    drawn = table("lake", "cluster", "offsets", "rows", "snapshots", right=("rows", "snapshots"), whole="lake")
+    for run in form["lakes"]:
+        name = text((run["lake"], Style.NAME))
+        if "error" in run:
+            drawn.add_row(name, "", text(("failed", Style.BAD)), "", "")
+            continue
+        new = run["offset"] > run["from"]
+        offsets = f"{run['firstOffset']} to {run['offset']}" if new else "nothing new"
+        rows = sum(run["rows"].values())
+        drawn.add_row(
+            name, text(run["clusterId"] or NONE), offsets, f"{rows:,}" if new else NONE, f"{len(run['snapshots']):,}"
+        )
+    terminal.render(drawn)
+    for run in form["lakes"]:
+        if "error" in run:
+            terminal.line(("✗ ", Style.BAD), (run["lake"], Style.NAME), f": {run['error']}")
 
 
 def show_snapshot(terminal: Terminal, built: dict[str, Any]) -> None:

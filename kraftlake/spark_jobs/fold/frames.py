@@ -177,6 +177,11 @@ def telling_faults() -> Iterator[None]:
         gone = jvm_gone(fault)
         if gone is not None:
             raise gone from fault
+        if "Python worker exited unexpectedly" in str(fault):
+            raise EnvironmentFaultError(
+                "a Python worker of Spark's executors ended in the middle of its task (killed, or out of memory): run "
+                "again, which goes on from there"
+            ) from fault
         lines = [line.strip() for line in str(fault).splitlines() if line.strip()]
         reason = lines[-1][:300] if "Python worker" in str(fault) else first_words(fault)
         raise EnvironmentFaultError(f"Spark failed: {reason}") from fault

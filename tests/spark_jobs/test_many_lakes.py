@@ -1,0 +1,204 @@
+"""One job over many lakes: each is a task of its own, and none stops another."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from deltalake import DeltaTable
+
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.runtime.errors import LakeError, UsageError
+from kraftlake.spark_jobs import run_lakes
+from kraftlake.spark_jobs.many_lakes import _each_in_a_task
+from kraftlake.spark_jobs.submit import main
+from kraftlake.tables import hold_tables, update_by_job
+from kraftlake.tables.jobs import ALL
+from tests.cli.running import fault, run, run_json
+from tests.spark_cluster import REPOSITORY, SparkCluster, driver_environment
+from tests.tables.sample_log import LAST_OFFSET, append_in, batches_between, lake_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def damage(lake: Path) -> None:
+    """Cut a file of a lake's log."""
+    file = next((lake / "log").glob("*.parquet"))
+    file.write_bytes(file.read_bytes()[:500])
+
+
+def rows_of(lake: Path, tables: tuple[str, ...]) -> dict[str, list[str]]:
+    return {name: sorted(map(str, DeltaTable(lake / name).to_pyarrow_table().to_pylist())) for name in tables}
+
+
+def test_on_a_cluster_two_lakes_are_made_as_in_process_and_the_damaged_third_is_told(
+    spark_cluster: SparkCluster, tmp_path: Path
+) -> None:
+    lakes = tmp_path / "lakes"
+    lakes.mkdir()
+    lake_of(lakes / "a", commits=1, last=500)
+    lake_of(lakes / "b", commits=1, last=500)
+    MetadataLog.create(lakes / "c", "the-cluster").append(batches_between(0, 1_000))
+    for name in ("a", "c"):
+        shutil.copytree(lakes / name, tmp_path / name)
+        assert update_by_job("all", tmp_path / name).offset > 400
+    damage(lakes / "b")
+    words = ["spark", "all", str(lakes), str(lakes / "a"), "--master", spark_cluster.master_url, "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "kraftlake.cli", *words],
+        cwd=REPOSITORY, env=driver_environment(), capture_output=True, text=True, timeout=240, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "error: 1 of 3 lakes failed\n")
+    told = json.loads(done.stdout)
+    assert [Path(run["lake"]).name for run in told["lakes"]] == ["a", "b", "c"]
+    assert told["failed"] == 1
+    first, damaged, last = told["lakes"]
+    assert damaged == {"lake": str(lakes / "b"), "error": damaged["error"]}
+    assert ".parquet is no Parquet file that can be read" in damaged["error"]
+    assert (first["clusterId"], last["clusterId"]) == (None, "the-cluster")
+    for lake, name in ((first, "a"), (last, "c")):
+        assert (lake["firstOffset"], lake["offset"]) == (0, MetadataLog.open(lakes / name).end_offset - 1)
+        assert [snapshot.name for snapshot in MetadataLog.open(lakes / name).snapshots()] == [
+            snapshot.name for snapshot in MetadataLog.open(tmp_path / name).snapshots()
+        ]
+        assert rows_of(lakes / name, ALL.tables) == rows_of(tmp_path / name, ALL.tables)
+
+
+def test_each_lake_goes_on_from_where_its_tables_are_and_counts_once(spark: SparkSession, tmp_path: Path) -> None:
+    log = lake_of(tmp_path / "a", commits=1, last=500)
+    lake_of(tmp_path / "b", commits=1, last=700)
+    told: list[tuple[int, int]] = []
+    lakes = [tmp_path / "a", str(tmp_path / "*"), f"{tmp_path}/b/"]
+    first = run_lakes("records", lakes, spark=spark, on_progress=lambda *step: told.append(step))
+    assert [(run.lake, run.error) for run in first.lakes] == [(str(tmp_path / name), None) for name in "ab"]
+    assert told == [(0, 2), (1, 2), (2, 2)]
+    append_in(log, 1, batches_between(log.end_offset, LAST_OFFSET))
+    again = run_lakes("records", [tmp_path], spark=spark)
+    made = [(run.summary or {})["rows"]["records"] for result in (first, again) for run in result.lakes]
+    assert made == [501, MetadataLog.open(tmp_path / "b").end_offset, LAST_OFFSET - 500, 0]
+    assert DeltaTable(tmp_path / "a" / "records").to_pyarrow_table().num_rows == LAST_OFFSET + 1
+    assert again.to_json()["lakes"][0].items() >= {"from": 500, "offset": LAST_OFFSET, "unwritable": None}.items()
+
+
+def test_what_fails_is_a_result_and_what_is_asked_wrongly_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    lake_of(tmp_path / "a", commits=1, last=500)
+    lake_of(tmp_path / "b", commits=1, last=500)
+    with hold_tables(tmp_path / "a", ["events"]):
+        result = run_lakes("events", [tmp_path / "nowhere", tmp_path / "a", tmp_path / "b"], spark=spark)
+    assert result.failed == 2
+    errors = [run.error for run in result.lakes]
+    assert errors == [
+        f"There is no lake at {tmp_path}/nowhere; `kraftlake import SOURCE LAKE` makes one.",
+        f"another run writes events/ of {tmp_path}/a: wait until it ends, or stop it",
+        None,
+    ]
+    with pytest.raises(LakeError, match=r"There is no lake at .*/nowhere"):
+        run_lakes("events", [tmp_path / "nowhere", tmp_path / "nothing"])
+    with pytest.raises(UsageError, match="there is no job 'sing'"):
+        run_lakes("sing", [tmp_path])
+    with pytest.raises(UsageError, match="name at least one lake"):
+        run_lakes("events", [])
+    with pytest.raises(UsageError, match="is not a list of lakes"):
+        run_lakes("events", str(tmp_path))
+
+
+def test_neither_a_slow_lake_nor_one_that_ends_its_process_holds_the_others(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+
+    def make(lake: str) -> str:
+        import os
+        import signal
+        import time
+
+        if lake == "deadly":
+            os.kill(os.getpid(), signal.SIGKILL)
+        while lake == "slow" and not gate.exists():
+            time.sleep(0.02)
+        return '{"summary": {}}'
+
+    ended = []
+    for lake in _each_in_a_task(spark.sparkContext, "test", make, ["slow", "deadly", "a", "b", "c"]):
+        ended.append(lake)
+        if len(ended) == 4:
+            gate.touch()
+    assert ended[-1].lake == "slow"
+    (deadly,) = [lake for lake in ended if lake.error is not None]
+    assert deadly.lake == "deadly"
+    assert deadly.error == (
+        "a Python worker of Spark's executors ended in the middle of its task (killed, or out of memory): run again, "
+        "which goes on from there"
+    )
+
+
+def test_no_task_runs_on_when_a_run_ends_early(spark: SparkSession) -> None:
+    def make(lake: str) -> str:
+        import time
+
+        while lake == "endless":
+            time.sleep(0.02)
+        return '{"summary": {}}'
+
+    runs = _each_in_a_task(spark.sparkContext, "test", make, ["a", "endless", "b"])
+    assert {next(runs).lake, next(runs).lake} == {"a", "b"}
+    runs.close()
+    assert not list(spark.sparkContext.statusTracker().getActiveJobsIds())
+
+
+@pytest.fixture
+def lakes(tmp_path: Path) -> Path:
+    """A folder of two lakes, of which the second is damaged."""
+    for name in ("a", "b"):
+        lake_of(tmp_path / name, commits=1, last=500)
+    damage(tmp_path / "b")
+    return tmp_path
+
+
+def test_the_command_shows_a_line_for_each_lake_and_exits_with_1_if_one_failed(
+    spark: SparkSession, lakes: Path
+) -> None:
+    told = run("spark", "events", lakes, code=1, width=200)
+    assert told.stderr == "error: 1 of 2 lakes failed\n"
+    heading, _, first, second, error = told.stdout.splitlines()
+    assert heading.split() == ["lake", "cluster", "offsets", "rows", "snapshots"]
+    assert first.split()[:5] == [str(lakes / "a"), "–", "0", "to", "500"]
+    assert second.split() == [str(lakes / "b"), "failed"]
+    assert error.startswith(f"✗ {lakes}/b: {lakes}/b/log/")
+    again = run_json("spark", "events", f"{lakes}/[a]")
+    assert (again["failed"], again["lakes"][0]["from"], again["lakes"][0]["rows"]) == (0, 500, {"events": 0})
+    assert "nothing new" in run("spark", "events", lakes / "a", lakes / "a").stdout
+
+
+def test_the_program_for_spark_submit_does_the_same(
+    spark: SparkSession, lakes: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["metrics", str(lakes / "a"), str(lakes / "b")]) == 1
+    said: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert [("error" in run, Path(run["lake"]).name) for run in said["lakes"]] == [(False, "a"), (True, "b")]
+    for words, told in (
+        (["events", str(lakes), "--trigger", "2 seconds"], "many lakes are brought up to date without one"),
+        (["snapshot", str(lakes)], "snapshot is for one lake"),
+    ):
+        with pytest.raises(SystemExit):
+            main(words)
+        assert told in capsys.readouterr().err
+    assert main(["events", str(lakes / "x*")]) == 1
+    assert "No lake matches" in capsys.readouterr().err
+
+
+def test_what_many_lakes_do_not_have_is_refused_without_a_jvm(lakes: Path) -> None:
+    told = fault("spark", "all", lakes, "--trigger", "processing-time=2 seconds", code=2)
+    assert told.startswith("--trigger is for one lake: many are brought up to the ends of their logs once")
+    assert "No lake matches" in fault("spark", "all", f"{lakes}/x*")
+    (lakes / "c").mkdir()
+    assert "is an empty folder" in fault("spark", "all", lakes / "c", lakes / "d")
+    assert "Missing argument 'LAKE...'" in fault("spark", "all", code=2)

@@ -5,9 +5,8 @@ Only this room imports `pyspark`, and only when one of these names is used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from kraftlake.runtime import check_spark
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
@@ -54,10 +53,4 @@ __all__ = [
 ]
 
 
-_exported, __dir__ = lazy_exports(__name__, __all__)
-
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        check_spark()
-    return _exported(name)
+__getattr__, __dir__ = lazy_exports(__name__, __all__)

@@ -11,16 +11,16 @@ import pyarrow.compute as pc
 
 from kraftlake.delta import MetadataDelta, delta_from_empty
 from kraftlake.image import MetadataImage
-from kraftlake.metadata_log import Location, MetadataLog, fixed_location
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.storage.location import Location, fixed_location
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.replay import LakeReader, LoaderManifest, SnapshotManifest
 from kraftlake.replay.reading.replay_base import first_image_offset
 from kraftlake.spark_jobs.data_source import FORMAT, KraftDataSource
 from kraftlake.spark_jobs.source_faults import in_one_sentence
 from kraftlake.spark_jobs.source_options import EARLIEST
-from kraftlake.spark_jobs.spark_versions import register
-from kraftlake.tables import Published
 from kraftlake.tables.catch_up.published_images import PublishedImages
+from kraftlake.tables.table_writer import Published
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,7 +58,7 @@ def image_stream(
     are the caller's. Errors of the lake, of these options and of records fail the query in one sentence.
     """
     place = fixed_location(lake)
-    register(spark, KraftDataSource)
+    spark.dataSource.register(KraftDataSource)
     reader = spark.readStream.format(FORMAT).option("columns", "log").option("showSecrets", True)
     reader = reader.option("startingOffset", starting_offset).option("maxRecordsPerTrigger", max_records_per_trigger)
     return reader.load(str(place)).writeStream.foreachBatch(ImageSteps(place, receive).take)

@@ -16,7 +16,6 @@ from kraftlake.runtime.arguments import path_text, texts
 from kraftlake.runtime.errors import UsageError
 from kraftlake.spark_jobs.executor_environment import lend_store_access
 from kraftlake.spark_jobs.record_scan import open_scanned, type_of
-from kraftlake.spark_jobs.spark_versions import register
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,7 +50,7 @@ def read_records(
     path = path if "://" in path else str(Path(path).absolute())
     open_scanned(path, start_offset, end_offset)
     lend_store_access(spark.sparkContext)
-    register(spark, KraftDataSource)
+    spark.dataSource.register(KraftDataSource)
     options = {"type": only, "startOffset": start_offset, "endOffset": end_offset, "showSecrets": show_secrets}
     reader = spark.read.format(FORMAT).schema(from_arrow_schema(schema))
     return reader.options(**{name: value for name, value in options.items() if value is not None}).load(path)

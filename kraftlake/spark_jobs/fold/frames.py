@@ -33,7 +33,6 @@ from kraftlake.spark_jobs.fold.folded import (
 )
 from kraftlake.spark_jobs.fold.others import fold_others
 from kraftlake.spark_jobs.fold.plan import FoldPlan, base_is_sound, check_piece, plan_fold, plans, read_chunks
-from kraftlake.spark_jobs.spark_versions import by_number
 from kraftlake.spark_jobs.stream_faults import first_words, jvm_gone
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def chunks_frame(spark: SparkSession, plan: FoldPlan) -> DataFrame:
 
     pieces = len(plan.pieces)
     read_frame = numbered_frame(spark, pieces, pieces, read, CHUNK_SCHEMA)
-    return by_number(read_frame, plan.shards + 1, "shard").sortWithinPartitions("shard", "part", "first")
+    return read_frame.repartitionById(plan.shards + 1, "shard").sortWithinPartitions("shard", "part", "first")
 
 
 def folded_frame(spark: SparkSession, plan: FoldPlan) -> DataFrame:

@@ -28,7 +28,6 @@ from kraftlake.spark_jobs.fold.chunks import fault_to_json, raise_first
 from kraftlake.spark_jobs.fold.folded import one_row, read_stream, stream_of, topics_in
 from kraftlake.spark_jobs.fold.frames import in_arrow, telling_faults
 from kraftlake.spark_jobs.fold.layout import TopicRange, batches_of
-from kraftlake.spark_jobs.spark_versions import by_number
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -60,7 +59,7 @@ class TopicFiles:
         if not self.ranges:
             return [], np.empty(0, np.int32)
         pieces = in_arrow(folded.select("topics").where("topics IS NOT NULL"), self._pieces, _PIECE_SCHEMA)
-        written = in_arrow(by_number(pieces, len(self.ranges), "range"), self._files, _WRITTEN_SCHEMA)
+        written = in_arrow(pieces.repartitionById(len(self.ranges), "range"), self._files, _WRITTEN_SCHEMA)
         with telling_faults():
             rows = written.toArrow().sort_by("range")
         raise_first(fault for fault in rows["fault"].to_pylist() if fault is not None)

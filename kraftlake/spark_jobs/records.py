@@ -18,7 +18,6 @@ from kraftlake.metadata_log.storage.location import Location, fixed_location, la
 from kraftlake.records.typed_rows import typed_schema
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs.executor_environment import lend_store_access
-from kraftlake.spark_jobs.fold.chunks import fault_to_json, raise_first
 from kraftlake.spark_jobs.fold.frames import telling_faults
 from kraftlake.spark_jobs.record_scan import RECORDS_A_PART, RecordScan, read_part
 from kraftlake.spark_jobs.run_session import RunSession
@@ -26,6 +25,7 @@ from kraftlake.spark_jobs.stream_options import StreamOptions, StreamResult
 from kraftlake.spark_jobs.table_stream import run_tables
 from kraftlake.tables.lake_table import LakeTable
 from kraftlake.tables.records_table import RECORDS, RecordsWriter
+from kraftlake.tables.shards.faults import fault_to_json, raise_first
 from kraftlake.tables.table_locks import hold_tables
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from kraftlake.tables.changes.log_deltas import RunDeltas
 from kraftlake.tables.table_writer import Published, TableWriter
 
 if TYPE_CHECKING:
+    from kraftlake.replay.reading.log_reader import LogReader
     from kraftlake.replay.reading.open_reader import LakeReader
     from kraftlake.tables.catch_up.snapshot_publisher import SnapshotPublisher
 
@@ -227,17 +228,27 @@ class LogFold:
 
     def _check_in_log(self, feed: TableFeed) -> None:
         if feed.covers is not None and feed.covers >= self._reader.end_offset:
-            raise LakeError(
-                f"{feed.name}/ of {self._reader.name} holds offsets up to {feed.covers}, but the log ends before "
-                f"{self._reader.end_offset}: the table is of another log, delete {feed.name}/ and run again"
-            )
+            raise LakeError(not_of_log(feed.name, self._reader, feed.covers))
 
     def _trimmed_past(self, covered: int) -> str:
         ended = [feed.name for feed in self._feeds if feed.covers is not None and feed.covers == covered]
-        return (
-            f"{ended[0]}/ of {self._reader.name} ends at offset {covered}, and the log that followed was trimmed: "
-            f"delete the folder {ended[0]}/ and run again, it then begins with the oldest snapshot"
-        )
+        return trimmed_past(ended[0], self._reader, covered)
+
+
+def not_of_log(table: str, reader: LogReader, covered: int) -> str:
+    """What is wrong with a table that covers an offset past the end of the log, and the way out."""
+    return (
+        f"{table}/ of {reader.name} holds offsets up to {covered}, but the log ends before {reader.end_offset}: the "
+        f"table is of another log, delete {table}/ and run again"
+    )
+
+
+def trimmed_past(table: str, reader: LogReader, covered: int) -> str:
+    """What is wrong with a table that covers an offset after which the log was trimmed, and the way out."""
+    return (
+        f"{table}/ of {reader.name} ends at offset {covered}, and the log that followed was trimmed: delete the folder "
+        f"{table}/ and run again, it then begins with the oldest snapshot"
+    )
 
 
 def pieces(rows: pa.Table) -> Iterator[pa.Table]:

@@ -16,8 +16,8 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.runtime.errors import LakeError, UsageError
 from kraftlake.spark_jobs import StreamOptions, run_job
-from kraftlake.tables import state_at
-from kraftlake.tables.jobs import JOBS
+from kraftlake.tables import state_at, update_tables
+from kraftlake.tables.jobs import ALL, JOBS
 from tests.cli.running import fault, run_json
 from tests.metadata_log.object_store import BUCKET, LONG
 from tests.spark_cluster import SparkCluster, driver_environment
@@ -131,6 +131,22 @@ def test_a_cluster_whose_workers_know_no_store_reads_its_tables(
     assert len(told["minutes"]) > 3
     assert told["state"]
     assert told["ended"]
+
+
+def test_a_cluster_whose_workers_know_no_store_makes_its_tables(
+    lake: str, server: dict[str, str], spark_cluster: SparkCluster, tmp_path: Path
+) -> None:
+    append_in(MetadataLog.create(lake), 2, sample_batches())
+    done = spark_cluster.run_driver("tests.spark_jobs.cluster_backlog", lake, 3000, 0, timeout=400)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout) == 2
+    lake_of(tmp_path / "lake", commits=1)
+    update_tables(tmp_path / "lake", ALL.tables)
+    options = {**server, "AWS_ALLOW_HTTP": "true"}
+    for name in ALL.tables:
+        there = DeltaTable(f"{lake}/{name}", storage_options=options).to_pyarrow_table().to_pylist()
+        here = DeltaTable(tmp_path / "lake" / name).to_pyarrow_table().to_pylist()
+        assert sorted(map(str, there)) == sorted(map(str, here)), name
 
 
 def found_by_driver(master: str, lake: str, what: str) -> dict[str, Any]:

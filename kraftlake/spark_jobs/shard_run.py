@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -16,13 +16,14 @@ from kraftlake.metadata_log.log_facts import LOG_TABLE
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import oldest_snapshot
-from kraftlake.runtime.errors import LakeError, OffsetError, UnwritableMetadataError
+from kraftlake.runtime.errors import OffsetError, UnwritableMetadataError
 from kraftlake.runtime.log import get_logger
+from kraftlake.spark_jobs.backlog import Advance, Backlog
 from kraftlake.spark_jobs.fold.build_snapshot import add_snapshot
 from kraftlake.spark_jobs.fold.frames import bounded_batches, collected
 from kraftlake.spark_jobs.fold.plan import plan_fold, plans, provenance_at
 from kraftlake.spark_jobs.shard_steps import StepDone, StepPlan, run_step, states_frame
-from kraftlake.tables.catch_up.log_fold import not_of_log, trimmed_past
+from kraftlake.tables.catch_up.covered import covered_by
 from kraftlake.tables.catch_up.updating import writers_of
 from kraftlake.tables.changes.changes_writer import ChangesWriter
 from kraftlake.tables.history.history_table import HistoryTable
@@ -42,19 +43,70 @@ from kraftlake.tables.shards.state_files import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Progress = Callable[[int, int], None]
-"""Called after each step with the last offset of the tables, and the last offset that they are to get to."""
+    from kraftlake.tables.catch_up.table_run import Progress
 
 STEP_RECORDS: Final = 1_000_000
 """The number of records in a step for each task that runs at a time."""
 _HISTORY: Final = "partition_history"
 
 
-@attrs.define
-class Snapshots:
-    """The lake's snapshots that a run writes, one at the end of a step for each `every_bytes` of records, and at last.
+@attrs.define(kw_only=True)
+class TablesBacklog(Backlog):
+    """Tables `names` of the job `all`, and with `snapshot_every_bytes` snapshots: one after that many bytes of records.
 
-    `written` are their end offsets; `unwritable` is the reason if the newest image should have one and can't.
+    A step has `step_records` records, STEP_RECORDS for each task that runs at a time where None.
+    """
+
+    lake: Location
+    names: Sequence[str]
+    snapshot_every_bytes: int | None = None
+    step_records: int | None = None
+    _snapshots: _Snapshots | None = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._snapshots = None if self.snapshot_every_bytes is None else _Snapshots(self.snapshot_every_bytes)
+
+    def advance(self, spark: SparkSession, last: int, on_step: Progress) -> Advance:
+        """Bring the tables up to an offset: see Backlog.
+
+        Tables at different offsets go on together from where the one that is furthest ahead is. Raises LakeError too if
+        a table is of another log or release, OffsetError if the log was trimmed past one.
+        """
+        names, log, snapshots = self.names, MetadataLog.open(self.lake), self._snapshots
+        step_records = self.step_records or STEP_RECORDS * spark.sparkContext.defaultParallelism
+        rows, made = Counter(dict.fromkeys(names, 0)), Advance(rows={}, steps=0)
+
+        def after_step(state: DriverState, done: StepDone) -> None:
+            nonlocal made
+            topics, partitions = (sum(getattr(shard, n) for shard in done.shards) for n in ("topics", "partitions"))
+            made = attrs.evolve(made, steps=made.steps + 1, topics=topics, partitions=partitions)
+            offset = state.image.provenance.offset
+            if snapshots is not None:
+                snapshots.step_done(spark, log, state, done, ends=offset + 1 >= log.end_offset)
+            on_step(offset, last + 1)
+
+        while True:
+            covers = covered_by(LakeReader(log), writers_of(names))
+            behind = {name: offset for name, offset in covers.items() if offset is None or offset < last}
+            if not behind:
+                break
+            low = min(behind.values(), key=lambda offset: -1 if offset is None else offset)
+            group = [name for name, offset in behind.items() if offset == low]
+            ahead = [offset for offset in covers.values() if offset is not None and (low is None or offset > low)]
+            phase = _Phase(spark, log, held=names, names=group, covers=low, step_records=step_records)
+            rows.update(phase.run(min([last, *ahead]), after_step))
+        if snapshots is not None:
+            made = attrs.evolve(made, snapshots=tuple(snapshots.written), unwritable=snapshots.unwritable)
+            snapshots.written.clear()
+        return attrs.evolve(made, rows=dict(rows))
+
+
+@attrs.define
+class _Snapshots:
+    """The lake's snapshots that a run writes: one after each step by which there are `every_bytes` more of records.
+
+    And one at the log's end. `written` are their end offsets; `unwritable` is the reason if the newest image should
+    have one and can't.
     """
 
     every_bytes: int
@@ -82,59 +134,6 @@ class Snapshots:
             return
         self.written.append(end_offset)
         self.unwritable = None
-
-
-def run_backlog(
-    spark: SparkSession,
-    lake: Location,
-    names: Sequence[str],
-    last: int,
-    *,
-    step_records: int | None = None,
-    snapshots: Snapshots | None = None,
-    on_progress: Progress | None = None,
-) -> dict[str, int]:
-    """Bring tables of the job `all` up to offset `last` of the log, the end of a batch; gives the rows of each table.
-
-    Tables at different offsets go on together from where the one that is furthest ahead is. The caller holds the
-    tables' locks. Raises LakeError if a table is of another log or release, OffsetError if the log was trimmed past
-    one, what a replay raises, with its offset, and EnvironmentFaultError if Spark fails.
-    """
-    log = MetadataLog.open(lake)
-    records = step_records or STEP_RECORDS * spark.sparkContext.defaultParallelism
-    made = Counter(dict.fromkeys(names, 0))
-
-    def after_step(state: DriverState, done: StepDone) -> None:
-        offset = state.image.provenance.offset
-        if snapshots is not None:
-            snapshots.step_done(spark, log, state, done, ends=offset >= last)
-        if on_progress is not None:
-            on_progress(offset, last)
-
-    while True:
-        covers = {writer.description.name: writer.table(lake).last_offset() for writer in writers_of(names)}
-        _check_covered(log, covers)
-        behind = {name: offset for name, offset in covers.items() if offset is None or offset < last}
-        if not behind:
-            return dict(made)
-        low = min(behind.values(), key=lambda offset: -1 if offset is None else offset)
-        group = [name for name, offset in behind.items() if offset == low]
-        ahead = [offset for offset in covers.values() if offset is not None and (low is None or offset > low)]
-        phase = _Phase(spark, log, held=names, names=group, covers=low, step_records=records)
-        made.update(phase.run(min([last, *ahead]), after_step))
-
-
-def _check_covered(log: MetadataLog, covers: Mapping[str, int | None]) -> None:
-    """Raise LakeError or OffsetError for a table that does not fit the log."""
-    reader = LakeReader(log)
-    first = oldest_snapshot(reader).end_offset - 1 if log.start_offset > 0 else -1
-    for name, offset in covers.items():
-        if offset is None:
-            continue
-        if offset >= log.end_offset:
-            raise LakeError(not_of_log(name, reader, offset))
-        if offset < first:
-            raise OffsetError(trimmed_past(name, reader, offset))
 
 
 class _Phase:
@@ -200,7 +199,7 @@ class _Phase:
             files = tuple(shard.state for shard in done.shards)
             state = driver.state(at)
             self._keep(state, files, knows_since=knows_since)
-            self._logger.info("step", offset=task.last, shards=shards)
+            self._logger.info("step", offset=task.last, shards=shards, records=task.last - task.at.offset)
             after_step(state, done)
             if task.last >= last:
                 break

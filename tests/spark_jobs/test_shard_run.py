@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,8 @@ from kraftlake.records import metadata_records as r
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError, OffsetError, ReplayError
-from kraftlake.spark_jobs.shard_run import Snapshots, run_backlog
+from kraftlake.spark_jobs.backlog import Advance
+from kraftlake.spark_jobs.shard_run import TablesBacklog
 from kraftlake.tables import update_tables
 from kraftlake.tables.jobs import ALL
 from kraftlake.tables.table_locks import JOBS_FOLDER
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 Rows = dict[str, Counter[str]]
+
+
+def advance(spark: SparkSession, lake: Path, names: Sequence[str], last: int) -> Advance:
+    return TablesBacklog(lake=lake, names=names).advance(spark, last, lambda *_: None)
 
 
 def rows_of(lake: Path) -> Rows:
@@ -72,11 +77,15 @@ def test_in_several_runs_by_both_engines_it_makes_the_tables_of_one(
     append_in(log, 2, batches[:400])
     update_tables(lake, ["events", "topic_history", "partition_history"])
     log.append(batches[400:800])
-    made, at = Snapshots(every_bytes=1), list[int]()
-    run = partial(run_backlog, spark, lake, ALL.tables, on_progress=lambda offset, _: at.append(offset))
-    run(batches[799].last_offset, snapshots=made)
+    at = list[int]()
+
+    def run(last: int, **options: int) -> Advance:
+        backlog = TablesBacklog(lake=lake, names=ALL.tables, **options)
+        return backlog.advance(spark, last, lambda offset, _: at.append(offset))
+
+    made = run(batches[799].last_offset, snapshot_every_bytes=1)
     assert at == [batches[399].last_offset, batches[799].last_offset]
-    assert made.written == [batches[399].last_offset + 1, batches[799].last_offset + 1]
+    assert made.snapshots == (batches[399].last_offset + 1, batches[799].last_offset + 1)
     for snapshot in log.snapshots():
         by_log = image_at(LakeReader(log), snapshot.end_offset - 1, from_snapshot=False).image
         assert image_at(LakeReader(log), snapshot.end_offset - 1).image == by_log
@@ -85,13 +94,13 @@ def test_in_several_runs_by_both_engines_it_makes_the_tables_of_one(
     run(batches[900].last_offset)
     kept = lake / JOBS_FOLDER / "state" / "local_changes"
     states = {path.name for path in kept.iterdir()}
-    rows = run(LAST_OFFSET, step_records=600)
+    rows = run(LAST_OFFSET, step_records=600).rows
     assert at[2] == batches[900].last_offset
     assert len(at) > 4
     assert states & {path.name for path in kept.iterdir()} == {"manifest.json"}
     assert rows_of(lake) == expected
     assert rows["local_changes"] > 0
-    assert not any(run(LAST_OFFSET).values()), "there is nothing to do"
+    assert not any(run(LAST_OFFSET).rows.values()), "there is nothing to do"
     update_tables(lake, ALL.tables)
     assert rows_of(lake) == expected
 
@@ -102,11 +111,11 @@ def test_a_log_that_starts_above_0_begins_with_its_oldest_snapshot(spark: SparkS
     held = [data(1, metadata_version(), *(m for n in range(5) for m in (topic(n), partition(n))))]
     log.append(held)
     log.add_snapshot(SnapshotFacts(end_offset=12, epoch=1, last_contained_log_timestamp=0), held)
-    run_backlog(spark, lake, ALL.tables, 11)
+    advance(spark, lake, ALL.tables, 11)
     log.append([data(12, partition(0, replicas=(1, 3))), data(13, begin(), topic(9), partition(9))])
-    run_backlog(spark, lake, ALL.tables, 15)
+    advance(spark, lake, ALL.tables, 15)
     log.append([data(16, partition(9, partition_id=1), end()), data(18, r.RemoveTopicRecord(topic_id=uuid_of(3)))])
-    run_backlog(spark, lake, ALL.tables, 18)
+    advance(spark, lake, ALL.tables, 18)
     assert rows_of(lake) == made_in_process(tmp_path / "other", log)
 
 
@@ -116,10 +125,10 @@ def test_a_record_that_can_not_be_replayed_stops_it_with_its_offset(spark: Spark
     last = log.end_offset - 1
     wrong = r.PartitionChangeRecord(partition_id=9999, topic_id=uuid_of(1), leader=1)
     log.append([data(last + 1, topic(1), wrong, epoch=log.epoch)])
-    run_backlog(spark, lake, ["events"], last)
+    advance(spark, lake, ["events"], last)
     before = read_table(lake / "events").version
     with pytest.raises(ReplayError, match=f"offset {last + 2}, PARTITION_CHANGE_RECORD") as fault:
-        run_backlog(spark, lake, ["events"], last + 2)
+        advance(spark, lake, ["events"], last + 2)
     assert fault.value.offset == last + 2
     assert read_table(lake / "events").version == before
 
@@ -133,15 +142,15 @@ def test_a_table_past_which_the_log_was_trimmed_is_named(spark: SparkSession, tm
     short.add_snapshot(SnapshotFacts(end_offset=short.end_offset, epoch=1, last_contained_log_timestamp=0), held)
     shutil.copytree(tmp_path / "lake" / "events", tmp_path / "short" / "events")
     with pytest.raises(OffsetError, match=rf"events/ of .* ends at offset {log.end_offset - 1}, and the log that"):
-        run_backlog(spark, tmp_path / "short", ALL.tables, short.end_offset - 1)
+        advance(spark, tmp_path / "short", ALL.tables, short.end_offset - 1)
 
 
 def test_tables_that_do_not_fit_the_log_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     lake_of(tmp_path / "lake", commits=1, last=500)
     last = MetadataLog.open(tmp_path / "lake").end_offset - 1
-    run_backlog(spark, tmp_path / "lake", ["events"], last)
+    advance(spark, tmp_path / "lake", ["events"], last)
     log = MetadataLog.create(tmp_path / "short")
     log.append(batches_between(0, 100))
     shutil.copytree(tmp_path / "lake" / "events", tmp_path / "short" / "events")
     with pytest.raises(LakeError, match=rf"events/ of .* holds offsets up to {last}, but the log ends before"):
-        run_backlog(spark, tmp_path / "short", ["events"], 99)
+        advance(spark, tmp_path / "short", ["events"], 99)

@@ -122,6 +122,11 @@ class HistoryTable(LakeTable):
     def _compact(self) -> None:
         """Do nothing: each commit merges small files (`_replaced`)."""
 
+    @property
+    def open_count(self) -> int:
+        """The number of open rows that the table on the disk has."""
+        return 0 if self._held is None else _open_rows_in(self._held)
+
     def open_rows(self, columns: Sequence[str]) -> pa.Table:
         """Some columns of the open rows that the table on the disk has."""
         assert self._held is not None, "the table was created"

@@ -34,16 +34,17 @@ class ShardDone:
     """The result of a shard's task.
 
     `files` are the files of each table by name, and `open_files` those of open rows; none is part of a table yet.
-    `begins_with` are the counts of the shard's topics before the step, `rows` the number of rows in `files`, `size` the
-    bytes of the step's records.
+    `begins_with` are the counts of the shard's topics before the step, `topics` and `partitions` their numbers after
+    it, `rows` the number of rows in `files`, `size` the bytes of the step's records.
     """
 
     files: dict[str, list[AddFile]]
     open_files: list[AddFile]
     rows: dict[str, int]
-    open_rows: int
     state: StateFile
     begins_with: ClusterCounts
+    topics: int
+    partitions: int
     size: int
 
     def to_json(self) -> str:
@@ -58,9 +59,10 @@ class ShardDone:
             files={name: [AddFile(**file) for file in files] for name, files in form["files"].items()},
             open_files=[AddFile(**file) for file in form["open_files"]],
             rows=form["rows"],
-            open_rows=form["open_rows"],
             state=StateFile(**form["state"]),
             begins_with=ClusterCounts(**form["begins_with"]),
+            topics=form["topics"],
+            partitions=form["partitions"],
             size=form["size"],
         )
 
@@ -109,9 +111,10 @@ class ShardTask:
             files=files.written,
             open_files=files.open_rows(),
             rows=files.rows,
-            open_rows=len(state.since) if files.history is not None else 0,
             state=write_shard(lake, self.holder, self.last, shard, state),
             begins_with=step.begins_with,
+            topics=state.topics.topic_count,
+            partitions=state.topics.partition_count,
             size=files.size,
         )
         return done, step.counts()

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kraftlake.runtime.arguments import text
-from kraftlake.runtime.errors import UsageError
-from kraftlake.tables.jobs import JOBS, RECORDS
+from kraftlake.tables.jobs import RECORDS, job_named
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,9 +42,7 @@ def run_job(
     from kraftlake.spark_jobs.table_stream import run_stream
     from kraftlake.tables.catch_up.snapshot_publisher import DEFAULT_SNAPSHOT_BYTES
 
-    job = JOBS.get(text(name, "the name of a job"))
-    if job is None:
-        raise UsageError(f"there is no job {name!r}: it is one of {', '.join(JOBS)}")
+    job = job_named(name)
     snapshots = (snapshot_every_bytes or DEFAULT_SNAPSHOT_BYTES) if job.snapshots else None
     place = fixed_location(lake)
     backlog: Backlog

@@ -25,10 +25,10 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from kraftlake.runtime.errors import KraftlakeError, UsageError
-from kraftlake.spark_jobs.record_scan import RecordScan, open_scanned, parts_of
 from kraftlake.spark_jobs.scan_parts import read_scan, scan_parts
 from kraftlake.spark_jobs.source_faults import in_one_sentence
 from kraftlake.spark_jobs.source_options import OFFSETS, SourceOptions
+from kraftlake.tables.record_scan import RecordScan, open_scanned, parts_of
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

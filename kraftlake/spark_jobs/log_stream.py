@@ -14,10 +14,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.replay import LakeReader, LogSource
 from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
-from kraftlake.spark_jobs.record_scan import RecordScan, parts_of
 from kraftlake.spark_jobs.scan_parts import read_scan, scan_parts
 from kraftlake.spark_jobs.source_faults import in_one_sentence
 from kraftlake.spark_jobs.source_options import EARLIEST, LATEST, OFFSETS_SCHEMA
+from kraftlake.tables.record_scan import RecordScan, parts_of
 
 Position = dict[str, Any]
 """Where a stream stands, as Spark keeps it: `offset`, the next one to be read, and `log`, the id of the log."""

@@ -21,8 +21,8 @@ from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs.backlog import Advance, Backlog
 from kraftlake.spark_jobs.executor_environment import lend_store_access
 from kraftlake.spark_jobs.fold.frames import telling_faults
-from kraftlake.spark_jobs.record_scan import RECORDS_A_PART, RecordScan, read_part
 from kraftlake.tables.lake_table import LakeTable
+from kraftlake.tables.record_scan import RECORDS_A_PART, RecordScan, read_part
 from kraftlake.tables.records_table import RECORDS
 from kraftlake.tables.shards.faults import fault_to_json, raise_first
 

@@ -21,7 +21,6 @@ from kraftlake.runtime.log import get_logger
 from kraftlake.spark_jobs.backlog import Advance, Backlog
 from kraftlake.spark_jobs.fold.build_snapshot import add_snapshot
 from kraftlake.spark_jobs.fold.frames import bounded_batches, collected
-from kraftlake.spark_jobs.fold.plan import plan_fold, plans, provenance_at
 from kraftlake.spark_jobs.shard_steps import StepDone, StepPlan, run_step, states_frame
 from kraftlake.tables.catch_up.covered import covered_by
 from kraftlake.tables.catch_up.updating import writers_of
@@ -30,6 +29,7 @@ from kraftlake.tables.history.history_table import HistoryTable
 from kraftlake.tables.shards.chunks import Part
 from kraftlake.tables.shards.driver_fold import fold_driver
 from kraftlake.tables.shards.driver_step import DriverState, DriverStep
+from kraftlake.tables.shards.fold_plan import plan_fold, plans, provenance_at
 from kraftlake.tables.shards.shard_task import ShardTask
 from kraftlake.tables.shards.state_files import (
     StateFile,

@@ -20,7 +20,12 @@ from kraftlake.metadata_log.storage.location import Location, lake_location
 from kraftlake.records.rows import BATCH_COLUMNS
 from kraftlake.runtime.arrow import pc
 from kraftlake.runtime.errors import KraftlakeError
-from kraftlake.spark_jobs.fold.folded import (
+from kraftlake.spark_jobs.fold.frames import bounded_batches, in_arrow, numbered_frame, telling_faults
+from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Chunk, Part, batch_of, chunk_of_fault, chunks_of
+from kraftlake.tables.shards.count_changes import CountChanges
+from kraftlake.tables.shards.faults import fault_to_json, raise_first
+from kraftlake.tables.shards.fold_plan import FoldPlan, base_is_sound, read_chunks
+from kraftlake.tables.shards.folded import (
     FOLDED_SCHEMA,
     one_row,
     read_stream,
@@ -29,11 +34,6 @@ from kraftlake.spark_jobs.fold.folded import (
     shards_in,
     stream_of,
 )
-from kraftlake.spark_jobs.fold.frames import bounded_batches, in_arrow, numbered_frame, telling_faults
-from kraftlake.spark_jobs.fold.plan import FoldPlan, base_is_sound, read_chunks
-from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Chunk, Part, batch_of, chunk_of_fault, chunks_of
-from kraftlake.tables.shards.count_changes import CountChanges
-from kraftlake.tables.shards.faults import fault_to_json, raise_first
 from kraftlake.tables.shards.routing import Router
 from kraftlake.tables.shards.shard_task import ShardDone, ShardTask
 from kraftlake.tables.shards.state_files import StateFile, read_shard

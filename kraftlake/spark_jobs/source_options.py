@@ -14,7 +14,7 @@ import pyarrow as pa
 from kraftlake.records.serde import UNKNOWN
 from kraftlake.records.typed_rows import checked_schema, typed_schema
 from kraftlake.runtime.errors import UsageError
-from kraftlake.spark_jobs.record_scan import RecordScan, type_of
+from kraftlake.tables.record_scan import RecordScan, type_of
 
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"

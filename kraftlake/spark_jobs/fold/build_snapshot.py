@@ -18,14 +18,14 @@ from kraftlake.metadata_log.snapshots.snapshot_table import SnapshotTable
 from kraftlake.metadata_log.storage.location import fixed_location
 from kraftlake.runtime.arguments import whole_or_none
 from kraftlake.runtime.errors import OffsetError
-from kraftlake.spark_jobs.fold.folded import Collected
 from kraftlake.spark_jobs.fold.frames import bounded_batches, collected, folded_frame
-from kraftlake.spark_jobs.fold.layout import head_of, ranges_of, tail_of
-from kraftlake.spark_jobs.fold.plan import FoldPlan, base_is_sound, plan_fold, plans, provenance_at
 from kraftlake.spark_jobs.fold.topic_files import TopicFiles
 from kraftlake.spark_jobs.run_session import RunSession
 from kraftlake.tables.shards.driver_fold import fold_driver
 from kraftlake.tables.shards.driver_step import DriverState
+from kraftlake.tables.shards.fold_plan import FoldPlan, base_is_sound, plan_fold, plans, provenance_at
+from kraftlake.tables.shards.folded import Collected
+from kraftlake.tables.shards.snapshot_layout import head_of, ranges_of, tail_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,7 +13,12 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.reading.pieces import SnapshotPiece
 from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError
 from kraftlake.spark_jobs.executor_environment import lend_store_access
-from kraftlake.spark_jobs.fold.folded import (
+from kraftlake.spark_jobs.stream_faults import first_words, jvm_gone
+from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Chunk, Part, batch_of, chunk_of_fault, chunks_of
+from kraftlake.tables.shards.driver_fold import fold_driver
+from kraftlake.tables.shards.faults import raise_first
+from kraftlake.tables.shards.fold_plan import FoldPlan, base_is_sound, check_piece, plan_fold, plans, read_chunks
+from kraftlake.tables.shards.folded import (
     FOLDED_SCHEMA,
     Collected,
     row_of_fault,
@@ -21,11 +26,6 @@ from kraftlake.spark_jobs.fold.folded import (
     row_of_shard,
     shards_in,
 )
-from kraftlake.spark_jobs.fold.plan import FoldPlan, base_is_sound, check_piece, plan_fold, plans, read_chunks
-from kraftlake.spark_jobs.stream_faults import first_words, jvm_gone
-from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Chunk, Part, batch_of, chunk_of_fault, chunks_of
-from kraftlake.tables.shards.driver_fold import fold_driver
-from kraftlake.tables.shards.faults import raise_first
 from kraftlake.tables.shards.shard_fold import ShardFold
 
 if TYPE_CHECKING:

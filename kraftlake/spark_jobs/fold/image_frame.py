@@ -11,10 +11,10 @@ import pyarrow as pa
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.storage.location import fixed_location
 from kraftlake.runtime.arguments import whole_or_none
-from kraftlake.spark_jobs.fold.folded import shards_in
 from kraftlake.spark_jobs.fold.frames import chunks_frame, in_arrow, of_topics, sound_plan
 from kraftlake.tables.image_partitions import partition_table
 from kraftlake.tables.partition_columns import PARTITION_SCHEMA
+from kraftlake.tables.shards.folded import shards_in
 from kraftlake.tables.shards.shard_fold import ShardFold
 
 if TYPE_CHECKING:

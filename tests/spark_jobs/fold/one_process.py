@@ -19,17 +19,17 @@ from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
-from kraftlake.spark_jobs.fold.folded import (
+from kraftlake.tables.shards.chunks import batch_of
+from kraftlake.tables.shards.driver_fold import fold_driver
+from kraftlake.tables.shards.driver_step import DriverState
+from kraftlake.tables.shards.fold_plan import FoldPlan, read_chunks
+from kraftlake.tables.shards.folded import (
     Collected,
     row_of_others,
     row_of_shard,
     shards_in,
     topics_in,
 )
-from kraftlake.spark_jobs.fold.plan import FoldPlan, read_chunks
-from kraftlake.tables.shards.chunks import batch_of
-from kraftlake.tables.shards.driver_fold import fold_driver
-from kraftlake.tables.shards.driver_step import DriverState
 from kraftlake.tables.shards.shard_fold import ShardFold
 from tests.histories import histories, uuid_of
 

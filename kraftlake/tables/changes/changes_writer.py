@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -20,15 +20,13 @@ class ChangesWriter(TableWriter):
     wants_rows = True
     wants_changes = False
     wants_images = True
-    of_topics: ClassVar[bool] = False
-    """Whether shards make rows of topics and partitions for it."""
 
     def __init__(self, *, bulk: bool | None = None) -> None:
         """`bulk` is that of PartitionStore, for a writer that shares its deltas with no other."""
         super().__init__()
         self._deltas: SharedDeltas
         self.share(RunDeltas(bulk=bulk))
-        self.begin_deltas(LogBegin())
+        self._begin(LogBegin())
 
     def share(self, run: RunDeltas) -> None:
         """Take the deltas of the log from those of a run."""
@@ -43,7 +41,7 @@ class ChangesWriter(TableWriter):
         """
         covers = table.last_offset()
         self._deltas = self._run.after(covers)
-        self.begin_deltas(self._deltas.open(reader, covers))
+        self._begin(self._deltas.open(reader, covers))
 
     def take_rows(self, rows: pa.Table) -> None:
         """Make the rows of the deltas that end in rows of the log.
@@ -52,11 +50,11 @@ class ChangesWriter(TableWriter):
         what is there, or can't be replayed.
         """
         for chunk in self._deltas.take(rows):
-            self.take_deltas(chunk)
+            self._take(chunk)
 
-    def begin_deltas(self, begin: LogBegin) -> None:
+    def _begin(self, begin: LogBegin) -> None:
         """Begin where the table ends; the rows of a load are added. Called for an empty log first."""
 
-    def take_deltas(self, chunk: DeltaChunk) -> None:
+    def _take(self, chunk: DeltaChunk) -> None:
         """Add the rows of deltas."""
         raise NotImplementedError

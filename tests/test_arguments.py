@@ -31,10 +31,10 @@ from kraftlake.spark_jobs import (
     run_tables,
     state_frame,
     table_frame,
-    table_stream,
 )
 from kraftlake.spark_jobs.submit import main
-from kraftlake.tables import partition_table, state_at
+from kraftlake.tables import partition_table, state_at, update_tables
+from kraftlake.tables.jobs import HISTORY
 from tests.cli.made_logs import unreplayable_log
 from tests.cli.running import DIRECTORY
 from tests.tables.sample_log import lake_of
@@ -63,9 +63,7 @@ class Ask:
         self.source = kraftlake.open(DIRECTORY)
         self.lake = folder / "lake"
         lake_of(self.lake, commits=1, last=500)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(table_stream, "BACKLOG_FROM", 1)
-            run_job("history", self.lake)
+        update_tables(self.lake, HISTORY.tables)
 
 
 @pytest.fixture(scope="module")
@@ -147,10 +145,8 @@ CALLS: dict[str, tuple[Call, tuple[Any, ...]]] = {
     "run_lakes bytes": (lambda a, bad: run_lakes("all", [a.lake], snapshot_every_bytes=bad), COUNTS),
     "run_tables": (lambda _, bad: run_tables("mine", bad, []), LAKES),
     "StreamOptions trigger": (lambda _, bad: StreamOptions(trigger=bad).check(), (*NAMES, None, "now")),
-    "StreamOptions files": (lambda _, bad: StreamOptions(max_files=bad).check(), COUNTS),
-    "StreamOptions bytes": (lambda _, bad: StreamOptions(max_bytes=bad).check(), COUNTS),
+    "StreamOptions records": (lambda _, bad: StreamOptions(max_records=bad).check(), COUNTS),
     "StreamOptions until": (lambda _, bad: StreamOptions(until_offset=bad).check(), OFFSETS),
-    "StreamOptions checkpoint": (lambda _, bad: StreamOptions(checkpoint=bad), PATHS),
     "partition_table": (lambda _, bad: partition_table(bad), (*NAMES, None)),
     "BrokerReplay": (lambda _, bad: BrokerReplay(bad, 1), (*NAMES, None)),
     "BrokerReplay broker": (lambda a, bad: BrokerReplay(a.source, bad, 1, 3), (*OFFSETS, None, -1)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -69,6 +70,29 @@ def test_doors() -> None:
     assert past.total() <= PAST_THE_DOORS, (
         f"{past.total()} of {names} names are not in the door of their room:\n{worst}"
     )
+
+
+WITHOUT_SPARK = {
+    "__init__": "the door",
+    "fold.__init__": "a docstring",
+    "interrupts": "what py4j says to the root logger and does to signals",
+    "java": "finds the Java that Spark needs",
+    "source_faults": "errors as Spark shows those of a Python data source",
+    "source_options": "the options of Spark's source, in Spark's spelling",
+    "stream_options": "the options and the result of a stream, which the command line reads without pyspark",
+    "submit": "the program for spark-submit",
+}
+"""Files of `spark_jobs` that don't import pyspark or py4j, with the reason why they are there."""
+
+
+def test_spark_jobs_holds_spark_alone() -> None:
+    """What runs without Spark belongs into another room."""
+    without = set()
+    for path in (PACKAGE / "spark_jobs").rglob("*.py"):
+        name = ".".join(path.relative_to(PACKAGE / "spark_jobs").with_suffix("").parts)
+        if not re.search(r"^ *(from|import) (pyspark|py4j)\b", path.read_text(), re.MULTILINE):
+            without.add(name)
+    assert without == WITHOUT_SPARK.keys()
 
 
 @pytest.mark.parametrize("room", [room for room in ROOMS if homes_of(room)])

@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
 
 
-def tree_cpu(root: int | None = None) -> float:
-    """CPU seconds so far of `root` (this process) and its descendants, those that ended and were waited for too."""
-    return sum(sum(map(int, fields[11:15])) for fields in _tree(root or os.getpid()).values()) / _TICKS
+def tree_cpu(root: int | None = None, *, alone: bool = False) -> float:
+    """CPU seconds so far of `root` (this process) and its descendants, those that ended and were waited for too.
+
+    `alone`: of the process itself.
+    """
+    root = root or os.getpid()
+    tree = _tree(root)
+    if alone:
+        return sum(map(int, tree[root][11:13])) / _TICKS
+    return sum(sum(map(int, fields[11:15])) for fields in tree.values()) / _TICKS
+
+
+def processes() -> dict[int, str]:
+    """The command lines of all processes, by PID."""
+    found = {}
+    for line in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found[int(line.parent.name)] = line.read_text("utf-8", "replace")
+    return found
 
 
 def cpu_by_process() -> dict[int, float]:

@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -84,7 +83,7 @@ def replayed(lake: str, spark: Any) -> tuple[list[float], list[int]]:
 
 
 def emptied(lake: str, spark: Any) -> list[int]:
-    """Durations of micro-batches (ms) that take the rows and do nothing."""
+    """Durations of micro-batches (ms) of the same source that do nothing with the rows."""
     appender = Appender(lake)
     appender.append()
     reached = [-1]
@@ -92,10 +91,10 @@ def emptied(lake: str, spark: Any) -> list[int]:
     def take(frame: Any, _: int) -> None:
         rows = frame.toArrow()
         if rows.num_rows:
-            reached.append(max(rows["offset"].to_pylist()))
+            reached.append(max(rows["last"].to_pylist()))
 
-    stream = spark.readStream.format("delta").option("startingVersion", appender.log.version)
-    query = stream.load(str(Path(lake).resolve() / "log")).writeStream.foreachBatch(take)
+    stream = spark.readStream.format("kraft").options(columns="offsets", startingOffset=appender.log.end_offset - 1)
+    query = stream.load(lake).writeStream.foreachBatch(take)
     running = query.trigger(processingTime=TRIGGER).start()
     one_by_one(appender, lambda: reached[-1])
     durations = [progress.batchDuration for progress in running.recentProgress if progress.numInputRows]

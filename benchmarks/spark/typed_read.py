@@ -24,7 +24,7 @@ from benchmarks.spark.__main__ import number
 from benchmarks.spark.cpu import cpu_by_process, cpu_since
 from kraftlake.generate import Plan, generate_lake
 from kraftlake.records.typed_rows import typed_schema
-from kraftlake.spark_jobs.record_scan import RecordScan, open_scanned, parts_of, read_part
+from kraftlake.tables.record_scan import RecordScan, open_scanned, parts_of, read_part
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -62,6 +62,11 @@ class BatchValues:
         return int(self.last_offsets[-1])
 
     @property
+    def base_offsets(self) -> Any:
+        """The first offset of each batch (int64)."""
+        return np.append(self.base_offset, self.last_offsets[:-1] + 1)
+
+    @property
     def epoch(self) -> int:
         """The epoch of the first batch."""
         return int(self.epochs[0])

@@ -25,10 +25,10 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from kraftlake.runtime.errors import KraftlakeError, UsageError
-from kraftlake.spark_jobs.record_scan import RecordScan, open_scanned, parts_of
 from kraftlake.spark_jobs.scan_parts import read_scan, scan_parts
 from kraftlake.spark_jobs.source_faults import in_one_sentence
-from kraftlake.spark_jobs.source_options import SourceOptions
+from kraftlake.spark_jobs.source_options import OFFSETS, SourceOptions
+from kraftlake.tables.record_scan import RecordScan, open_scanned, parts_of
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -74,9 +74,9 @@ class KraftDataSource(DataSource):  # type: ignore[misc] # pyspark has no types 
                 raise UsageError(f'streams of format("kraft") need Spark 4.2, and this is {pyspark.__version__}')
         except KraftlakeError as fault:
             return RefusedStream(fault)
-        from kraftlake.spark_jobs.log_stream import LogStream
+        from kraftlake.spark_jobs.log_stream import LogStream, OffsetStream
 
-        return LogStream(scan, asked.starting, asked.max_records)
+        return (OffsetStream if asked.columns == OFFSETS else LogStream)(scan, asked.starting, asked.max_records)
 
     @in_one_sentence
     def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002

@@ -14,10 +14,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.replay import LakeReader, LogSource
 from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
-from kraftlake.spark_jobs.record_scan import RecordScan, parts_of
 from kraftlake.spark_jobs.scan_parts import read_scan, scan_parts
 from kraftlake.spark_jobs.source_faults import in_one_sentence
-from kraftlake.spark_jobs.source_options import EARLIEST, LATEST
+from kraftlake.spark_jobs.source_options import EARLIEST, LATEST, OFFSETS_SCHEMA
+from kraftlake.tables.record_scan import RecordScan, parts_of
 
 Position = dict[str, Any]
 """Where a stream stands, as Spark keeps it: `offset`, the next one to be read, and `log`, the id of the log."""
@@ -115,3 +115,23 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: i
                 "another state of the log is in its place, or startingOffset is too high"
             )
         return offset
+
+
+class OffsetStream(LogStream):
+    """Streams the offsets of the steps alone: one row of OFFSETS_SCHEMA in each, for whoever reads the log itself."""
+
+    @in_one_sentence
+    def partitions(self, start: Position, end: Position) -> list[InputPartition]:
+        """The step."""
+        return [_Step(self._checked(start), self._checked(end) - 1)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The row of a step."""
+        if isinstance(partition, _Step):
+            yield pa.RecordBatch.from_pylist([attrs.asdict(partition)], OFFSETS_SCHEMA)
+
+
+@attrs.frozen
+class _Step(InputPartition):  # type: ignore[misc]
+    first: int
+    last: int

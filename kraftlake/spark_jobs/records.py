@@ -1,95 +1,68 @@
 """The Delta table `records/`: every record of the log in typed columns, for SQL.
 
-A row is that of `spark.read.format("kraft")`, with secrets redacted. Executors decode and write a large backlog, a
-file in each task, and the driver commits the files in steps; the records after it go through the stream.
+A row is that of `spark.read.format("kraft")`, with secrets redacted. Executors decode and write them, a file in each
+task, and the driver commits the files in steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+import attrs
 import pyarrow as pa
 
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_table.actions import AddFile
-from kraftlake.metadata_log.storage.location import Location, fixed_location, lake_location
+from kraftlake.metadata_log.storage.location import Location, lake_location
 from kraftlake.records.typed_rows import typed_schema
 from kraftlake.runtime.errors import KraftlakeError
+from kraftlake.spark_jobs.backlog import Advance, Backlog
 from kraftlake.spark_jobs.executor_environment import lend_store_access
-from kraftlake.spark_jobs.fold.chunks import fault_to_json, raise_first
 from kraftlake.spark_jobs.fold.frames import telling_faults
-from kraftlake.spark_jobs.record_scan import RECORDS_A_PART, RecordScan, read_part
-from kraftlake.spark_jobs.run_session import RunSession
-from kraftlake.spark_jobs.stream_options import StreamOptions, StreamResult
-from kraftlake.spark_jobs.table_stream import run_tables
 from kraftlake.tables.lake_table import LakeTable
-from kraftlake.tables.records_table import RECORDS, RecordsWriter
-from kraftlake.tables.table_locks import hold_tables
+from kraftlake.tables.record_scan import RECORDS_A_PART, RecordScan, read_part
+from kraftlake.tables.records_table import RECORDS
+from kraftlake.tables.shards.faults import fault_to_json, raise_first
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kraftlake.spark_jobs.replay_listener import ReplayListener
-
-BACKLOG: Final = 1 << 20
-"""The number of missing records from which on executors write them: for fewer, starting tasks takes longer."""
+    from kraftlake.tables.catch_up.table_run import Progress
 
 _PARTS_A_COMMIT = 16
 
 
-def run_records(
-    lake: str | Location,
-    *,
-    options: StreamOptions | None = None,
-    spark: SparkSession | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
-    listener: ReplayListener | None = None,
-) -> StreamResult:
-    """Bring `records/` up to the end of the lake's log; as `run_tables`, but executors write a large backlog."""
-    lake = fixed_location(lake)
-    options = options or StreamOptions()
-    options.check()
-    with RunSession(spark, "kraftlake records", options.master) as session:
-        write_backlog(lake, session, on_progress)
-        return run_tables(
-            "records",
-            lake,
-            [RecordsWriter()],
-            options=options,
-            spark=session.held,
-            on_progress=on_progress,
-            listener=listener,
-        )
+@attrs.frozen
+class RecordsBacklog(Backlog):
+    """The table `records/` of a lake."""
 
+    lake: Location
 
-def write_backlog(lake: Location, session: RunSession, on_progress: Callable[[int, int], None] | None = None) -> int:
-    """Let executors write the records that `records/` lacks, if they are many; returns their number.
+    def advance(self, spark: SparkSession, last: int, on_step: Progress) -> Advance:
+        """Let executors write the records up to an offset: see Backlog.
 
-    Each commit has whole batches and the offset at their end, so that the next run goes on there after a kill. Raises
-    what reading and writing the lake raise, in any process, and EnvironmentFaultError if Spark fails.
-    """
-    log = MetadataLog.open(lake)
-    with hold_tables(lake, [RECORDS.name]):
-        table = LakeTable(RECORDS, lake)
+        Each commit has whole batches and the offset at their end, so that the next run goes on there after a kill.
+        """
+        log = MetadataLog.open(self.lake)
+        table = LakeTable(RECORDS, self.lake)
         covered = table.last_offset()
         first = log.start_offset if covered is None else covered + 1
-        if log.end_offset - first < BACKLOG or first < log.start_offset:
-            return 0
         table.create(log.table_id)
-        context = session.get().sparkContext
+        context, steps = spark.sparkContext, 0
         lend_store_access(context)
-        for start, last in _commits(log, first):
-            parts = [(begin, min(begin + RECORDS_A_PART - 1, last)) for begin in range(start, last + 1, RECORDS_A_PART)]
-            write = partial(_written_or_fault, partial(write_part, str(lake)))
+        for start, end in _commits(log, first, last):
+            parts = [(begin, min(begin + RECORDS_A_PART - 1, end)) for begin in range(start, end + 1, RECORDS_A_PART)]
+            write = partial(_written_or_fault, partial(write_part, str(self.lake)))
             with telling_faults():
                 made = context.parallelize(parts, len(parts)).map(write).collect()
             raise_first(fault for fault in made if isinstance(fault, str))
-            table.append_files(made, last)
-            if on_progress is not None:
-                on_progress(last, log.end_offset)
-        return log.end_offset - first
+            table.append_files(made, end)
+            steps += 1
+            on_step(end, last + 1)
+        table.finish()
+        return Advance(rows={RECORDS.name: max(last + 1 - first, 0)}, steps=steps)
 
 
 def _written_or_fault(write: Callable[[tuple[int, int]], AddFile], part: tuple[int, int]) -> AddFile | str:
@@ -108,9 +81,9 @@ def write_part(lake: str, part: tuple[int, int]) -> AddFile:
     return LakeTable(RECORDS, lake_location(lake)).write_file(rows.cast(RECORDS.schema), last)
 
 
-def _commits(log: MetadataLog, first: int) -> Iterator[tuple[int, int]]:
-    """Ranges of offsets, both ends included, that begin and end with batches."""
-    while first < log.end_offset:
-        end = log.batches_end(first, _PARTS_A_COMMIT * RECORDS_A_PART)
+def _commits(log: MetadataLog, first: int, last: int) -> Iterator[tuple[int, int]]:
+    """Ranges of the offsets up to `last`, both ends included, that begin and end with batches."""
+    while first <= last:
+        end = min(log.batches_end(first, _PARTS_A_COMMIT * RECORDS_A_PART), last + 1)
         yield first, end - 1
         first = end

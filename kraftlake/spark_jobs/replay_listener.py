@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import attrs
 from pyspark.sql import DataFrame
@@ -23,18 +24,19 @@ OBSERVED: Final = "kraftlake"
 """The name under which `observed` puts a micro-batch's records and last offset into a query's progress."""
 
 
-def observed(log: DataFrame) -> DataFrame:
-    """A stream of the log's rows with `observedMetrics`: the number of rows and their last offset."""
-    return log.observe(OBSERVED, f.count(f.lit(1)).alias("records"), f.max("offset").alias("offset"))
+def observed(steps: DataFrame) -> DataFrame:
+    """A stream of `columns=offsets` with `observedMetrics`: the number of records and their last offset."""
+    records = f.sum(f.col("last") - f.col("first") + 1)
+    return steps.observe(OBSERVED, records.alias("records"), f.max("last").alias("offset"))
 
 
 @attrs.frozen(kw_only=True)
 class ReplayProgress:
     """The progress of a stream after a micro-batch.
 
-    `records` rows of the log up to `offset`; `records_per_second` as Spark counts them; `bytes_outstanding` and
-    `files_outstanding` of the log that are not in a micro-batch yet. `lag` is the number of the log's offsets after
-    `offset`, `topics` and `partitions` those of the image there; None if the listener was added to a session only.
+    `records` records of the log up to `offset` took `duration_ms`; `records_outstanding` are not in a micro-batch yet.
+    `lag` is the number of the log's offsets after `offset`, `topics` and `partitions` those of the image there; None if
+    the listener was added to a session only.
     """
 
     query: str
@@ -43,8 +45,7 @@ class ReplayProgress:
     records: int
     records_per_second: float
     duration_ms: int
-    files_outstanding: int
-    bytes_outstanding: int
+    records_outstanding: int
     lag: int | None = None
     topics: int | None = None
     partitions: int | None = None
@@ -81,7 +82,8 @@ class ReplayListener(StreamingQueryListener):  # type: ignore[misc] # Spark is u
         row = progress.observedMetrics.get(OBSERVED)
         if row is None or row["offset"] is None:
             return
-        metrics: dict[str, Any] = progress.sources[0].metrics if progress.sources else {}
+        (source,) = progress.sources
+        end, newest = (json.loads(each)["offset"] for each in (source.endOffset, source.latestOffset))
         query, offset = progress.name or "", int(row["offset"])
         self._on_progress(
             ReplayProgress(
@@ -89,10 +91,9 @@ class ReplayListener(StreamingQueryListener):  # type: ignore[misc] # Spark is u
                 batch_id=progress.batchId,
                 offset=offset,
                 records=int(row["records"]),
-                records_per_second=round(progress.processedRowsPerSecond, 1),
+                records_per_second=round(int(row["records"]) * 1000 / max(progress.batchDuration, 1), 1),
                 duration_ms=progress.batchDuration,
-                files_outstanding=int(metrics.get("numFilesOutstanding") or 0),
-                bytes_outstanding=int(metrics.get("numBytesOutstanding") or 0),
+                records_outstanding=newest - end,
                 **self._noted.pop((query, offset), {}),
             )
         )

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kraftlake.runtime.arguments import text
-from kraftlake.runtime.errors import UsageError
-from kraftlake.tables.jobs import JOBS, RECORDS
+from kraftlake.tables.jobs import RECORDS, job_named
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,26 +25,43 @@ def run_job(
     on_progress: Progress | None = None,
     listener: ReplayListener | None = None,
 ) -> StreamResult:
-    """Run one of JOBS; the options and what is raised are those of `run_tables`, and UsageError for another name.
+    """Bring the tables of one of JOBS up to the end of the lake's log, each from its own last offset.
 
-    `snapshot_every_bytes` is for jobs that write snapshots, Kafka's default unless it is given.
+    `snapshot_every_bytes` is for jobs that write snapshots, Kafka's default unless it is given: a snapshot is written
+    after a step by which there are so many more bytes of records. `spark` None takes the active session, or starts one
+    (`spark_session`) if there is something to do, and stops it at the end. `on_progress` is called after each step of
+    the executors and each publication of the driver, `listener` after each micro-batch of the stream.
+
+    Raises UsageError for another name and for options that make no sense; LakeError where there is no lake, another run
+    writes one of the tables, or a table is not of this log or of another release; OffsetError where the log was trimmed
+    past a table; EnvironmentFaultError when Spark fails; and what the replay of a record raises, with its offset.
     """
-    from kraftlake.spark_jobs.table_stream import run_tables
+    from kraftlake.metadata_log.storage.location import fixed_location
+    from kraftlake.spark_jobs.backlog import Backlog
+    from kraftlake.spark_jobs.stream_options import checked
+    from kraftlake.spark_jobs.table_stream import run_stream
     from kraftlake.tables.catch_up.snapshot_publisher import DEFAULT_SNAPSHOT_BYTES
 
-    job = JOBS.get(text(name, "the name of a job"))
-    if job is None:
-        raise UsageError(f"there is no job {name!r}: it is one of {', '.join(JOBS)}")
+    job = job_named(name)
+    snapshots = (snapshot_every_bytes or DEFAULT_SNAPSHOT_BYTES) if job.snapshots else None
+    place = fixed_location(lake)
+    backlog: Backlog
     if job is RECORDS:
-        from kraftlake.spark_jobs.records import run_records
+        from kraftlake.spark_jobs.records import RecordsBacklog
 
-        return run_records(lake, options=options, spark=spark, on_progress=on_progress, listener=listener)
-    return run_tables(
+        backlog = RecordsBacklog(place)
+    else:
+        from kraftlake.spark_jobs.shard_run import TablesBacklog
+
+        most = checked(options).max_records
+        backlog = TablesBacklog(lake=place, names=job.tables, snapshot_every_bytes=snapshots, step_records=most)
+    return run_stream(
         job.name,
-        lake,
-        job.new_writers(),
+        place,
+        job.new_writers,
+        backlog,
         options=options,
-        snapshot_every_bytes=(snapshot_every_bytes or DEFAULT_SNAPSHOT_BYTES) if job.snapshots else None,
+        snapshot_every_bytes=snapshots,
         spark=spark,
         on_progress=on_progress,
         listener=listener,

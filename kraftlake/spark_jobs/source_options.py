@@ -14,10 +14,18 @@ import pyarrow as pa
 from kraftlake.records.serde import UNKNOWN
 from kraftlake.records.typed_rows import checked_schema, typed_schema
 from kraftlake.runtime.errors import UsageError
-from kraftlake.spark_jobs.record_scan import RecordScan, type_of
+from kraftlake.tables.record_scan import RecordScan, type_of
 
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
+TYPED: Final = "typed"
+LOG: Final = "log"
+OFFSETS: Final = "offsets"
+"""The values of the option `columns`: a row's columns are typed, or the log's own; or a row is a step of a stream."""
+OFFSETS_SCHEMA: Final = pa.schema(
+    [pa.field("first", pa.int64(), nullable=False), pa.field("last", pa.int64(), nullable=False)]
+)
+"""The first and the last offset of a step."""
 
 _READ: Final = ("startOffset", "endOffset")
 _STREAM: Final = ("startingOffset", "maxRecordsPerTrigger")
@@ -35,7 +43,7 @@ class SourceOptions:
 
     path: str
     only: str | None
-    own_columns: bool
+    columns: str
     show_secrets: bool
     first: int | None
     last: int | None
@@ -64,7 +72,7 @@ class SourceOptions:
             # Executors have other working directories.
             path=path if "://" in path else str(os.path.abspath(path)),  # noqa: PTH100 - of a text
             only=type_of(given.get("type")),
-            own_columns=_one_of("columns", given.get("columns", "typed"), ("typed", "log")) == "log",
+            columns=_one_of("columns", given.get("columns", TYPED), (TYPED, LOG, OFFSETS)),
             show_secrets=_one_of("showSecrets", given.get("showsecrets", "false"), ("true", "false")) == "true",
             first=_offset_of("startOffset", given.get("startoffset")),
             last=_offset_of("endOffset", given.get("endoffset")),
@@ -72,7 +80,7 @@ class SourceOptions:
             max_records=most,
             given=frozenset(given),
         )
-        if made.own_columns and not made.show_secrets:
+        if made.columns == LOG and not made.show_secrets:
             raise UsageError(
                 "with columns=log the payloads show secrets as they are: set the option showSecrets to true as well"
             )
@@ -81,15 +89,15 @@ class SourceOptions:
     @property
     def schema(self) -> pa.Schema:
         """The columns that there are."""
-        return typed_schema(self._columns_of)
+        return OFFSETS_SCHEMA if self.columns == OFFSETS else typed_schema(self._columns_of)
 
     def scan(self, wanted: pa.Schema, first: int, last: int) -> RecordScan:
         """The reading of columns, some of `schema`, at the offsets [first, last]; raises UsageError for another one."""
         return RecordScan(
             source=self.path,
-            wanted=checked_schema(wanted, self._columns_of),
+            wanted=OFFSETS_SCHEMA if self.columns == OFFSETS else checked_schema(wanted, self._columns_of),
             only=self.only,
-            own_columns=self.own_columns,
+            own_columns=self.columns == LOG,
             show_secrets=self.show_secrets,
             first=first,
             last=last,
@@ -97,6 +105,8 @@ class SourceOptions:
 
     def check_read(self) -> None:
         """Raises UsageError for an option that only streams have."""
+        if self.columns == OFFSETS:
+            raise UsageError(f"columns={OFFSETS} is of streams, and each of its rows a step: a read has typed or log")
         self._refuse(_STREAM, f"streams: a read has {' and '.join(_READ)}")
 
     def check_stream(self) -> None:
@@ -106,7 +116,7 @@ class SourceOptions:
     @property
     def _columns_of(self) -> str | None:
         """The type whose rows have these columns: those of an unknown one have the log's own."""
-        return UNKNOWN if self.own_columns else self.only
+        return UNKNOWN if self.columns == LOG else self.only
 
     def _refuse(self, names: tuple[str, ...], others: str) -> None:
         for name in names:
@@ -122,7 +132,7 @@ def _offset_of(option: str, text: str | None, what: str = "an offset") -> int | 
     return int(text)
 
 
-def _one_of(option: str, text: str, values: tuple[str, str]) -> str:
+def _one_of(option: str, text: str, values: tuple[str, ...]) -> str:
     if text.lower() not in values:
-        raise UsageError(f"the option {option} is {' or '.join(values)}, not {text!r}")
+        raise UsageError(f"the option {option} is {', '.join(values[:-1])} or {values[-1]}, not {text!r}")
     return text.lower()

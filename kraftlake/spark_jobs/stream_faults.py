@@ -4,31 +4,12 @@ from __future__ import annotations
 
 from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError
 
-_MOVED_UNDER_THE_STREAM = (
-    "FileNotFoundException",
-    "DELTA_VERSION_NOT_FOUND",
-    "DELTA_SCHEMA_CHANGED",
-    "INCOMPATIBLE_SCHEMA_CHANGE",
-    "DELTA_VERSIONS_NOT_CONTIGUOUS",
-    "failOnDataLoss",
-)
-"""Words of Spark's errors for files, versions or a schema that changed during a stream, which then restarts."""
-
-
-class MovedUnderTheStreamError(Exception):
-    """The log's table changed while a stream read it, as compaction does: the stream has to restart."""
-
 
 def worded(fault: Exception) -> Exception:
     """The error of a stream as one sentence."""
     gone = jvm_gone(fault)
     if gone is not None:
         return gone
-    text = str(fault)
-    if any(sign in text for sign in _MOVED_UNDER_THE_STREAM):
-        return MovedUnderTheStreamError(
-            "files or versions of the lake were removed while the stream read them: run again"
-        )
     return EnvironmentFaultError(f"Spark failed: {first_words(fault)}")
 
 

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, Final
 
 import attrs
 
-from kraftlake.runtime.arguments import path_text, text, whole, whole_or_none
+from kraftlake.image import MetadataImage
+from kraftlake.runtime.arguments import instance, text, whole_or_none
 from kraftlake.runtime.errors import UsageError
-from kraftlake.tables.catch_up.table_run import RunResult
 
 AVAILABLE_NOW: Final = "available-now"
-DEFAULT_BYTES_PER_TRIGGER: Final = 16 * 1024 * 1024
-"""Compressed bytes of the log's files that a micro-batch takes by default; it takes at least one file."""
 
 _INTERVAL = re.compile(r"\d+ (millisecond|second|minute|hour)s?")
-
-
-def _bytes_or_default(given: int | None) -> int:
-    return DEFAULT_BYTES_PER_TRIGGER if given is None else given
-
-
-def _resolved(folder: str | Path) -> Path:
-    return Path(path_text(folder)).resolve()
 
 
 @attrs.frozen(kw_only=True)
@@ -32,16 +22,13 @@ class StreamOptions:
     """How a job runs; no option changes what the job writes.
 
     `trigger` is "available-now", which ends when everything that was there is in the tables, or an interval such as
-    "2 seconds", which goes on until it is interrupted or has reached `until_offset`. A micro-batch takes at most
-    `max_files` files of the log and about `max_bytes` of them, but always one file. A backlog is read without Spark
-    unless `max_files` is given: the stream then brings all of it. `checkpoint` is the stream's own folder, by default
-    in the lake's `_spark/`. `master` is the Spark master of a session that the run starts itself.
+    "2 seconds", which goes on until it is interrupted or the tables have `until_offset`. A micro-batch takes at most
+    `max_records` of the log, but always a whole batch; without it, all that is there. `master` is the Spark master of a
+    session that the run starts itself.
     """
 
     trigger: str = AVAILABLE_NOW
-    max_files: int | None = None
-    max_bytes: int = attrs.field(default=None, converter=_bytes_or_default)
-    checkpoint: Path | None = attrs.field(default=None, converter=attrs.converters.optional(_resolved))
+    max_records: int | None = None
     until_offset: int | None = None
     master: str | None = None
 
@@ -49,17 +36,59 @@ class StreamOptions:
         """Raises UsageError for an option that is invalid."""
         if text(self.trigger, "a trigger") != AVAILABLE_NOW and not _INTERVAL.fullmatch(self.trigger):
             raise UsageError(f'a trigger is "{AVAILABLE_NOW}" or an interval such as "2 seconds", not {self.trigger!r}')
-        whole_or_none(self.max_files, "a number of files for a micro-batch", least=1)
-        whole(self.max_bytes, "a number of bytes for a micro-batch", least=1)
+        whole_or_none(self.max_records, "a number of records for a micro-batch", least=1)
         whole_or_none(self.until_offset)
 
 
-@attrs.frozen(kw_only=True)
-class StreamResult(RunResult):
-    """What a run did; `micro_batches` counts those of the stream."""
+def checked(options: StreamOptions | None) -> StreamOptions:
+    """The options, by default those of StreamOptions(); raises UsageError for others or invalid ones."""
+    options = StreamOptions() if options is None else instance(options, StreamOptions, "StreamOptions")
+    options.check()
+    return options
 
+
+@attrs.frozen(kw_only=True)
+class StreamResult:
+    """What a run did.
+
+    `offset` is the last offset that all tables cover at its end, `base_offset` that at its begin (-1 for none), and
+    `first_offset` the first offset of the log after it. `rows` are the rows that the run has added to each table, by
+    name; for a history table the states that ended, and `open_rows` those that are open at its end. `snapshots` are the
+    end offsets of the snapshots written; `unwritable` is the reason if the newest image should have one and can't.
+
+    `micro_batches` are those of the stream, of which `executors` executors made the rows in `steps` steps, and the
+    driver those of `driver_batches`. All are 0 if there was nothing to do.
+    """
+
+    make_image: Callable[[], MetadataImage] = attrs.field(repr=False, eq=False)
+    offset: int
+    base_offset: int
+    first_offset: int
+    rows: dict[str, int]
+    open_rows: dict[str, int]
+    snapshots: tuple[int, ...] = ()
+    unwritable: str | None = None
     micro_batches: int
+    driver_batches: int
+    steps: int
+    executors: int
+
+    @property
+    def image(self) -> MetadataImage:
+        """The image at `offset`, made from the lake in this process when it is asked for."""
+        return self.make_image()
 
     def to_json(self) -> dict[str, Any]:
-        """The machine form, without the image."""
-        return {**super().to_json(), "microBatches": self.micro_batches}
+        """The JSON form, without the image."""
+        return {
+            "from": self.base_offset,
+            "firstOffset": self.first_offset,
+            "offset": self.offset,
+            "rows": self.rows,
+            "openRows": self.open_rows,
+            "snapshots": list(self.snapshots),
+            "microBatches": self.micro_batches,
+            "driverBatches": self.driver_batches,
+            "steps": self.steps,
+            "executors": self.executors,
+        }

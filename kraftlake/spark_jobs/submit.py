@@ -17,7 +17,7 @@ from kraftlake.tables.jobs import JOBS
 SNAPSHOT: Final = "snapshot"
 """The job without a stream: see `build_snapshot`."""
 
-_OF_STREAMS: Final = ("trigger", "max_files_per_trigger", "max_bytes_per_trigger", "checkpoint")
+_OF_STREAMS: Final = ("trigger", "max_records_per_trigger")
 
 
 def main(arguments: list[str] | None = None, prog: str = "kraftlake.spark_jobs.submit") -> int:
@@ -64,9 +64,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--trigger", help='available-now (the default) ends when all is done; an interval such as "2 seconds" goes on'
     )
-    parser.add_argument("--max-files-per-trigger", type=int, metavar="N", help="files of the log in a micro-batch")
-    parser.add_argument("--max-bytes-per-trigger", type=int, metavar="N", help="about this number of bytes of them")
-    parser.add_argument("--checkpoint", metavar="FOLDER", help="the stream's checkpoint, in the lake by default")
+    parser.add_argument("--max-records-per-trigger", type=int, metavar="N", help="records of the log in a micro-batch")
     parser.add_argument(
         "--at-offset", type=int, metavar="N", help=f"of {SNAPSHOT}: its last offset, the end of the log by default"
     )
@@ -82,9 +80,7 @@ def _run(given: argparse.Namespace) -> dict[str, Any]:
 
     options = StreamOptions(
         trigger=given.trigger or AVAILABLE_NOW,
-        max_files=given.max_files_per_trigger,
-        max_bytes=given.max_bytes_per_trigger,
-        checkpoint=given.checkpoint,
+        max_records=given.max_records_per_trigger,
     )
     configure_process()
     return run_job(given.job, given.lakes[0], options=options).to_json()

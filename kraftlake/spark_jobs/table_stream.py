@@ -1,54 +1,76 @@
 """A structured stream over a lake's log that keeps derived tables up to date: all stream jobs use it.
 
-The tables have their own last offsets. A backlog is read from the lake's files, and the stream goes on after it. The
-stream's checkpoint is used if it agrees with the tables, else discarded; the run then reads the records that the stream
-will not bring from the log itself.
+Spark's stream says which offsets are next, and whoever makes the rows reads the log itself: executors a backlog, of any
+size, and the driver the few records that are appended while the stream runs. The tables have their own last offsets,
+and a stream starts after the lowest of them: Spark's own checkpoint is of no use, and is deleted with the stream.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
+from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
-from kraftlake.metadata_log.delta_table.table_state import read_table
-from kraftlake.metadata_log.log_facts import LOG_TABLE
+from kraftlake.image import MetadataImage
+from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.storage.location import Location, fixed_location
-from kraftlake.metadata_log.storage.object_path import ObjectPath
-from kraftlake.runtime.arguments import instance
-from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError, LakeError, UsageError
+from kraftlake.replay.loader.fold import image_at
+from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.runtime.errors import KraftlakeError
+from kraftlake.spark_jobs.backlog import Backlog
+from kraftlake.spark_jobs.executor_environment import lend_store_access
 from kraftlake.spark_jobs.run_session import RunSession
-from kraftlake.spark_jobs.stream_faults import MovedUnderTheStreamError, worded
-from kraftlake.spark_jobs.stream_options import AVAILABLE_NOW, StreamOptions, StreamResult
-from kraftlake.spark_jobs.stream_start import StreamStart, choose_start, discard, resumable
-from kraftlake.tables.catch_up.table_run import Progress, TableRun, table_run
-from kraftlake.tables.table_locks import JOBS_FOLDER
+from kraftlake.spark_jobs.source_options import OFFSETS
+from kraftlake.spark_jobs.stream_faults import worded
+from kraftlake.spark_jobs.stream_options import AVAILABLE_NOW, StreamOptions, StreamResult, checked
+from kraftlake.tables.catch_up.covered import covered_by
+from kraftlake.tables.catch_up.table_run import Progress, TableRun, unlocked_run
+from kraftlake.tables.history.history_table import HistoryTable
+from kraftlake.tables.table_locks import hold_tables
 from kraftlake.tables.table_writer import TableWriter
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from kraftlake.spark_jobs.replay_listener import ReplayListener
 
-BACKLOG_FROM: Final = 10_000
-"""The number of missing records from which on they are read from the lake's files: starting a stream takes longer."""
+LIVE_RECORDS: Final = 20_000
+"""The most records that the driver may make rows of in a micro-batch."""
 _LISTENING_SECONDS = 10.0
 _POLL_SECONDS = 0.2
-_UMASK = "fs.permissions.umask-mode"
-"""Hadoop's setting for the modes of the files in a stream's checkpoint; it overrides the process's own umask."""
-_RESTARTS = 5
-"""The number of restarts of a stream in a row without new rows for the tables."""
 
 
 def run_tables(
     job: str,
     lake: str | Location,
     writers: Sequence[TableWriter],
+    *,
+    options: StreamOptions | None = None,
+    spark: SparkSession | None = None,
+    on_progress: Progress | None = None,
+    listener: ReplayListener | None = None,
+) -> StreamResult:
+    """Bring tables of your own up to the end of the lake's log, each from its own last offset: the driver makes them.
+
+    `job` names the stream; otherwise as `run_job`.
+    """
+    return run_stream(
+        job, lake, lambda: writers, None, options=options, spark=spark, on_progress=on_progress, listener=listener
+    )
+
+
+def run_stream(
+    job: str,
+    lake: str | Location,
+    new_writers: Callable[[], Sequence[TableWriter]],
+    backlog: Backlog | None,
     *,
     options: StreamOptions | None = None,
     snapshot_every_bytes: int | None = None,
@@ -58,142 +80,132 @@ def run_tables(
 ) -> StreamResult:
     """Bring the writers' tables up to the end of the lake's log, each from its own last offset.
 
-    `job` names the stream and its checkpoint. With `snapshot_every_bytes` images become snapshots of the lake too, one
-    after that many bytes of records. `spark` None takes the active session, or starts one (`spark_session`) if
-    there is something to stream, and stops it at the end. `on_progress` is called after each publication, `listener`
-    after each micro-batch of the stream.
-
-    Raises LakeError where there is no lake, another run writes one of the tables, or a table is not of this log or of
-    another release; UsageError for options that make no sense; OffsetError where the log was trimmed past a table;
-    EnvironmentFaultError when Spark fails; and what the replay of a record raises, with its offset. A lake in an object
-    store is read without Spark; its only trigger is "available-now".
+    `backlog` makes the rows on executors; without it the driver makes all rows. With `snapshot_every_bytes` images
+    become snapshots of the lake too. Otherwise as `run_job`.
     """
-    options = StreamOptions() if options is None else instance(options, StreamOptions, "StreamOptions")
-    options.check()
+    options = checked(options)
     lake = fixed_location(lake)
-    if isinstance(lake, ObjectPath) and options.trigger != AVAILABLE_NOW:
-        raise UsageError(f"{lake} is in an object store, where a job ends with the log: leave the trigger out")
-    with (  # the run first: a bad lake is reported before a session is asked for
-        table_run(job, lake, writers, snapshot_every_bytes=snapshot_every_bytes, on_progress=on_progress) as run,
+    log = MetadataLog.open(lake)  # raises before anything is created in the lake
+    writers = new_writers()
+    with (
+        hold_tables(lake, [writer.description.name for writer in writers]),
         RunSession(spark, f"kraftlake {job}", options.master) as session,
     ):
-        stream = _TableStream(job, lake, run, session, listener)
-        stream.run(options, options.checkpoint or Path(str(lake)) / JOBS_FOLDER / job)
-        done = attrs.asdict(run.result(), recurse=False)
-        return StreamResult(**done, micro_batches=stream.micro_batches)
+        open_run = partial(unlocked_run, job, lake, snapshot_every_bytes=snapshot_every_bytes, on_progress=on_progress)
+        stream = _TableStream(
+            job,
+            log,
+            session,
+            backlog=backlog,
+            writers=writers,
+            open_run=lambda: open_run(new_writers()),
+            on_progress=on_progress,
+            listener=listener,
+        )
+        return stream.run(options)
 
 
 class _TableStream:
-    """The stream of one run: the tables' missing rows come from the lake's files first, then from Spark."""
+    """The stream of one run.
+
+    What was in the log when it began, or piles up while it runs, is a backlog; the rows of other records are made by
+    the TableRun that `open_run` gives, which is closed before executors go on.
+    """
 
     def __init__(
-        self, job: str, lake: Location, run: TableRun, session: RunSession, listener: ReplayListener | None
+        self,
+        job: str,
+        log: MetadataLog,
+        session: RunSession,
+        *,
+        backlog: Backlog | None,
+        writers: Sequence[TableWriter],
+        open_run: Callable[[], AbstractContextManager[TableRun]],
+        on_progress: Progress | None,
+        listener: ReplayListener | None,
     ) -> None:
-        self._query = f"kraftlake-{job} {lake}"  # a session refuses two streams of one name
-        self._lake = lake
-        self._run = run
+        self._query = f"kraftlake-{job} {log.path}"  # a session refuses two streams of one name
+        self._log = log
         self._session = session
+        self._backlog = backlog
+        self._open_run = open_run
+        self._writers = writers
+        self._tables = [writer.table(log.path) for writer in writers]
+        self._on_progress = on_progress
         self._listener = listener
-        self.micro_batches = 0
+        self._begun_end = log.end_offset
+        self._live = ExitStack()
+        self._run: TableRun | None = None
+        self._rows = Counter(dict.fromkeys((table.name for table in self._tables), 0))
+        self._snapshots: list[int] = []
+        self._unwritable: str | None = None
+        self._micro_batches = self._driver_batches = self._steps = self._executors = 0
         self._fault: BaseException | None = None
         self._reached = threading.Event()
 
-    def run(self, options: StreamOptions, checkpoint: Path) -> None:
-        """Run to the end, restarting the stream if the log's table changed during it."""
-        run = self._run
-        run.begin()
-        restarts = 0
-        while True:
-            before = run.last_offset
-            try:
-                self._stream(options, checkpoint)
-                break
-            except MovedUnderTheStreamError as moved:
-                restarts = restarts + 1 if run.last_offset == before else 0
-                if restarts > _RESTARTS:
-                    raise EnvironmentFaultError(str(moved)) from moved
-                run.logger.info("stream_restarted", reason=str(moved), offset=run.last_offset)
-                run.log_table = read_table(self._lake / LOG_TABLE)
-                run.refresh()
-        run.finish()
+    def run(self, options: StreamOptions) -> StreamResult:
+        """Run to the end."""
+        covers = covered_by(LakeReader(self._log), self._writers)
+        for table in self._tables:
+            table.create(self._log.table_id)
+        self._base = self._offset = min(-1 if offset is None else offset for offset in covers.values())
+        if options.trigger != AVAILABLE_NOW or self._offset < self._begun_end - 1:
+            self._stream(options)
+        for table in self._tables:
+            table.last_offset()
+        return StreamResult(
+            make_image=partial(_image_of, self._log, self._offset),
+            offset=self._offset,
+            base_offset=self._base,
+            first_offset=max(self._base + 1, self._log.start_offset),
+            rows=dict(self._rows),
+            open_rows={table.name: table.open_count for table in self._tables if isinstance(table, HistoryTable)},
+            snapshots=tuple(self._snapshots),
+            unwritable=self._unwritable,
+            micro_batches=self._micro_batches,
+            driver_batches=self._driver_batches,
+            steps=self._steps,
+            executors=self._executors,
+        )
 
-    def _stream(self, options: StreamOptions, checkpoint: Path) -> None:
-        run = self._run
-        last = run.end_offset - 1
-        last = last if options.until_offset is None else min(last, options.until_offset)
-        if isinstance(self._lake, ObjectPath):  # Spark would need a client of the store
-            run.catch_up(last, to_the_end=True)
-            return
-        if options.max_files is None and run.end_offset - 1 - run.last_offset >= BACKLOG_FROM:
-            discard(checkpoint)  # the stream would bring the backlog again
-            run.catch_up(last, to_the_end=options.trigger == AVAILABLE_NOW)
-            if options.until_offset is not None and run.last_offset >= options.until_offset:
-                return
-        needed = run.last_offset + 1
-        start = None
-        if not resumable(checkpoint, run.log_table, end_offset=run.end_offset, needed=needed):
-            discard(checkpoint)
-            start = choose_start(run.log_table, end_offset=run.end_offset, needed=needed)
-            run.catch_up(start.end_offset - 1)
-        if options.trigger == AVAILABLE_NOW and run.last_offset + 1 >= run.end_offset:
-            run.publish()
-            return
+    def _stream(self, options: StreamOptions) -> None:
         streams = self._session.get().streams
         if self._listener is not None:
             streams.addListener(self._listener)
         try:
-            self._await(self._start(start, options, checkpoint), options.until_offset)
+            with self._live:
+                self._await(self._start(options), options.until_offset)
+                self._end_live()
         finally:
             if self._listener is not None:
                 self._listener.await_end(_LISTENING_SECONDS)  # Spark reports on a thread of its own, later
                 streams.removeListener(self._listener)
-        if run.last_offset + 1 < run.end_offset and not self._reached.is_set():
-            raise LakeError(
-                f"the stream over {self._lake} ended at offset {run.last_offset}, but its log ends before "
-                f"{run.end_offset}: delete the stream's checkpoint and run again"
-            )
 
-    def _start(self, start: StreamStart | None, options: StreamOptions, checkpoint: Path) -> StreamingQuery:
-        settings = self._session.get().conf
-        umask = settings.get(_UMASK, None)
-        settings.set(_UMASK, "077")  # the stream copies the settings when it starts
-        try:
-            return self._writer(start, options, checkpoint).start()
-        except Exception as fault:
-            raise worded(fault) from fault
-        finally:
-            settings.unset(_UMASK) if umask is None else settings.set(_UMASK, umask)
-
-    def _writer(self, start: StreamStart | None, options: StreamOptions, checkpoint: Path) -> DataStreamWriter:
-        reader = self._session.get().readStream.format("delta").option("ignoreDeletes", "true")
-        reader = reader.option("maxBytesPerTrigger", options.max_bytes)
-        if start is not None:
-            # Delta refuses to start after the newest version: the newest then comes again, and is dropped.
-            reader = reader.option("startingVersion", min(start.version + 1, self._run.log_table.version))
-        if options.max_files is not None:
-            reader = reader.option("maxFilesPerTrigger", options.max_files)
+    def _start(self, options: StreamOptions) -> StreamingQuery:
+        from kraftlake.spark_jobs.data_source import KraftDataSource
         from kraftlake.spark_jobs.replay_listener import observed
 
-        stream = observed(reader.load(str(self._lake / LOG_TABLE)))
-        writer = stream.writeStream.queryName(self._query).option("checkpointLocation", str(checkpoint))
+        spark = self._session.get()
+        lend_store_access(spark.sparkContext)  # also to the process beside the driver that plans the stream
+        spark.dataSource.register(KraftDataSource)
+        first = max(self._offset + 1, self._log.start_offset)
+        reader = spark.readStream.format("kraft").options(columns=OFFSETS, startingOffset=first)
+        if options.max_records is not None:
+            reader = reader.option("maxRecordsPerTrigger", options.max_records)
+        writer = observed(reader.load(str(self._log.path))).writeStream.queryName(self._query)
         writer = writer.foreachBatch(lambda frame, _: self._micro_batch(frame, options.until_offset))
-        if options.trigger == AVAILABLE_NOW:
-            return writer.trigger(availableNow=True)
-        return writer.trigger(processingTime=options.trigger)
+        now = options.trigger == AVAILABLE_NOW
+        try:
+            return writer.trigger(**({"availableNow": True} if now else {"processingTime": options.trigger})).start()
+        except Exception as fault:
+            raise worded(fault) from fault
 
     def _micro_batch(self, frame: DataFrame, until_offset: int | None) -> None:
         """Take one micro-batch, on a thread of Spark's. An exception is kept: Spark turns it into text."""
         try:
-            self.micro_batches += 1
-            # Sorting in Arrow reads the input once; orderBy would read it twice.
-            rows = self._run.new_rows(frame.toArrow())
-            if rows.num_rows:
-                self._run.take(rows)
-                self._run.publish()
-                if self._listener is not None:
-                    offset = self._run.last_offset
-                    self._listener.note(self._query, offset, **self._run.state(offset))
-            if until_offset is not None and self._run.last_offset >= until_offset:
+            for last in frame.toArrow()["last"].to_pylist():
+                self._advance(last)
+            if until_offset is not None and self._offset >= until_offset:
                 self._reached.set()
         except Exception as fault:
             self._fault = fault
@@ -201,6 +213,55 @@ class _TableStream:
         except BaseException as fault:  # Spark would wait forever for a thread that ends with it
             self._fault = fault
             raise RuntimeError(type(fault).__name__) from fault
+
+    def _advance(self, last: int) -> None:
+        """Bring the tables up to an offset."""
+        self._micro_batches += 1
+        self._log.refresh()
+        waiting = self._log.end_offset - 1 - self._offset
+        if self._backlog is not None and (last < self._begun_end or waiting > LIVE_RECORDS):
+            self._end_live()
+            topics, partitions = self._by_executors(self._backlog, last)
+        else:
+            topics, partitions = self._by_driver(last)
+        self._offset = last
+        if self._listener is not None and topics is not None and partitions is not None:
+            lag = self._log.end_offset - 1 - last
+            self._listener.note(self._query, last, lag=lag, topics=topics, partitions=partitions)
+
+    def _by_executors(self, backlog: Backlog, last: int) -> tuple[int | None, int | None]:
+        """Let executors make the rows; gives the numbers of topics and partitions after that."""
+        spark = self._session.get()
+        made = backlog.advance(spark, last, self._on_progress or (lambda *_: None))
+        self._rows.update(made.rows)
+        self._steps += made.steps
+        self._snapshots += made.snapshots
+        self._unwritable = made.unwritable
+        self._executors = executor_count(spark)
+        return made.topics, made.partitions
+
+    def _by_driver(self, last: int) -> tuple[int | None, int | None]:
+        """Make the rows in this process; gives the numbers of topics and partitions after that."""
+        if self._run is None:
+            self._run = self._live.enter_context(self._open_run())
+            self._run.begin()
+        self._driver_batches += 1
+        self._run.refresh()
+        self._run.catch_up(last)
+        state = self._run.state(last)
+        return state["topics"], state["partitions"]
+
+    def _end_live(self) -> None:
+        """Commit all that the driver has made, and leave the tables to the executors, or to other runs."""
+        run, self._run = self._run, None
+        if run is None:
+            return
+        run.finish()
+        result = run.result()
+        self._rows.update(result.rows)
+        self._snapshots += result.snapshots
+        self._unwritable = result.unwritable
+        self._live.close()
 
     def _await(self, query: StreamingQuery, until_offset: int | None) -> None:
         self._fault = None
@@ -214,9 +275,20 @@ class _TableStream:
         finally:
             if query.isActive:
                 query.stop()
-        if isinstance(self._fault, KraftlakeError):
+        if isinstance(self._fault, KraftlakeError) or not isinstance(self._fault, Exception | None):
             raise self._fault
-        if self._fault is not None:
-            failure = self._fault if isinstance(self._fault, Exception) else failure
+        failure = self._fault or failure
         if failure is not None:
             raise worded(failure) from failure
+
+
+def _image_of(log: MetadataLog, offset: int) -> MetadataImage:
+    """The image at an offset of the log, the empty one at -1."""
+    return MetadataImage.EMPTY if offset < 0 else image_at(LakeReader(log), offset).image
+
+
+def executor_count(spark: SparkSession) -> int:
+    """The number of a session's executors; a local master is one."""
+    context = spark.sparkContext
+    infos = len(context._jsc.sc().statusTracker().getExecutorInfos())  # the driver is one of them
+    return infos if infos == 1 else infos - 1

@@ -15,7 +15,7 @@ from kraftlake.records.typed_rows import typed_schema
 from kraftlake.runtime.arguments import path_text, texts
 from kraftlake.runtime.errors import UsageError
 from kraftlake.spark_jobs.executor_environment import lend_store_access
-from kraftlake.spark_jobs.record_scan import open_scanned, type_of
+from kraftlake.tables.record_scan import open_scanned, type_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -47,7 +47,7 @@ REPLAY: Final = Job(
         "Replay what the log of LAKE holds beyond the last run, and show the cluster at its end.\n\n"
         "A Spark structured stream makes one metadata delta of each log batch; what each broker was told to do goes "
         "into the table local_changes/, images into snapshots/. The result depends on the log alone: a run that was "
-        "killed, or whose checkpoint was deleted, is simply run again."
+        "killed is simply run again."
     ),
     tables=("local_changes",),
     writers=("local_changes.writer:LocalChangesWriter",),
@@ -103,7 +103,7 @@ RECORDS: Final = Job(
     question="Write every record in typed columns, for SQL.",
     help=(
         "Write every record of LAKE's log into the table records/: a struct column for each record type, without "
-        "secrets. No image is made, so that it starts at once; a large backlog is decoded and written by the executors."
+        "secrets. No image is made, so that it starts at once; executors decode and write the records."
     ),
     tables=("records",),
     writers=("records_table:RecordsWriter",),

@@ -194,10 +194,7 @@ class LakeTable:
 
         def written() -> Sequence[AddFile]:
             if rows.num_rows and not files:
-                known = (self.description.schema, self.description.encoded_schema)
-                made = rows.table() if isinstance(rows, LazyTable) else rows
-                made = made if made.schema in known else made.cast(known[0])
-                files.append(self.write_file(made, last_offset))
+                files.append(self.write_file(rows, last_offset))
             return files
 
         return lambda: self._commit_files(written, last_offset)
@@ -206,13 +203,16 @@ class LakeTable:
         """As `append`, for files that `write_file` has written, in this process or others."""
         self._commit_files(lambda: files, last_offset)
 
-    def write_file(self, rows: pa.Table, last_offset: int) -> AddFile:
+    def write_file(self, rows: pa.Table | LazyTable, last_offset: int) -> AddFile:
         """Write rows as a durable data file, which is no part of the table until it is appended.
 
         They have the schema of the description, strings as such or as dictionaries; `cluster_id` is added. Raises
         LakeError if the disk refuses.
         """
-        columns, stored = self.description.statistics_columns, self.with_cluster_id(rows)
+        known = (self.description.schema, self.description.encoded_schema)
+        made = rows.table() if isinstance(rows, LazyTable) else rows
+        made = made if made.schema in known else made.cast(known[0])
+        columns, stored = self.description.statistics_columns, self.with_cluster_id(made)
         return write_row_file(self._disk, self.path, stored, last_offset=last_offset, statistics_columns=columns)
 
     def _commit_files(self, written: Callable[[], Sequence[AddFile]], last_offset: int) -> None:

@@ -98,10 +98,10 @@ def test_large_logs_are_replayed_by_compiled_code_and_without_numba_once_that_is
     assert not modules & ({*ENGINES} - {"numpy", "llvmlite"})
 
 
-def test_a_job_that_reads_a_backlog_imports_neither_spark_nor_pandas(tmp_path: Path) -> None:
+def test_tables_are_made_without_spark_or_pandas(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     imported_by("generate", lake, "--records", 12_000, "--topics", 10)
-    assert not imported_by("spark", "history", lake) & {"pyspark", "py4j", "delta", "deltalake", "pandas"}
+    assert not imported_by("tables", lake, "partition_history") & {"pyspark", "py4j", "delta", "deltalake", "pandas"}
 
 
 def test_a_lake_is_made_and_read_without_spark(tmp_path: object) -> None:

@@ -48,10 +48,6 @@ def test_an_offset_that_the_lake_does_not_have_is_told_without_a_jvm(
     assert "the lowest is 0" in fault("spark", "snapshot", tmp_path / "lake", "--at-offset", -1, code=2)
 
 
-def test_an_empty_checkpoint_of_a_script_is_not_the_default(tmp_path: Path) -> None:
-    assert "'--checkpoint': it is empty" in fault("spark", "all", tmp_path, "--checkpoint", "", code=2)
-
-
 def test_what_is_no_number_is_told_in_words(tmp_path: Path) -> None:
-    told = fault("spark", "all", tmp_path, "--max-files-per-trigger", "many", code=2)
+    told = fault("spark", "all", tmp_path, "--max-records-per-trigger", "many", code=2)
     assert "'many' is not a valid whole number" in told

@@ -47,7 +47,7 @@ def bring_events_up(lake: Path) -> None:
     table.create("log-1")
     writer.open(LakeReader(log), table)
     for rows in log.batch_rows(fold.last_offset + 1):
-        for _ in fold.take(fold.new_rows(rows)):
+        for _ in fold.take(rows):
             pass
     fold.finish()
     if feed.covers is None or feed.covers < fold.last_offset:

@@ -1,7 +1,8 @@
-"""A driver for the cluster: runs jobs over a lake, one file of the log a micro-batch.
+"""A driver for the cluster: runs jobs over a lake, so many records in a micro-batch.
 
-`python -m tests.spark_jobs.cluster_jobs MASTER LAKE PAUSE_AT JOB…`: after publication number PAUSE_AT of the first job
-(0: never) it makes the file LAKE.paused and waits for LAKE.go; then it prints how many micro-batches each job had.
+`python -m tests.spark_jobs.cluster_jobs MASTER LAKE RECORDS PAUSE_AT JOB…`: after step number PAUSE_AT of the first job
+(0: never) it makes the file LAKE.paused and waits for LAKE.go; then it prints how many steps of executors, and how many
+micro-batches of the driver, each job had.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from pathlib import Path
 from kraftlake.spark_jobs import StreamOptions, run_job, spark_session
 
 
-def main(master: str, lake: str, pause_at: str, *jobs: str) -> None:
-    publications = 0
+def main(master: str, lake: str, records: str, pause_at: str, *jobs: str) -> None:
+    steps = 0
 
     def pause(_: int, __: int) -> None:
-        nonlocal publications
-        publications += 1
-        if publications == int(pause_at):
+        nonlocal steps
+        steps += 1
+        if steps == int(pause_at):
             Path(f"{lake}.paused").touch()
             while not Path(f"{lake}.go").exists():
                 time.sleep(0.05)
@@ -28,9 +29,9 @@ def main(master: str, lake: str, pause_at: str, *jobs: str) -> None:
     spark = spark_session("jobs on a cluster", master=master)
     done = {}
     for job in jobs:
-        options = StreamOptions(max_files=1)
+        options = StreamOptions(max_records=int(records))
         result = run_job(job, lake, spark=spark, options=options, on_progress=pause, snapshot_every_bytes=60_000)
-        done[job] = result.micro_batches
+        done[job] = [result.steps, result.driver_batches]
     spark.stop()
     sys.stdout.write(json.dumps(done) + "\n")
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kraftlake.metadata_log.delta_table.actions import AddFile
-from kraftlake.spark_jobs import records, spark_session
+from kraftlake.spark_jobs import records, run_job, spark_session
 
 RECORDS_A_PART = 300
 PARTS_A_COMMIT = 5
@@ -50,13 +50,12 @@ def main(master: str, lake: str, gate: str, stage: str, offset: str) -> None:
     spark = spark_session("records on a cluster", master=master)
     while spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() < 3:  # the driver and two executors
         spark.range(1).count()
-    records.BACKLOG = 1  # type: ignore[misc]
     records.RECORDS_A_PART = RECORDS_A_PART  # type: ignore[misc]
     records._PARTS_A_COMMIT = PARTS_A_COMMIT
     if stage != "-":
         records.write_part = held(gate, stage, int(offset), records.write_part)
     committed: list[int] = []
-    records.run_records(lake, spark=spark, on_progress=lambda last, _: committed.append(last))
+    run_job("records", lake, spark=spark, on_progress=lambda last, _: committed.append(last))
     spark.stop()
     sys.stdout.write(json.dumps(committed) + "\n")
 

@@ -44,9 +44,9 @@ def everything(spark: SparkSession, lake: str) -> dict[str, Any]:
     built = build_snapshot(spark, lake, 5_083)
     committed: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("BACKLOG", 1), ("RECORDS_A_PART", 700), ("_PARTS_A_COMMIT", 3)):
+        for name, value in (("RECORDS_A_PART", 700), ("_PARTS_A_COMMIT", 3)):
             patch.setattr(records, name, value)
-        done = records.run_records(lake, spark=spark, on_progress=lambda last, _: committed.append(last))
+        done = run_job("records", lake, spark=spark, on_progress=lambda last, _: committed.append(last))
     for job in ("history", "metrics"):
         run_job(job, lake, spark=spark)
     return {

@@ -14,9 +14,9 @@ from deltalake import DeltaTable
 import kraftlake
 from kraftlake.metadata_log.delta_table.table_state import read_table
 from kraftlake.runtime.errors import LakeError, UsageError
-from kraftlake.spark_jobs import run_job, table_frame
+from kraftlake.spark_jobs import table_frame
 from kraftlake.spark_jobs.derived_frames import _schema, _whole, disk_files_frame, files_frame
-from kraftlake.tables import LakeTable, TableDescription
+from kraftlake.tables import LakeTable, TableDescription, update_tables
 from kraftlake.tables.jobs import JOBS
 from tests.tables.sample_log import lake_of
 from tests.tables.test_old_lakes import old_lake
@@ -37,8 +37,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     log = DeltaTable(lake / "log")
     log.optimize.compact()
     log.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
-    for job in ("all", "records"):
-        run_job(job, lake)
+    update_tables(lake, TABLES)
     return lake
 
 

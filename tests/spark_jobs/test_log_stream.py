@@ -72,6 +72,17 @@ def test_a_step_is_bounded_only_where_spark_says_so(log: MetadataLog) -> None:
     assert stream_of(log.path).getDefaultReadLimit() == ReadAllAvailable()
 
 
+def test_a_step_of_offsets_alone_is_one_row(log: MetadataLog) -> None:
+    stream = stream_of(log.path, maxRecordsPerTrigger=1000, columns="offsets")
+    steps = [*steps_of(stream)]
+    assert len(steps) > 2
+    rows = [rows_of(stream, *each).to_pylist() for each in steps]
+    assert rows == [[{"first": start["offset"], "last": end["offset"] - 1}] for start, end in steps]
+    read = KraftDataSource({"path": str(log.path), "columns": "offsets"})
+    with pytest.raises(KraftSourceError, match="columns=offsets is of streams"):
+        read.reader(read.schema())
+
+
 def test_a_stream_starts_where_it_is_told_to(log: MetadataLog) -> None:
     end = log.end_offset
     for asked, start in (("earliest", 0), ("latest", end), ("Latest", end), (17, 17), (0, 0), (end, end)):
@@ -203,7 +214,7 @@ def test_what_can_not_be_streamed_is_refused_whatever_spark_asks_first(
         ({"startingOffset": "-1"}, "startingOffset is an offset, earliest or latest, not '-1'"),
         ({"maxRecordsPerTrigger": "0"}, "maxRecordsPerTrigger is at least 1"),
         ({"maxRecordsPerTrigger": "few"}, "maxRecordsPerTrigger is a number of records, not 'few'"),
-        ({"columns": "all"}, "columns is typed or log, not 'all'"),
+        ({"columns": "all"}, "columns is typed, log or offsets, not 'all'"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(log: MetadataLog, options: dict[str, str], reason: str) -> None:

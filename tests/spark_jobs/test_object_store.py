@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from deltalake import DeltaTable
 
+from kraftlake.api import open_source
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.metadata_log.storage.object_path import ObjectPath
-from kraftlake.runtime.errors import LakeError, UsageError
+from kraftlake.runtime.errors import LakeError
 from kraftlake.spark_jobs import StreamOptions, run_job
-from kraftlake.tables import state_at
-from kraftlake.tables.jobs import JOBS
-from tests.cli.running import fault, run_json
+from kraftlake.tables import state_at, update_tables
+from kraftlake.tables.jobs import ALL, JOBS
 from tests.metadata_log.object_store import BUCKET, LONG
 from tests.spark_cluster import SparkCluster, driver_environment
 from tests.spark_jobs.in_a_lake import STATE_AT, everything
@@ -52,40 +51,44 @@ def batches_of_snapshots(lake: str | Path) -> list[tuple[str, int, list[Any]]]:
     return [(each.name, each.record_count, [batch.values for batch in each.batches()]) for each in kept]
 
 
-def test_every_job_makes_the_tables_and_snapshots_that_it_makes_on_a_disk(
-    server: dict[str, str], lake: str, tmp_path: Path
+def test_every_job_makes_the_tables_that_it_makes_on_a_disk(
+    server: dict[str, str], lake: str, tmp_path: Path, spark: SparkSession
 ) -> None:
     log = MetadataLog.create(lake)
     whole = list(sample_batches())
     append_in(log, 3, whole[:600])
-    first = run_job("all", lake, snapshot_every_bytes=SNAPSHOT_BYTES)
-    assert first.offset == log.end_offset - 1
+    first = run_job("all", lake, snapshot_every_bytes=SNAPSHOT_BYTES, spark=spark)
+    assert (first.offset, first.executors) == (log.end_offset - 1, 1)
     append_in(log, 2, whole[600:])
     for job in ("all", "records"):
-        done = run_job(job, lake, options=StreamOptions(max_files=1), snapshot_every_bytes=SNAPSHOT_BYTES)
-        assert (done.offset, done.micro_batches) == (LAST_OFFSET, 0)
-        assert set(run_job(job, lake).rows.values()) == {0}
+        done = run_job(job, lake, options=StreamOptions(max_records=3_000), spark=spark)
+        assert (done.offset, done.driver_batches) == (LAST_OFFSET, 0)
+        assert set(run_job(job, lake, spark=spark).rows.values()) == {0}
     lake_of(tmp_path / "lake", commits=1)
-    DeltaTable(tmp_path / "lake" / "log").optimize.compact()
-    for job in ("all", "records"):
-        run_job(job, tmp_path / "lake", snapshot_every_bytes=SNAPSHOT_BYTES)
+    update_tables(tmp_path / "lake", TABLES)
     found = rows_of(lake, {**server, "AWS_ALLOW_HTTP": "true"})
     for name, rows in rows_of(tmp_path / "lake").items():
         assert found[name] == rows, name
-    assert MetadataLog.open(lake).snapshots()
-    assert not list((ObjectPath.parse(lake) / "_spark").walk())
+    for snapshot in (snapshots := MetadataLog.open(lake).snapshots()):
+        image = open_source(lake).image(snapshot.end_offset - 1, from_snapshot=True)
+        assert image == open_source(lake).image(snapshot.end_offset - 1, from_snapshot=False)
+    assert [snapshot.end_offset for snapshot in snapshots][-1] == LAST_OFFSET + 1
 
 
-def test_a_trigger_that_goes_on_is_refused_before_anything_is_made(lake: str, tmp_path: Path) -> None:
-    MetadataLog.create(lake).append(batches_between(0, 100))
-    with pytest.raises(UsageError, match=rf"^{lake} is in an object store, where a job ends with the log"):
-        run_job("events", lake, options=StreamOptions(trigger="1 second"))
-    told = fault("spark", "events", lake, "--trigger", "processing-time=1 second", code=2)
-    assert "is in an object store" in told
-    assert {path.key.split("/")[1] for path in ObjectPath.parse(lake).walk()} == {"log"}
+def test_a_stream_goes_on_there_with_what_is_appended(lake: str, spark: SparkSession) -> None:
+    log = MetadataLog.create(lake)
+    first, rest = batches_between(0, 500), batches_between(501, 700)
+    log.append(first)
+
+    def append_once(offset: int, _: int) -> None:
+        if offset == first[-1].last_offset:
+            log.append(rest)
+
+    options = StreamOptions(trigger="100 milliseconds", until_offset=rest[-1].last_offset)
+    done = run_job("events", lake, options=options, spark=spark, on_progress=append_once)
+    assert (done.offset, done.steps, done.driver_batches) == (rest[-1].last_offset, 1, 1)
     with pytest.raises(LakeError, match=f"There is no lake at {lake}-nowhere"):
         run_job("events", f"{lake}-nowhere")
-    assert run_json("spark", "events", lake)["offset"] == 100
 
 
 @pytest.fixture
@@ -114,8 +117,7 @@ def test_a_cluster_whose_workers_know_no_store_reads_its_tables(
     lake: str, server: dict[str, str], spark_cluster: SparkCluster
 ) -> None:
     append_in(MetadataLog.create(lake), 1, sample_batches())
-    for job in ("history", "metrics"):
-        run_job(job, lake)
+    update_tables(lake, [*JOBS["history"].tables, "cluster_metrics"])
     told = found_by_driver(spark_cluster.master_url, lake, "tables")
     options = {**server, "AWS_ALLOW_HTTP": "true"}
     check_minutes(
@@ -131,6 +133,22 @@ def test_a_cluster_whose_workers_know_no_store_reads_its_tables(
     assert len(told["minutes"]) > 3
     assert told["state"]
     assert told["ended"]
+
+
+def test_a_cluster_whose_workers_know_no_store_makes_its_tables(
+    lake: str, server: dict[str, str], spark_cluster: SparkCluster, tmp_path: Path
+) -> None:
+    append_in(MetadataLog.create(lake), 2, sample_batches())
+    done = spark_cluster.run_driver("tests.spark_jobs.cluster_jobs", lake, 3000, 0, "all", timeout=400)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout) == {"all": [2, 0]}
+    lake_of(tmp_path / "lake", commits=1)
+    update_tables(tmp_path / "lake", ALL.tables)
+    options = {**server, "AWS_ALLOW_HTTP": "true"}
+    for name in ALL.tables:
+        there = DeltaTable(f"{lake}/{name}", storage_options=options).to_pyarrow_table().to_pylist()
+        here = DeltaTable(tmp_path / "lake" / name).to_pyarrow_table().to_pylist()
+        assert sorted(map(str, there)) == sorted(map(str, here)), name
 
 
 def found_by_driver(master: str, lake: str, what: str) -> dict[str, Any]:

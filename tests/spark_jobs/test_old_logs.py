@@ -46,7 +46,7 @@ def lake(tmp_path: Path) -> Path:
 def test_a_job_that_replays_names_the_offset_and_its_tables_stay_empty(
     spark: SparkSession, lake: Path, job: str
 ) -> None:
-    for options in (StreamOptions(max_files=1), StreamOptions()):
+    for options in (StreamOptions(max_records=3_000), StreamOptions()):
         with pytest.raises(ReplayError, match=TOLD):
             run_job(job, lake, spark=spark, options=options)
     for table in JOBS[job].tables:

@@ -14,8 +14,7 @@ from kraftlake.kafka_files import open_directory
 from kraftlake.metadata_log import MetadataLog, SnapshotFacts, Upkeep
 from kraftlake.records.typed_rows import typed_rows, typed_schema
 from kraftlake.runtime.errors import CorruptDataError, OffsetError
-from kraftlake.spark_jobs import StreamOptions, records, run_job
-from kraftlake.spark_jobs.records import run_records
+from kraftlake.spark_jobs import StreamOptions, StreamResult, records, run_job
 from kraftlake.tables.records_table import RECORDS
 from tests.tables.sample_log import LAST_OFFSET, SAMPLE, append_in, batches_between, lake_of
 
@@ -23,6 +22,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
+
+
+def run_records(lake: Path, spark: SparkSession) -> StreamResult:
+    return run_job("records", lake, spark=spark)
 
 
 def rows_of(lake: Path) -> pa.Table:
@@ -38,13 +41,12 @@ def test_the_table_is_the_log_whatever_runs_there_were(tmp_path: Path, spark: Sp
     lake = tmp_path / "lake"
     log = lake_of(lake, commits=3, last=2000)
     cut = MetadataLog.open(lake).end_offset
-    first = run_job("records", lake, spark=spark, options=StreamOptions(max_files=1))
+    first = run_job("records", lake, spark=spark, options=StreamOptions(max_records=900))
     assert first.rows == {"records": cut}
-    assert first.micro_batches == 3
+    assert first.micro_batches == first.steps == 3
     append_in(log, 4, batches_between(cut, LAST_OFFSET))
-    shutil.rmtree(lake / "_spark" / "records")
-    assert run_records(lake, spark=spark).rows == {"records": LAST_OFFSET + 1 - cut}
-    assert run_records(lake, spark=spark).rows == {"records": 0}
+    assert run_records(lake, spark).rows == {"records": LAST_OFFSET + 1 - cut}
+    assert run_records(lake, spark).rows == {"records": 0}
     assert rows_of(lake).equals(expected(lake))
 
 
@@ -52,13 +54,12 @@ def lake_with_a_backlog(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A lake of five files, all of which executors write in commits of 1,400 records."""
     lake = folder / "lake"
     lake_of(lake, commits=5)
-    monkeypatch.setattr(records, "BACKLOG", 1000)
     monkeypatch.setattr(records, "RECORDS_A_PART", 700)
     monkeypatch.setattr(records, "_PARTS_A_COMMIT", 2)
     return lake
 
 
-def test_executors_write_a_large_backlog_and_a_killed_run_goes_on(
+def test_executors_write_a_backlog_in_commits_and_a_killed_run_goes_on(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = lake_with_a_backlog(tmp_path, monkeypatch)
@@ -70,10 +71,10 @@ def test_executors_write_a_large_backlog_and_a_killed_run_goes_on(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_records(lake, spark=spark, on_progress=killed)
+        run_job("records", lake, spark=spark, on_progress=killed)
     assert 1000 < told[0] < told[1] < LAST_OFFSET
     assert rows_of(lake).num_rows == told[1] + 1
-    result = run_records(lake, spark=spark)
+    result = run_records(lake, spark)
     assert result.offset == LAST_OFFSET
     assert rows_of(lake).equals(expected(lake))
 
@@ -87,10 +88,10 @@ def test_what_is_wrong_with_a_backlog_is_one_sentence_and_what_was_committed_sta
     content = last.read_bytes()
     last.unlink()
     with pytest.raises(CorruptDataError, match=rf"^[^\n]*{last.name}[^\n]*$"):
-        run_records(lake, spark=spark)
+        run_records(lake, spark)
     assert 0 < rows_of(lake).num_rows < LAST_OFFSET
     last.write_bytes(content)
-    assert run_records(lake, spark=spark).offset == LAST_OFFSET
+    assert run_records(lake, spark).offset == LAST_OFFSET
     assert rows_of(lake).equals(expected(lake))
 
 
@@ -100,7 +101,7 @@ def test_a_trimmed_log_begins_where_it_begins_and_is_refused_where_rows_are_miss
     lake = tmp_path / "lake"
     log = lake_of(lake, commits=20, last=3100)
     shutil.copytree(lake, tmp_path / "left-behind")
-    run_records(tmp_path / "left-behind", spark=spark)
+    run_records(tmp_path / "left-behind", spark)
     for each in (lake, tmp_path / "left-behind"):
         grown = MetadataLog.open(each)
         append_in(grown, 20, batches_between(log.end_offset, LAST_OFFSET))
@@ -109,17 +110,17 @@ def test_a_trimmed_log_begins_where_it_begins_and_is_refused_where_rows_are_miss
             SnapshotFacts(end_offset=4593, epoch=1, last_contained_log_timestamp=1), list(snapshot.batches())
         )
         assert Upkeep(each).trim(4593, stream_lag_ms=0, force=True).new_start > log.end_offset
-    run_records(lake, spark=spark)
+    run_records(lake, spark)
     start = MetadataLog.open(lake).start_offset
     assert rows_of(lake).column("offset")[0].as_py() == start
     assert rows_of(lake).equals(expected(lake))
     with pytest.raises(OffsetError, match=f"records/ of .* ends at offset {log.end_offset - 1}, .* trimmed.*{start}"):
-        run_records(tmp_path / "left-behind", spark=spark)
+        run_records(tmp_path / "left-behind", spark)
 
 
 def test_sql_sees_one_type_as_columns(tmp_path: Path, spark: SparkSession) -> None:
     lake_of(tmp_path / "lake", commits=1, last=400)
-    run_records(tmp_path / "lake", spark=spark)
+    run_records(tmp_path / "lake", spark)
     query = f"SELECT offset, topic_record.* FROM delta.`{tmp_path}/lake/records` WHERE type = 'TOPIC_RECORD'"
     frame = spark.sql(query)
     assert frame.columns == ["offset", "name", "topic_id"]
@@ -128,7 +129,7 @@ def test_sql_sees_one_type_as_columns(tmp_path: Path, spark: SparkSession) -> No
 
 def test_the_table_says_what_its_columns_mean(tmp_path: Path, spark: SparkSession) -> None:
     lake_of(tmp_path / "lake", commits=1, last=400)
-    run_records(tmp_path / "lake", spark=spark)
+    run_records(tmp_path / "lake", spark)
     described = spark.sql(f"DESCRIBE TABLE delta.`{tmp_path}/lake/records`").collect()
     comments = {row.col_name: row.comment for row in described if row.col_name in RECORDS.schema.names}
     assert comments == {field.name: meaning for field, meaning in RECORDS.columns}

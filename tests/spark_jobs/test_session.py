@@ -39,7 +39,7 @@ def test_the_program_prints_its_answer_and_nothing_else(tmp_path: Path) -> None:
     lake_of(tmp_path / "lake", commits=2, last=400)
     end_offset = MetadataLog.open(tmp_path / "lake").end_offset
     words = [sys.executable, "-W", "error", "-m", PROGRAM, "replay", str(tmp_path / "lake")]
-    done = run([*words, "--max-files-per-trigger", "1"])
+    done = run([*words, "--max-records-per-trigger", "300"])
     assert (done.stderr, done.returncode) == ("", 0)
     answer = json.loads(done.stdout)
     assert done.stdout.count("\n") == 1

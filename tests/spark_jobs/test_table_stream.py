@@ -17,10 +17,10 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_table.table_state import read_table
 from kraftlake.metadata_log.maintenance.trimming import set_properties, trim
 from kraftlake.metadata_log.storage.disk import Disk
-from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
 from kraftlake.spark_jobs import ReplayListener, ReplayProgress, StreamOptions, StreamResult, run_job
 from kraftlake.spark_jobs.submit import main
+from kraftlake.tables import update_tables
 from kraftlake.tables.jobs import ALL, JOBS
 from tests.tables.sample_log import LAST_OFFSET, append_in, batches_between, lake_of, sample_batches
 
@@ -42,9 +42,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     """All tables as they are made where there is nothing to stream: no Spark has a part in it."""
     lake = tmp_path_factory.mktemp("expected") / "lake"
     lake_of(lake, commits=2)
-    DeltaTable(lake / "log").optimize.compact()
-    DeltaTable(lake / "log").vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
-    assert sum(run_job(job, lake).micro_batches for job in ("all", "records")) == 0
+    update_tables(lake, [*ALL.tables, "records"])
     return tables_of(lake, tuple(TABLES))
 
 
@@ -67,8 +65,9 @@ def test_every_job_keeps_its_tables_and_no_other(tmp_path: Path, expected: Table
             continue
         lake = tmp_path / job.name
         lake_of(lake, commits=2)
-        done = run(lake, spark, job.name, max_files=1)
+        done = run(lake, spark, job.name, max_records=3_000)
         assert (done.offset, done.base_offset, done.micro_batches) == (LAST_OFFSET, -1, 2)
+        assert (done.steps, done.executors, done.driver_batches) == (2, 1, 0)
         assert tables_of(lake, job.tables) == {name: expected[name] for name in job.tables}
         for name in APPENDED & {*job.tables}:
             assert done.rows[name] == len(expected[name])
@@ -83,10 +82,9 @@ def test_what_a_job_writes_into_a_lake_is_for_its_user_alone_whatever_the_umask_
     before = os.umask(0o022)
     try:
         lake_of(lake, commits=1)
-        run(lake, spark, max_files=1)
+        run(lake, spark, max_records=3_000)
     finally:
         os.umask(before)
-    assert [*(lake / "_spark").glob("*/offsets/0")], "the stream ran"
     assert [path for path in lake.rglob("*") if path.stat().st_mode & 0o077] == []
     assert spark.conf.get("fs.permissions.umask-mode", None) is None
 
@@ -98,21 +96,21 @@ def test_tables_that_are_apart_each_go_on_where_they_are(tmp_path: Path, expecte
     cuts = [len(parts[0]), len(parts[0]) + len(parts[1])]
     log = MetadataLog.create(lake)
     append_in(log, 2, whole[: cuts[0]])
-    run(lake, spark, "replay", max_files=1)
+    run(lake, spark, "replay", max_records=3_000)
     append_in(log, 2, whole[cuts[0] : cuts[1]])
-    run(lake, spark, "events", max_files=1)
+    run(lake, spark, "events", max_records=3_000)
     append_in(log, 2, whole[cuts[1] :])
-    done = run(lake, spark, max_files=1)
+    done = run(lake, spark, max_records=3_000)
     assert done.base_offset == -1, "metrics has nothing yet"
     assert done.rows["events"] < len(expected["events"])
     assert tables_of(lake) == of_all(expected)
     again = run(lake, spark)
-    assert (again.base_offset, again.batches, sum(again.rows.values())) == (LAST_OFFSET, 0, 0)
+    assert (again.base_offset, again.steps, sum(again.rows.values())) == (LAST_OFFSET, 0, 0)
 
 
-def test_a_micro_batch_is_bounded_by_bytes(tmp_path: Path, spark: SparkSession) -> None:
-    lake_of(tmp_path / "lake", commits=4, last=2000)
-    assert run(tmp_path / "lake", spark, "metrics", max_bytes=1).micro_batches == 4
+def test_a_micro_batch_is_bounded_by_records(tmp_path: Path, spark: SparkSession) -> None:
+    lake_of(tmp_path / "lake", commits=1, last=2000)
+    assert run(tmp_path / "lake", spark, "metrics", max_records=500).micro_batches == 5
 
 
 def test_a_column_that_a_later_version_adds_stops_nothing(
@@ -122,12 +120,12 @@ def test_a_column_that_a_later_version_adds_stops_nothing(
     whole = list(sample_batches())
     log = MetadataLog.create(lake)
     append_in(log, 2, whole[:200])
-    run(lake, spark, max_files=1)
+    run(lake, spark, max_records=3_000)
     append_in(log, 1, whole[200:300])
     spark.sql(f"ALTER TABLE delta.`{lake / 'log'}` ADD COLUMN since_then STRING")
     log.refresh()
     append_in(log, 2, whole[300:])
-    done = run(lake, spark, max_files=1)
+    done = run(lake, spark, max_records=3_000)
     assert done.offset == LAST_OFFSET
     assert tables_of(lake) == of_all(expected)
 
@@ -154,7 +152,7 @@ def test_a_stream_lives_through_what_upkeep_and_others_do_to_the_log_under_it(
                 "all",
                 lake,
                 spark=spark,
-                options=StreamOptions(trigger="100 milliseconds", until_offset=LAST_OFFSET, max_files=1),
+                options=StreamOptions(trigger="100 milliseconds", until_offset=LAST_OFFSET, max_records=3_000),
                 on_progress=on_progress,
                 snapshot_every_bytes=60_000,
             )
@@ -210,22 +208,6 @@ def test_a_table_past_which_the_log_was_trimmed_is_named_with_the_way_out(tmp_pa
     assert tables_of(lake, ("events",)) == {"events": []}
 
 
-def test_a_run_starts_from_the_nearest_snapshot(
-    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lake = tmp_path / "lake"
-    log = lake_of(lake, commits=1, last=3000)
-    first = run_job("replay", lake, spark=spark)
-    assert first.snapshots[-1] == first.offset + 1
-    append_in(log, 1, list(sample_batches())[len(batches_between(0, 3000)) :])
-    read: list[int] = []
-    batches = LakeReader.batches
-    monkeypatch.setattr(LakeReader, "batches", lambda self, *span: read.append(span[0]) or batches(self, *span))
-    done = run_job("replay", lake, spark=spark)
-    assert done.base_offset == first.offset
-    assert not [start for start in read if start <= first.offset]
-
-
 def test_progress_is_told_to_listeners_and_the_log(tmp_path: Path, spark: SparkSession) -> None:
     lake_of(tmp_path / "lake", commits=3)
     heard: list[ReplayProgress] = []
@@ -241,7 +223,7 @@ def test_progress_is_told_to_listeners_and_the_log(tmp_path: Path, spark: SparkS
     spark.streams.addListener(other)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
     with structlog.testing.capture_logs() as logged:
-        options = StreamOptions(max_files=1)
+        options = StreamOptions(max_records=2_000)
         done = run_job("metrics", tmp_path / "lake", spark=spark, options=options, listener=ReplayListener(hear))
     spark.streams.removeListener(other)
     assert enough.wait(60)
@@ -249,21 +231,13 @@ def test_progress_is_told_to_listeners_and_the_log(tmp_path: Path, spark: SparkS
     assert sum(progress.records for progress in heard) == LAST_OFFSET + 1
     assert [progress.lag for progress in heard] == [LAST_OFFSET - progress.offset for progress in heard]
     assert heard[-1].partitions == done.image.topics.partition_count
-    assert heard[-1].files_outstanding == 0
+    assert heard[-1].records_outstanding == 0
     assert all(progress.records_per_second > 0 for progress in heard)
     assert anybody[-1].offset == LAST_OFFSET
     assert anybody[-1].lag is None
-    published = [entry for entry in logged if entry["event"] == "published"]
-    assert [entry["offset"] for entry in published] == [progress.offset for progress in heard]
-    assert (
-        published[-1].items()
-        >= {
-            "job": "metrics",
-            "lag": 0,
-            "topics": done.image.topics.topic_count,
-            "partitions": done.image.topics.partition_count,
-        }.items()
-    )
+    steps = [entry for entry in logged if entry["event"] == "step"]
+    assert [entry["offset"] for entry in steps] == [progress.offset for progress in heard]
+    assert sum(entry["records"] for entry in steps) == LAST_OFFSET + 1
 
 
 def test_as_a_program_it_prints_one_object(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -289,7 +263,7 @@ def test_as_a_program_snapshots_have_an_offset_and_streams_have_not(
     assert "There is no lake at" in capsys.readouterr().err
     for arguments, complaint in (
         (["snapshot", lake, "--trigger", "2 seconds"], "--trigger is for streams"),
-        (["snapshot", lake, "--checkpoint", "c"], "--checkpoint is for streams"),
+        (["snapshot", lake, "--max-records-per-trigger", "9"], "--max-records-per-trigger is for streams"),
         (["events", lake, "--at-offset", "5"], "--at-offset is for snapshot"),
     ):
         with pytest.raises(SystemExit):
@@ -300,8 +274,8 @@ def test_as_a_program_snapshots_have_an_offset_and_streams_have_not(
 def test_an_unknown_job_and_options_without_sense_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no job 'sing'"):
         run_job("sing", tmp_path)
-    with pytest.raises(UsageError, match="0 is not a number of bytes for a micro-batch: the lowest is 1"):
-        run_job("events", tmp_path, options=StreamOptions(max_bytes=0))
+    with pytest.raises(UsageError, match="0 is not a number of records for a micro-batch: the lowest is 1"):
+        run_job("events", tmp_path, options=StreamOptions(max_records=0))
 
 
 def test_a_table_made_from_another_log_is_refused(tmp_path: Path) -> None:

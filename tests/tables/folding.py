@@ -30,6 +30,6 @@ def fold_into(log: MetadataLog, writers: Sequence[TableWriter], covers: int | No
     for writer in writers:
         writer.open(LakeReader(log), CoveringTable(covers))  # type: ignore[arg-type]
     for rows in log.batch_rows(fold.last_offset + 1):
-        for _ in fold.take(fold.new_rows(rows)):
+        for _ in fold.take(rows):
             pass
     return [writer.drain() for writer in writers]

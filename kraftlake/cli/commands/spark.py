@@ -9,9 +9,10 @@ import click
 from click.core import ParameterSource
 
 from kraftlake.cli.options.command import Argument, Command, Example, Group, Option, argument, option
-from kraftlake.cli.options.parameters import LAKE, OFFSET, OUTPUT, CountParameter
+from kraftlake.cli.options.parameters import LAKE, OFFSET, CountParameter
 from kraftlake.cli.options.shared import ENGINE, Call, command
 from kraftlake.cli.output.progress import progress_bars
+from kraftlake.cli.output.theme import Style
 from kraftlake.cli.output.words import counted
 from kraftlake.cli.views.reports import show_lakes, show_run, show_snapshot
 from kraftlake.runtime.process_setup import configure_process
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from kraftlake.spark_jobs import StreamResult
 
 _INTERVAL_PREFIX = "processing-time="
+_SMALL = 10_000_000
+"""The number of records below which one process is quicker than a Spark job on this machine."""
 
 
 @click.group(
@@ -37,7 +40,11 @@ _INTERVAL_PREFIX = "processing-time="
     ),
 )
 def spark() -> None:
-    """Run a Spark job over a lake. Needs Java 17 or newer; no other command does."""
+    """Run a Spark job over a lake. Each starts a JVM unless there is nothing to do, and needs Java 17 or newer.
+
+    Executors make the tables, so that a job grows with the cluster that it is given. No other command starts a JVM:
+    `kraftlake tables LAKE` makes the same tables in this process, which for one cluster's log is usually enough.
+    """
 
 
 def _parameters() -> list[click.Parameter]:
@@ -61,27 +68,15 @@ def _parameters() -> list[click.Parameter]:
             help="available-now ends when all is replayed; processing-time=INTERVAL goes on until it is interrupted.",
         ),
         Option(
-            ["--max-files-per-trigger", "max_files"],
+            ["--max-records-per-trigger", "max_records"],
             type=CountParameter(min=1),
             metavar="N",
-            help="How many files of the log a micro-batch takes.",
-        ),
-        Option(
-            ["--max-bytes-per-trigger", "max_bytes"],
-            type=CountParameter(min=1),
-            metavar="N",
-            help="About how many bytes of them, 16 MiB by default; one file is the least.",
+            help="How many records of the log a micro-batch takes; all that there are by default, one batch at least.",
         ),
         Option(
             ["--master"],
             metavar="URL",
             help="The Spark cluster that does it, such as spark://HOST:7077; by default this machine alone.",
-        ),
-        Option(
-            ["--checkpoint"],
-            type=OUTPUT,
-            metavar="DIR",
-            help="The stream's checkpoint, in the lake by default. Losing it loses nothing.",
         ),
     ]
 
@@ -105,7 +100,7 @@ def _command_of(job: Job) -> Command:
         secrets=job is REPLAY,
         examples=(
             Example("everything that is there, then end", line),
-            Example("one file of the log in a micro-batch", f"{line} --max-files-per-trigger 1"),
+            Example("a thousand records in a micro-batch", f"{line} --max-records-per-trigger 1000"),
             Example("go on with what is appended, until interrupted", f"{line} --trigger 'processing-time=2 seconds'"),
             Example(
                 "many lakes, each a task of its own", f"kraftlake spark {job.name} lake-1 lake-2 'clusters/*/lake'"
@@ -122,19 +117,15 @@ def _run(
     lake: str,
     *,
     trigger: str,
-    max_files: int | None,
-    max_bytes: int | None,
+    max_records: int | None,
     master: str | None,
-    checkpoint: str,
 ) -> None:
     from kraftlake.spark_jobs import StreamOptions
 
     configure_process()
     options = StreamOptions(
         trigger=trigger.removeprefix(_INTERVAL_PREFIX),
-        max_files=max_files,
-        max_bytes=max_bytes,
-        checkpoint=checkpoint,
+        max_records=max_records,
         master=master,
     )
     with progress_bars(call.terminal) as progress:
@@ -145,6 +136,10 @@ def _run(
     if result.unwritable:
         call.terminal.warn(f"the newest image has no snapshot: {result.unwritable}")
     _show(job, call, lake, result)
+    if result.steps and result.offset - result.base_offset < _SMALL and master is None and not call.as_json:
+        call.terminal.line(
+            (f"`kraftlake tables {lake}` does this without a JVM, and sooner for a log of this size", Style.QUIET)
+        )
 
 
 def _run_many(job: Job, call: Call, lakes: Sequence[str], options: dict[str, Any]) -> None:

@@ -85,9 +85,7 @@ def show_run(terminal: Terminal, summary: dict[str, Any]) -> None:
     if summary["offset"] <= summary["from"]:
         terminal.line(heading, ("nothing: all was replayed before", Style.GOOD))
         return
-    taken = [counted(summary["batches"], "batch", "batches")]
-    if summary["deltas"]:
-        taken.append(counted(summary["deltas"], "metadata delta"))
+    taken = _on_spark(summary) if "executors" in summary else _in_process(summary)
     terminal.line(heading, f"offsets {summary['firstOffset']} to {summary['offset']}: {', '.join(taken)}")
     rows: dict[str, int] = summary["rows"]
     width = max(len(table) for table in rows) + 1 if rows else 0
@@ -97,6 +95,22 @@ def show_run(terminal: Terminal, summary: dict[str, Any]) -> None:
         wrote.append(f"{'snapshots/':{width}}  {len(summary['snapshots']):,}")
     for number, line in enumerate(wrote):
         terminal.line((f"{'' if number else 'wrote':10}", Style.HEADING), line)
+
+
+def _in_process(summary: dict[str, Any]) -> list[str]:
+    """What a run in this process took."""
+    deltas = [counted(summary["deltas"], "metadata delta")] if summary["deltas"] else []
+    return [counted(summary["batches"], "batch", "batches"), *deltas]
+
+
+def _on_spark(summary: dict[str, Any]) -> list[str]:
+    """What a run on Spark took, and where the rows were made."""
+    taken = [counted(summary["offset"] + 1 - summary["firstOffset"], "record")]
+    if summary["steps"]:
+        taken.append(f"{counted(summary['steps'], 'step')} on {counted(summary['executors'], 'executor')} of Spark")
+    if summary["driverBatches"]:
+        taken.append(f"{counted(summary['driverBatches'], 'micro-batch', 'micro-batches')} in Spark's driver")
+    return taken
 
 
 def _rows(count: int, still_so: int | None) -> str:

@@ -46,7 +46,7 @@ def cache_path(lake: Path, snapshot: LakeSnapshot) -> Path:
 
 def save_columns(lake: Path, snapshot: LakeSnapshot, columns: pa.RecordBatch, quorum: QuorumState) -> None:
     """Keep the columns of a snapshot's image; raises OSError."""
-    _write(cache_path(lake, snapshot), columns, _facts(snapshot) | {"quorum": _quorum_json(quorum)})
+    _write(cache_path(lake, snapshot), columns, _facts(snapshot) | {"quorum": quorum_to_json(quorum)})
 
 
 def load_cached(lake: Path, snapshot: LakeSnapshot) -> CachedImage | None:
@@ -75,7 +75,7 @@ def _load(path: Path, snapshot: LakeSnapshot) -> CachedImage:
     provenance = MetadataProvenance(
         offset=snapshot.end_offset - 1, epoch=snapshot.epoch, timestamp=snapshot.last_contained_log_timestamp
     )
-    return CachedImage(image=image_from_arrow(batch, provenance), quorum=_quorum_from_json(quorum))
+    return CachedImage(image=image_from_arrow(batch, provenance), quorum=quorum_from_json(quorum))
 
 
 def _facts(snapshot: LakeSnapshot) -> dict[str, Any]:
@@ -90,12 +90,14 @@ def _facts(snapshot: LakeSnapshot) -> dict[str, Any]:
     }
 
 
-def _quorum_json(quorum: QuorumState) -> dict[str, Any]:
+def quorum_to_json(quorum: QuorumState) -> dict[str, Any]:
+    """The state of the quorum as JSON."""
     voters = None if quorum.voters is None else encode_control(quorum.voters)[1].hex()
     return {"leader_id": quorum.leader_id, "kraft_version": quorum.kraft_version, "voters": voters}
 
 
-def _quorum_from_json(form: dict[str, Any]) -> QuorumState:
+def quorum_from_json(form: dict[str, Any]) -> QuorumState:
+    """What `quorum_to_json` was made of; raises ValueError for other content."""
     voters = None
     if form["voters"] is not None:
         from kraftlake.records.control_records import VotersRecord

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Generic, TypeVar
 
 from kraftlake.records.metadata_records import (
@@ -33,6 +34,10 @@ class OpenTransaction(Generic[T]):
         """Hold one more item."""
         assert self.begin_offset is not None, "items are held within a transaction only"
         self._held.append(part)
+
+    def held(self) -> Sequence[T]:
+        """The items of the open transaction, in order."""
+        return self._held
 
     def mark(self, api_key: int, offset: int) -> list[T]:
         """Process a begin, end or abort record at an offset; returns the items that take effect there, in order.

@@ -10,23 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from kraftlake.image import ImageWriterOptions
+from kraftlake.image import ImageWriterOptions, TopicsImage
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.log_facts import SNAPSHOTS_TABLE
-from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts, write_part
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts, SnapshotPart, write_part
 from kraftlake.metadata_log.snapshots.snapshot_table import SnapshotTable
-from kraftlake.metadata_log.storage.location import Location, fixed_location
+from kraftlake.metadata_log.storage.location import fixed_location
 from kraftlake.runtime.arguments import whole_or_none
 from kraftlake.runtime.errors import OffsetError
-from kraftlake.spark_jobs.fold.folded import Collected
 from kraftlake.spark_jobs.fold.frames import bounded_batches, collected, folded_frame
-from kraftlake.spark_jobs.fold.layout import head_of, ranges_of, tail_of
-from kraftlake.spark_jobs.fold.others import FoldedOthers, fold_others
-from kraftlake.spark_jobs.fold.plan import FoldPlan, base_is_sound, plan_fold, plans, provenance_at
 from kraftlake.spark_jobs.fold.topic_files import TopicFiles
 from kraftlake.spark_jobs.run_session import RunSession
+from kraftlake.tables.shards.driver_fold import fold_driver
+from kraftlake.tables.shards.driver_step import DriverState
+from kraftlake.tables.shards.fold_plan import FoldPlan, base_is_sound, plan_fold, plans, provenance_at
+from kraftlake.tables.shards.folded import Collected
+from kraftlake.tables.shards.snapshot_layout import head_of, ranges_of, tail_of
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -99,7 +101,7 @@ def build_snapshot(
             known = _there_already(log, at)
             if known is not None:
                 return known
-        return _write(place, log, at, fold)
+        return _write(log, at, fold)
 
 
 def run_snapshot(lake: str | Path, at_offset: int | None = None, *, master: str = "local[*]") -> BuiltSnapshot:
@@ -126,7 +128,7 @@ class Fold:
     plan: FoldPlan
     rows: DataFrame
     said: Collected
-    others: FoldedOthers
+    others: DriverState
 
 
 @contextmanager
@@ -152,44 +154,22 @@ def folding(
         try:
             said = collected(rows)
             if base is None or base_is_sound(base, said.checks()):
-                others = fold_others(said.others, removed=said.removed, cleared=said.cleared)
+                others = fold_driver(said.others)
                 yield Fold(plan=made, rows=rows, said=said, others=others)
                 return
         finally:
             rows.unpersist()
 
 
-def _write(place: Location, log: MetadataLog, at: int, fold: Fold) -> BuiltSnapshot:
+def _write(log: MetadataLog, at: int, fold: Fold) -> BuiltSnapshot:
     provenance = provenance_at(log, at)
     if not provenance.batch_aligned:
         raise OffsetError(
             f"offset {at} is inside of a batch, and a snapshot is not: take {_batch_end(log, at)}, where it ends."
         )
-    image = attrs.evolve(fold.others.image, provenance=provenance)
-    options = ImageWriterOptions.for_image(image)
-    head = head_of(image, options, provenance, fold.others.quorum)
-    ranges = ranges_of(fold.said.names, head.end_offset)
-    table = SnapshotTable.open_or_create(place / SNAPSHOTS_TABLE, log.disk)
-    files = TopicFiles(
-        lake=str(place), provenance=provenance, options=options, open_batch=head.open_batch, ranges=ranges
-    )
-    topics, last_sizes = files.write(fold.rows)
-    tail = tail_of(
-        image,
-        options,
-        provenance,
-        head=head,
-        topic_records=sum(part.record_count for part in topics),
-        last_sizes=last_sizes,
-    )
-    end_offset = at + 1
-    around = [write_part(log.disk, table.path, rows, end_offset, provenance.epoch) for rows in (head.rows, tail)]
-    parts = [around[0], *topics, around[1]]
-    facts = SnapshotFacts(
-        end_offset=end_offset, epoch=provenance.epoch, last_contained_log_timestamp=provenance.timestamp
-    )
-    written = table.add_parts(parts, facts)
     names = fold.said.names
+    image = attrs.evolve(fold.others.image, provenance=provenance)
+    parts, facts, written = add_snapshot(log, attrs.evolve(fold.others, image=image), names, fold.rows)
     return BuiltSnapshot(
         name=facts.name,
         offset=at,
@@ -201,6 +181,41 @@ def _write(place: Location, log: MetadataLog, at: int, fold: Fold) -> BuiltSnaps
         base=fold.plan.base_name,
         shards=fold.plan.shards,
     )
+
+
+def add_snapshot(
+    log: MetadataLog, driver: DriverState, names: pa.Table, folded: DataFrame
+) -> tuple[list[SnapshotPart], SnapshotFacts, bool]:
+    """Write a snapshot of the driver's state and of the topics in rows of FOLDED_SCHEMA, in one commit.
+
+    `names` (NAMES_SCHEMA) are those of the topics. Gives its files, its facts, and whether the lake lacked it. Raises
+    UnwritableMetadataError if the image's metadata.version can't express its content.
+    """
+    provenance = driver.image.provenance
+    image = attrs.evolve(driver.image, topics=TopicsImage.EMPTY)
+    options = ImageWriterOptions.for_image(image)
+    head = head_of(image, options, provenance, driver.quorum)
+    ranges = ranges_of(names, head.end_offset)
+    table = SnapshotTable.open_or_create(log.path / SNAPSHOTS_TABLE, log.disk)
+    files = TopicFiles(
+        lake=str(log.path), provenance=provenance, options=options, open_batch=head.open_batch, ranges=ranges
+    )
+    topics, last_sizes = files.write(folded)
+    tail = tail_of(
+        image,
+        options,
+        provenance,
+        head=head,
+        topic_records=sum(part.record_count for part in topics),
+        last_sizes=last_sizes,
+    )
+    end_offset = provenance.offset + 1
+    around = [write_part(log.disk, table.path, rows, end_offset, provenance.epoch) for rows in (head.rows, tail)]
+    parts = [around[0], *topics, around[1]]
+    facts = SnapshotFacts(
+        end_offset=end_offset, epoch=provenance.epoch, last_contained_log_timestamp=provenance.timestamp
+    )
+    return parts, facts, table.add_parts(parts, facts)
 
 
 def _batch_end(log: MetadataLog, offset: int) -> int:

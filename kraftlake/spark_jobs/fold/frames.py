@@ -13,27 +13,20 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.reading.pieces import SnapshotPiece
 from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError
 from kraftlake.spark_jobs.executor_environment import lend_store_access
-from kraftlake.spark_jobs.fold.chunks import (
-    CHUNK_SCHEMA,
-    FAULT,
-    Chunk,
-    batch_of,
-    chunk_of_fault,
-    chunks_of,
-    raise_first,
-)
-from kraftlake.spark_jobs.fold.folded import (
+from kraftlake.spark_jobs.stream_faults import first_words, jvm_gone
+from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Chunk, Part, batch_of, chunk_of_fault, chunks_of
+from kraftlake.tables.shards.driver_fold import fold_driver
+from kraftlake.tables.shards.faults import raise_first
+from kraftlake.tables.shards.fold_plan import FoldPlan, base_is_sound, check_piece, plan_fold, plans, read_chunks
+from kraftlake.tables.shards.folded import (
     FOLDED_SCHEMA,
     Collected,
-    fold_shard,
     row_of_fault,
     row_of_others,
     row_of_shard,
     shards_in,
 )
-from kraftlake.spark_jobs.fold.others import fold_others
-from kraftlake.spark_jobs.fold.plan import FoldPlan, base_is_sound, check_piece, plan_fold, plans, read_chunks
-from kraftlake.spark_jobs.stream_faults import first_words, jvm_gone
+from kraftlake.tables.shards.shard_fold import ShardFold
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +36,7 @@ if TYPE_CHECKING:
     InArrow = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 _BATCH_BYTES = str(64 << 20)
-_COLLECTED = ("shard", "names", "removed", "cleared", "others", "fault")
+_COLLECTED = ("shard", "names", "others", "fault")
 
 
 def chunks_frame(spark: SparkSession, plan: FoldPlan) -> DataFrame:
@@ -69,7 +62,7 @@ def folded_frame(spark: SparkSession, plan: FoldPlan) -> DataFrame:
                 yield row_of_others(shard, chunks)
                 continue
             try:
-                yield row_of_shard(shard, fold_shard(chunks, split_at=plan.split_at, base_last=plan.base_last))
+                yield row_of_shard(shard, ShardFold.of(chunks, base_last=plan.base_last).topics())
             except KraftlakeError as fault:
                 yield row_of_fault(shard, fault)
 
@@ -83,8 +76,8 @@ def of_topics(plan: FoldPlan, shards: Iterable[tuple[int, Iterator[Chunk]]]) -> 
             yield shard, chunks
         else:
             others = list(chunks)
-            raise_first(bytes(chunk.payload).decode() for chunk in others if chunk.part == FAULT)
-            fold_others(others)
+            raise_first(bytes(chunk.payload).decode() for chunk in others if chunk.part == Part.FAULT)
+            fold_driver(others)
 
 
 def sound_plan(

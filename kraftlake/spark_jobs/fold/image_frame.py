@@ -11,10 +11,11 @@ import pyarrow as pa
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.storage.location import fixed_location
 from kraftlake.runtime.arguments import whole_or_none
-from kraftlake.spark_jobs.fold.folded import fold_shard, shards_in
 from kraftlake.spark_jobs.fold.frames import chunks_frame, in_arrow, of_topics, sound_plan
 from kraftlake.tables.image_partitions import partition_table
 from kraftlake.tables.partition_columns import PARTITION_SCHEMA
+from kraftlake.tables.shards.folded import shards_in
+from kraftlake.tables.shards.shard_fold import ShardFold
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,6 +44,8 @@ def image_frame(
 
     def partitions(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _, chunks in of_topics(plan, shards_in(batches)):
-            yield from partition_table(fold_shard(chunks, base_last=plan.base_last).topics()).to_batches(_ROWS_AT_ONCE)
+            yield from partition_table(ShardFold.of(chunks, base_last=plan.base_last).topics()).to_batches(
+                _ROWS_AT_ONCE
+            )
 
     return in_arrow(chunks_frame(spark, plan), partitions, PARTITION_SCHEMA)

@@ -14,13 +14,14 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.storage.location import fixed_location
 from kraftlake.runtime.arguments import whole, whole_or_none
 from kraftlake.runtime.errors import OffsetError, UsageError
-from kraftlake.spark_jobs.fold.folded import fold_shard, shards_in
 from kraftlake.spark_jobs.fold.frames import chunks_frame, in_arrow, of_topics, sound_plan
-from kraftlake.spark_jobs.fold.plan import provenance_at
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.delta_changes import changes_of_delta
 from kraftlake.tables.local_changes.columns import local_change_table
 from kraftlake.tables.local_changes.table import SCHEMA
+from kraftlake.tables.shards.fold_plan import provenance_at
+from kraftlake.tables.shards.folded import shards_in
+from kraftlake.tables.shards.shard_fold import ShardFold
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -71,7 +72,7 @@ def local_changes_frame(
 
     def changes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _, chunks in of_topics(plan, shards_in(batches)):
-            change = fold_shard(chunks, split_at=from_offset, base_last=plan.base_last).change()
+            change = ShardFold.of(chunks, split_at=from_offset, base_last=plan.base_last).change()
             yield from batches_of_change(change, boundaries)
 
     return in_arrow(chunks_frame(spark, plan), changes, SCHEMA)

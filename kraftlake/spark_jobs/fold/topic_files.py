@@ -24,10 +24,10 @@ from kraftlake.records.metadata_records import PartitionRecord, TopicRecord
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.records.serde import record_type
 from kraftlake.runtime.errors import KraftlakeError
-from kraftlake.spark_jobs.fold.chunks import fault_to_json, raise_first
-from kraftlake.spark_jobs.fold.folded import one_row, read_stream, stream_of, topics_in
 from kraftlake.spark_jobs.fold.frames import in_arrow, telling_faults
-from kraftlake.spark_jobs.fold.layout import TopicRange, batches_of
+from kraftlake.tables.shards.faults import fault_to_json, raise_first
+from kraftlake.tables.shards.folded import one_row, read_stream, stream_of, topics_in
+from kraftlake.tables.shards.snapshot_layout import TopicRange, batches_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -71,10 +71,14 @@ class DeltaImages:
     def take(self, rows: pa.Table) -> None:
         """Take rows of whole batches. Raises as `LogDeltas.take`, for any record that can't be replayed."""
         for chunk in self._shared.take(rows):
-            self.deltas += int(np.count_nonzero(~chunk.boundaries.noop))
-            if chunk.records.are_of((*TOPIC_KINDS, UNKNOWN_KIND)).any():
-                self._topics = None
-            self._take_others(chunk)
+            self.take_deltas(chunk)
+
+    def take_deltas(self, chunk: DeltaChunk) -> None:
+        """Take deltas, after the store. Raises as `take`."""
+        self.deltas += int(np.count_nonzero(~chunk.boundaries.noop))
+        if chunk.records.are_of((*TOPIC_KINDS, UNKNOWN_KIND)).any():
+            self._topics = None
+        self._take_others(chunk)
 
     def _take_others(self, chunk: DeltaChunk) -> None:
         """Replay all but the records of partitions; the configs of a topic are deleted with it."""

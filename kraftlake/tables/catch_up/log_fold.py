@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlake.image import MetadataImage
-from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.replay.reading.replay_base import oldest_snapshot
 from kraftlake.runtime.errors import LakeError, OffsetError
 from kraftlake.tables.catch_up.background import BackgroundWorker
+from kraftlake.tables.catch_up.covered import not_of_log, trimmed_past
 from kraftlake.tables.catch_up.delta_images import DeltaImages
 from kraftlake.tables.catch_up.published_images import PublishedImages
 from kraftlake.tables.changes.log_deltas import RunDeltas
@@ -71,9 +71,7 @@ class LogFold:
     Batches of nothing but no-op records make no delta: only the image's provenance changes. If no table wants the
     deltas as objects, the fold shares those of the tables, and an image is made on request only.
 
-    The result depends on the order of the offsets alone: `new_rows` takes rows in any order, leaves out offsets at or
-    below `last_offset`, and raises LakeError for a gap. `last_offset` is the last offset that was taken, -1 for none;
-    `batches` counts those that were taken.
+    `last_offset` is the last offset that was taken, -1 for none; `batches` counts those that were taken.
     """
 
     def __init__(
@@ -131,25 +129,6 @@ class LogFold:
             self._begin_anew(covered)
         else:
             self._go_on_from(min(covered))
-
-    def new_rows(self, rows: pa.Table) -> pa.Table:
-        """The rows that were not taken yet, sorted by offset, of whole batches of the log's table in any order.
-
-        Raises LakeError, with the offset, if rows are missing or a batch is cut.
-        """
-        rows = rows.select(LOG_SCHEMA.names).cast(LOG_SCHEMA)
-        new = rows.filter(pc.greater(rows.column("offset"), self.last_offset)).sort_by("offset")
-        if not new.num_rows:
-            return new
-        first, last = new.column("offset")[0].as_py(), new.column("offset")[-1].as_py()
-        if first != self.last_offset + 1 or last - first + 1 != new.num_rows:
-            raise LakeError(
-                f"the stream of {self._reader.name} brought {new.num_rows} offsets from {first} to {last} where "
-                f"{self.last_offset + 1} was due: delete the stream's checkpoint and run again"
-            )
-        if new.column("batch")[0].as_py() != first:
-            raise LakeError(f"the batch that holds offset {first} of {self._reader.name} is split over two commits")
-        return new
 
     def take(self, rows: pa.Table) -> Iterator[int]:
         """Take whole batches, sorted by offset, that follow `last_offset`; yields the bytes of each piece of them.
@@ -227,17 +206,11 @@ class LogFold:
 
     def _check_in_log(self, feed: TableFeed) -> None:
         if feed.covers is not None and feed.covers >= self._reader.end_offset:
-            raise LakeError(
-                f"{feed.name}/ of {self._reader.name} holds offsets up to {feed.covers}, but the log ends before "
-                f"{self._reader.end_offset}: the table is of another log, delete {feed.name}/ and run again"
-            )
+            raise LakeError(not_of_log(feed.name, self._reader, feed.covers))
 
     def _trimmed_past(self, covered: int) -> str:
         ended = [feed.name for feed in self._feeds if feed.covers is not None and feed.covers == covered]
-        return (
-            f"{ended[0]}/ of {self._reader.name} ends at offset {covered}, and the log that followed was trimmed: "
-            f"delete the folder {ended[0]}/ and run again, it then begins with the oldest snapshot"
-        )
+        return trimmed_past(ended[0], self._reader, covered)
 
 
 def pieces(rows: pa.Table) -> Iterator[pa.Table]:

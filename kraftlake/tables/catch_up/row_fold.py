@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from kraftlake.image import MetadataImage
 from kraftlake.runtime.errors import OffsetError
+from kraftlake.tables.catch_up.covered import trimmed_past
 from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed
 
 _ALONGSIDE_FROM: Final = 1000
@@ -42,11 +43,8 @@ class RowFold(LogFold):
                 feed.covers = first - 1
             return first
         if feed.covers + 1 < self._reader.start_offset:
-            raise OffsetError(
-                f"{feed.name}/ of {self._reader.name} ends at offset {feed.covers}, and the log that followed was "
-                f"trimmed: delete the folder {feed.name}/ and run again, it then begins with offset "
-                f"{feed.writer.first_offset(self._reader)}"
-            )
+            begins = f"offset {feed.writer.first_offset(self._reader)}"
+            raise OffsetError(trimmed_past(feed.name, self._reader, feed.covers, begins))
         return feed.covers + 1
 
     def _take_part(self, rows: pa.Table) -> None:

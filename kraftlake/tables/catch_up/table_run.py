@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -103,12 +103,33 @@ def table_run(
     OffsetError if the log was trimmed past a table.
     """
     MetadataLog.open(lake)  # raises before anything is created in the lake
-    with ExitStack() as stack:
-        stack.enter_context(hold_tables(lake, [writer.description.name for writer in writers]))
-        appender = stack.enter_context(BackgroundWorker())
-        background = stack.enter_context(BackgroundWorker(CHUNKS_AHEAD))
-        snapshots = {"snapshot_every_bytes": snapshot_every_bytes}
-        yield TableRun(name, lake, writers, appender, background, on_progress=on_progress, **snapshots)
+    with (
+        hold_tables(lake, [writer.description.name for writer in writers]),
+        unlocked_run(name, lake, writers, snapshot_every_bytes=snapshot_every_bytes, on_progress=on_progress) as run,
+    ):
+        yield run
+
+
+@contextmanager
+def unlocked_run(
+    name: str,
+    lake: Location,
+    writers: Sequence[TableWriter],
+    *,
+    snapshot_every_bytes: int | None = None,
+    on_progress: Progress | None = None,
+) -> Iterator[TableRun]:
+    """As `table_run`, for a caller that holds the locks."""
+    with BackgroundWorker() as appender, BackgroundWorker(CHUNKS_AHEAD) as background:
+        yield TableRun(
+            name,
+            lake,
+            writers,
+            appender,
+            background,
+            snapshot_every_bytes=snapshot_every_bytes,
+            on_progress=on_progress,
+        )
 
 
 class TableRun:
@@ -161,6 +182,11 @@ class TableRun:
         """The last offset that was taken, -1 for none."""
         return self._fold.last_offset
 
+    @property
+    def next_offset(self) -> int:
+        """The first offset of the log that was not taken."""
+        return max(self.last_offset + 1, self._log.start_offset)
+
     def begin(self) -> None:
         """Create missing tables, and load the state at the last offset that all tables cover.
 
@@ -196,10 +222,6 @@ class TableRun:
                     if stop is not None and stop.is_set():
                         break
         self.publish(to_the_end=to_the_end)
-
-    def new_rows(self, rows: pa.Table) -> pa.Table:
-        """The rows of the log that were not taken yet; see `LogFold.new_rows`."""
-        return self._fold.new_rows(rows)
 
     def take(self, rows: pa.Table) -> None:
         """Take rows of the log, and commit the tables' rows in steps of bounded size."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
@@ -20,13 +20,15 @@ class ChangesWriter(TableWriter):
     wants_rows = True
     wants_changes = False
     wants_images = True
+    of_topics: ClassVar[bool] = False
+    """Whether shards make rows of topics and partitions for it."""
 
     def __init__(self, *, bulk: bool | None = None) -> None:
         """`bulk` is that of PartitionStore, for a writer that shares its deltas with no other."""
         super().__init__()
         self._deltas: SharedDeltas
         self.share(RunDeltas(bulk=bulk))
-        self._begin(LogBegin())
+        self.begin_deltas(LogBegin())
 
     def share(self, run: RunDeltas) -> None:
         """Take the deltas of the log from those of a run."""
@@ -41,7 +43,7 @@ class ChangesWriter(TableWriter):
         """
         covers = table.last_offset()
         self._deltas = self._run.after(covers)
-        self._begin(self._deltas.open(reader, covers))
+        self.begin_deltas(self._deltas.open(reader, covers))
 
     def take_rows(self, rows: pa.Table) -> None:
         """Make the rows of the deltas that end in rows of the log.
@@ -50,11 +52,11 @@ class ChangesWriter(TableWriter):
         what is there, or can't be replayed.
         """
         for chunk in self._deltas.take(rows):
-            self._take(chunk)
+            self.take_deltas(chunk)
 
-    def _begin(self, begin: LogBegin) -> None:
+    def begin_deltas(self, begin: LogBegin) -> None:
         """Begin where the table ends; the rows of a load are added. Called for an empty log first."""
 
-    def _take(self, chunk: DeltaChunk) -> None:
+    def take_deltas(self, chunk: DeltaChunk) -> None:
         """Add the rows of deltas."""
         raise NotImplementedError

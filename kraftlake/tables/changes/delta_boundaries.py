@@ -12,11 +12,12 @@ import pyarrow as pa
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.tables.changes.effective_records import EffectiveRecords
+from kraftlake.tables.changes.shard_records import ShardRecords
 from kraftlake.tables.changes.transactions import BEGIN, marks_among, open_around
 from kraftlake.tables.history.columns import times_of
 
 if TYPE_CHECKING:
-    from kraftlake.records.batch_values import BatchValues
+    from kraftlake.tables.changes.effective_records import LogPart
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -53,8 +54,12 @@ class DeltaBoundaries:
 
     def part(self, first: int, last: int) -> DeltaBoundaries:
         """The deltas [first, last)."""
+        return self.where(np.s_[first:last])
+
+    def where(self, some: Any) -> DeltaBoundaries:
+        """The deltas that a slice or an array of indices names."""
         return DeltaBoundaries(
-            **{field.name: getattr(self, field.name)[first:last] for field in attrs.fields(DeltaBoundaries)}
+            **{field.name: getattr(self, field.name)[some] for field in attrs.fields(DeltaBoundaries)}
         )
 
     def row(self, number: int) -> tuple[int, int, int | None]:
@@ -72,7 +77,7 @@ class DeltaBoundaries:
 
     @classmethod
     def of_part(
-        cls, part: BatchValues | RecordBatch, records: EffectiveRecords, *, in_transaction: bool, leader: int = -1
+        cls, part: LogPart, records: EffectiveRecords, *, in_transaction: bool, leader: int = -1
     ) -> DeltaBoundaries:
         """Those of a part of the log, whose `records` are given as if each stood alone.
 
@@ -80,23 +85,26 @@ class DeltaBoundaries:
         `in_transaction`: a transaction is open before the part. `leader` is the quorum's leader after it.
         """
         if isinstance(part, RecordBatch):
-            of_batch: tuple[Any, Any, Any] = ([part.last_offset], [part.epoch], [part.timestamp])
+            of_batch: tuple[Any, ...] = ([part.base_offset], [part.last_offset], [part.epoch], [part.timestamp])
         else:
-            of_batch = (part.last_offsets, part.epochs, part.timestamps)
-        lasts, epochs, times = (np.asarray(values, np.int64) for values in of_batch)
+            of_batch = (part.base_offsets, part.last_offsets, part.epochs, part.timestamps)
+        bases, lasts, epochs, times = (np.asarray(values, np.int64) for values in of_batch)
         offsets = lasts
         marks = marks_among(records.kinds)
         if in_transaction or len(marks):
             opened = open_around(records.kinds[marks], in_transaction)
             closed = opened[np.searchsorted(records.offsets[marks], lasts, side="right")] == 0
-            before = records.offsets[marks[records.kinds[marks] == BEGIN]] - 1
-            offsets = np.sort(np.concatenate((lasts[closed], before[before >= part.base_offset])))
+            begins = records.offsets[marks[records.kinds[marks] == BEGIN]]
+            before = begins[begins > bases[np.searchsorted(lasts, begins)]] - 1
+            offsets = np.sort(np.concatenate((lasts[closed], before)))
             offsets = offsets[np.diff(offsets, prepend=-1) > 0]  # np.unique would import numpy.ma
         batches = np.searchsorted(lasts, offsets)
-        noop = np.zeros(len(lasts), np.bool_)
-        if len(records):  # a control batch has none
-            begins = np.append(0, lasts[:-1] + 1 - part.base_offset)
-            noop = np.logical_and.reduceat(records.kinds == NoOpRecord.API_KEY, begins)
+        if isinstance(part, ShardRecords):
+            noop = part.noop
+        elif len(records):
+            noop = np.logical_and.reduceat(records.kinds == NoOpRecord.API_KEY, bases - part.base_offset)
+        else:  # a control batch
+            noop = np.zeros(len(lasts), np.bool_)
         return cls(
             offsets=offsets,
             epochs=epochs[batches].astype(np.int32),

@@ -20,11 +20,17 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import METADATA_RECORDS
 from kraftlake.records.row_values import values_of_rows
 from kraftlake.records.rows import from_rows
+from kraftlake.records.serde import AnyMessage, UnknownRecord
 from kraftlake.replay.loader.record_faults import decode_record
-from kraftlake.tables.changes.transactions import TransactionFilter
+from kraftlake.replay.loader.transactions import OpenTransaction
+from kraftlake.tables.changes.shard_records import ShardRecords
+from kraftlake.tables.changes.transactions import marks_among
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
+
+    LogPart = BatchValues | RecordBatch | ShardRecords
+    """Records of a log with their batches."""
 
 _KINDS: Final = 128
 UNKNOWN_KIND: Final = -1
@@ -87,6 +93,15 @@ class EffectiveRecords:
         """One record's value."""
         return self.data[self.starts[index] : self.stops[index]].tobytes()  # type: ignore[no-any-return]
 
+    def message(self, index: int) -> AnyMessage:
+        """One record, decoded; CorruptDataError with its offset where it can't be."""
+        return decode_record(self.value(index), int(self.offsets[index]))
+
+    def taking_effect(self, offset: int, time: int) -> EffectiveRecords:
+        """The same, all of them taking effect at one offset."""
+        count = len(self)
+        return attrs.evolve(self, effective=np.full(count, offset, np.int64), times=np.full(count, time, np.int64))
+
     def __len__(self) -> int:
         return len(self.starts)
 
@@ -94,41 +109,58 @@ class EffectiveRecords:
 class TransactionReader:
     """Takes the parts of a log in their order and gives the records that take effect with each of them.
 
-    The records of a transaction that is open at the end of a part are held until it ends.
+    The records of a transaction that is open at the end of a part are held until it ends. The marks of transactions
+    must be among the records, whatever part of the log these are. One in a version that this release doesn't know is no
+    mark but a record as others.
     """
 
     def __init__(self) -> None:
-        self._filter = TransactionFilter[EffectiveRecords]()
+        self._open = OpenTransaction[EffectiveRecords]()
 
     @property
     def open_since(self) -> int | None:
         """The offset of the BeginTransactionRecord of the transaction that is open, None without one."""
-        return self._filter.open_since
+        return self._open.begin_offset
 
-    def take(self, part: BatchValues | RecordBatch | EffectiveRecords) -> Iterator[EffectiveRecords]:
+    @property
+    def held(self) -> EffectiveRecords:
+        """The records of the transaction that is open."""
+        return joined([*self._open.held()] or [NO_RECORDS])
+
+    def take(self, part: LogPart | EffectiveRecords) -> Iterator[EffectiveRecords]:
         """The records that take effect with the part, in order and in pieces.
 
         A part may be what `standing_alone` has made of it. Raises ReplayError, naming the offset, for a marker that
         contradicts what is there, CorruptDataError for one that can't be decoded.
         """
         records = part if isinstance(part, EffectiveRecords) else standing_alone(part)
-        for pieces, mark in self._filter.take(records, records.kinds):
-            if mark is None:
-                yield from pieces
+        done = 0
+        for place in marks_among(records.kinds).tolist():
+            message = records.message(place)
+            if isinstance(message, UnknownRecord):
                 continue
-            whole = joined(pieces)
-            yield attrs.evolve(
-                whole,
-                effective=np.full(len(whole), records.offsets[mark], np.int64),
-                times=np.full(len(whole), records.times[mark], np.int64),
-            )
+            yield from self._pass(records, done, place)
+            offset = int(records.offsets[place])
+            held = self._open.mark(message.API_KEY, offset)
+            if held:
+                yield joined(held).taking_effect(offset, int(records.times[place]))
+            done = place + 1
+        yield from self._pass(records, done, len(records))
 
-    def go_on(self, batches: Iterable[RecordBatch], begin_offset: int) -> None:
-        """Hold the transaction that began at an offset and is open behind `batches`, the first of which holds that."""
-        for batch in batches:
-            records = standing_alone(batch)
-            waiting = records.where(records.offsets >= begin_offset)  # an earlier one may have ended in the same batch
-            assert not [*self.take(waiting)], "what is in an open transaction waits"
+    def go_on(self, records: EffectiveRecords, begin_offset: int) -> None:
+        """Hold records of a transaction that began at an offset and is still open."""
+        self._open.begin_offset = begin_offset
+        if len(records):
+            self._open.hold(records.kept())
+
+    def _pass(self, records: EffectiveRecords, first: int, last: int) -> Iterator[EffectiveRecords]:
+        if first == last:
+            return
+        part = records if last - first == len(records) else records.part(first, last)
+        if self._open.begin_offset is None:
+            yield part
+        else:
+            self._open.hold(part.kept())
 
 
 def refuse_newer(records: EffectiveRecords) -> None:
@@ -144,8 +176,7 @@ def refuse_newer(records: EffectiveRecords) -> None:
 def refuse(records: EffectiveRecords, places: Any) -> None:
     """Raise what a loader would at the first of some records (int64, by number) that no loader can replay."""
     for place in places.tolist():
-        offset = int(records.offsets[place])
-        MetadataDelta(MetadataImage.EMPTY).replay(decode_record(records.value(place), offset), offset)
+        MetadataDelta(MetadataImage.EMPTY).replay(records.message(place), int(records.offsets[place]))
 
 
 def parts_of_rows(rows: pa.Table) -> Iterator[BatchValues | RecordBatch]:
@@ -153,15 +184,18 @@ def parts_of_rows(rows: pa.Table) -> Iterator[BatchValues | RecordBatch]:
     return values_of_rows(rows) if kernels.available() else from_rows(rows)
 
 
-def standing_alone(part: BatchValues | RecordBatch) -> EffectiveRecords:
+def standing_alone(part: LogPart) -> EffectiveRecords:
     """The records of a part as if each took effect where it stands; none of a control batch."""
+    if isinstance(part, ShardRecords):
+        times = part.timestamps[part.batch_numbers()]
+        return records_of(part.data, part.starts, part.stops, part.offsets, times)
     return _of_batch(part) if isinstance(part, RecordBatch) else _of_values(part)
 
 
 def _of_values(part: BatchValues) -> EffectiveRecords:
     counts = np.diff(part.last_offsets, prepend=part.base_offset - 1)
     offsets = part.base_offset + np.arange(part.record_count, dtype=np.int64)
-    return _with_kinds(part.data, part.starts, part.stops, offsets, np.repeat(part.timestamps, counts))
+    return records_of(part.data, part.starts, part.stops, offsets, np.repeat(part.timestamps, counts))
 
 
 def _of_batch(part: RecordBatch) -> EffectiveRecords:
@@ -170,10 +204,11 @@ def _of_batch(part: RecordBatch) -> EffectiveRecords:
     data = np.frombuffer(b"".join(values), np.uint8)
     offsets = part.base_offset + np.arange(len(stops), dtype=np.int64)
     starts = np.concatenate((np.zeros(1, np.int64), stops))[: len(stops)]
-    return _with_kinds(data, starts, stops, offsets, np.full(len(offsets), part.timestamp, np.int64))
+    return records_of(data, starts, stops, offsets, np.full(len(offsets), part.timestamp, np.int64))
 
 
-def _with_kinds(data: Any, starts: Any, stops: Any, offsets: Any, times: Any) -> EffectiveRecords:
+def records_of(data: Any, starts: Any, stops: Any, offsets: Any, times: Any) -> EffectiveRecords:
+    """The records with values data[starts[i]:stops[i]] at offsets, as if each took effect where it stands."""
     kinds = np.full(len(starts), UNKNOWN_KIND, np.int16)
     framed = np.flatnonzero(stops - starts >= 3)
     heads = starts[framed]
@@ -200,3 +235,6 @@ def joined(pieces: list[EffectiveRecords]) -> EffectiveRecords:
         effective=np.concatenate([piece.effective for piece in pieces]),
         times=np.concatenate([piece.times for piece in pieces]),
     )
+
+
+NO_RECORDS: Final = records_of(np.empty(0, np.uint8), *np.empty((4, 0), np.int64))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.image import ClusterCounts, MetadataImage, MetadataProvenance, TopicsImage
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.batch_values import BatchValues
 from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.replay.loader.fold import loader_at, snapshot_image
 from kraftlake.replay.loader.quorum_state import QuorumState
@@ -22,6 +21,7 @@ from kraftlake.replay.reading.replay_base import oldest_snapshot
 from kraftlake.runtime.errors import ReplayError
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.effective_records import (
+    NO_RECORDS,
     EffectiveRecords,
     TransactionReader,
     joined,
@@ -31,6 +31,9 @@ from kraftlake.tables.changes.effective_records import (
 )
 from kraftlake.tables.changes.partition_changes import PartitionChanges
 from kraftlake.tables.changes.partition_store import PartitionStore
+
+if TYPE_CHECKING:
+    from kraftlake.tables.changes.effective_records import LogPart
 
 _NO_OP: Final = NoOpRecord.API_KEY
 
@@ -56,11 +59,15 @@ class LogBegin:
 
     `is_load`: it covers nothing, and the image is the snapshot that a log begins with which starts above 0: loading it
     is the first delta. `any_delta`: the log has at least one delta up to there.
+
+    `counts` are those of the cluster where the image has topics without partitions: these are in shards, which make the
+    rows of topics and partitions.
     """
 
     image: MetadataImage = MetadataImage.EMPTY
     is_load: bool = False
     any_delta: bool = False
+    counts: ClusterCounts | None = None
 
     @property
     def epoch(self) -> int:
@@ -74,6 +81,32 @@ class LogBegin:
         return DeltaBoundaries.single(at.offset, at.epoch, at.timestamp)
 
 
+@attrs.frozen(kw_only=True, eq=False)
+class TopicsState:
+    """The topics after some deltas, and the records that wait for the end of a metadata transaction.
+
+    `since` and `since_times` (int64; epoch ms, -1 for none) are where the state of each partition began, in the order
+    of `topics.rows()`. `open_since` is the offset of the BeginTransactionRecord of the transaction that is open, None
+    without one.
+    """
+
+    topics: TopicsImage
+    since: Any
+    since_times: Any
+    open_since: int | None = None
+    held: EffectiveRecords = NO_RECORDS
+
+    @classmethod
+    def of_image(cls, topics: TopicsImage = TopicsImage.EMPTY, at: MetadataProvenance | None = None) -> TopicsState:
+        """The state at the offset of an image, as far as the image alone says: all partitions are so since then."""
+        provenance, count = at or MetadataProvenance.EMPTY, topics.partition_count
+        return cls(
+            topics=topics,
+            since=np.full(count, provenance.offset, np.int64),
+            since_times=np.full(count, provenance.timestamp, np.int64),
+        )
+
+
 class LogDeltas:
     """Cuts a log into deltas from an offset on. `store` has the partitions after the last of them.
 
@@ -81,9 +114,9 @@ class LogDeltas:
     state of the quorum by the control records so far.
     """
 
-    def __init__(self, *, bulk: bool | None = None) -> None:
-        """Begin with an empty log; `bulk` is that of PartitionStore."""
-        self.store = PartitionStore(bulk=bulk)
+    def __init__(self, *, bulk: bool | None = None, of_shard: bool = False) -> None:
+        """Begin with an empty log; `bulk` and `of_shard` are those of PartitionStore."""
+        self.store = PartitionStore(bulk=bulk, of_shard=of_shard)
         self.provenance = MetadataProvenance.EMPTY
         self.quorum = QuorumState()
         self._transactions = TransactionReader()
@@ -93,6 +126,21 @@ class LogDeltas:
     def in_transaction(self) -> bool:
         """Whether a metadata transaction is open after what was taken."""
         return self._transactions.open_since is not None
+
+    @property
+    def state(self) -> TopicsState:
+        """The topics, and what waits for the end of a transaction: `go_on` goes on from there."""
+        topics, since, since_times = self.store.image()
+        open_since, held = self._transactions.open_since, self._transactions.held
+        return TopicsState(topics=topics, since=since, since_times=since_times, open_since=open_since, held=held)
+
+    def go_on(self, state: TopicsState, at: MetadataProvenance, quorum: QuorumState) -> None:
+        """Begin where other deltas have ended, with the provenance of an image there."""
+        self.provenance = at
+        self.store.begin(state.topics, state.since, state.since_times)
+        if state.open_since is not None:
+            self._transactions.go_on(state.held, state.open_since)
+        self.quorum = quorum
 
     def open(self, reader: LakeReader, covers: int | None) -> LogBegin:
         """Begin after the offset that tables cover, None for nothing; to be called at most once, before all else.
@@ -112,7 +160,8 @@ class LogDeltas:
         image = loader.take_image()
         if begins is None:
             return self.begin(image, quorum)
-        self._transactions.go_on(reader.batches(begins, covers), begins)
+        waiting = joined([standing_alone(batch) for batch in reader.batches(begins, covers)])
+        self._transactions.go_on(waiting.where(waiting.offsets > begins), begins)
         before = loader_at(reader, begins - 1).provenance
         return self.begin(attrs.evolve(image, provenance=before), quorum, any_delta=begins > 0)
 
@@ -142,7 +191,7 @@ class LogDeltas:
             return []
         return [*self.take_parts(parts_of_rows(rows))]
 
-    def take_parts(self, parts: Iterable[BatchValues | RecordBatch]) -> Iterator[DeltaChunk]:
+    def take_parts(self, parts: Iterable[LogPart]) -> Iterator[DeltaChunk]:
         """As `take`, of parts of the log."""
         taken: list[EffectiveRecords] = []
         boundaries: list[DeltaBoundaries] = []
@@ -182,7 +231,7 @@ class LogDeltas:
             batch_aligned=True,
         )
 
-    def _check_epoch(self, part: BatchValues | RecordBatch) -> None:
+    def _check_epoch(self, part: LogPart) -> None:
         if self._epoch is not None and part.epoch < self._epoch:
             raise ReplayError(
                 f"The batch at offset {part.base_offset} has epoch {part.epoch}, "
@@ -213,10 +262,12 @@ class LogDeltas:
 class SharedDeltas:
     """The LogDeltas of those takers of a run that begin at the same offset: each of them gets the same chunks."""
 
-    def __init__(self, *, bulk: bool | None = None) -> None:
-        """`bulk` is that of PartitionStore."""
-        self.deltas = LogDeltas(bulk=bulk)
-        self._begin: LogBegin | None = None
+    def __init__(
+        self, *, bulk: bool | None = None, deltas: LogDeltas | None = None, begin: LogBegin | None = None
+    ) -> None:
+        """`bulk` is that of PartitionStore; `deltas` may have begun already, with `begin`."""
+        self.deltas = deltas or LogDeltas(bulk=bulk)
+        self._begin = begin
         self._lock, self._making = threading.Lock(), threading.Lock()
         self._takers = 0
         self._made: dict[int, tuple[list[DeltaChunk], int]] = {}
@@ -275,13 +326,16 @@ class SharedDeltas:
 class RunDeltas:
     """The SharedDeltas of one run, by the offset that tables cover."""
 
-    def __init__(self, *, bulk: bool | None = None) -> None:
-        """`bulk` is that of PartitionStore."""
+    def __init__(self, *, bulk: bool | None = None, begun: SharedDeltas | None = None) -> None:
+        """`bulk` is that of PartitionStore; `begun` are those of all tables of the run, wherever these say they are."""
         self._bulk = bulk
+        self._begun = begun
         self._by_offset: dict[int | None, SharedDeltas] = {}
 
     def after(self, covers: int | None) -> SharedDeltas:
         """Those of the tables that cover offsets up to this one, None for nothing."""
+        if self._begun is not None:
+            return self._begun
         if covers not in self._by_offset:
             self._by_offset[covers] = SharedDeltas(bulk=self._bulk)
         return self._by_offset[covers]

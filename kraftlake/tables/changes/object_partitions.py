@@ -35,8 +35,12 @@ _KINDS = (r.TopicRecord, r.PartitionRecord, r.PartitionChangeRecord, r.RemoveTop
 class ObjectPartitions:
     """The topics as an image, and since which offset and time each partition is what it is."""
 
-    def __init__(self, topics: TopicsImage, since: Any, since_times: Any) -> None:
-        """Begin with the partitions of an image, and since when each is so, in the order of `topics.rows()`."""
+    def __init__(self, topics: TopicsImage, since: Any, since_times: Any, *, of_shard: bool = False) -> None:
+        """Begin with the partitions of an image, and since when each is so, in the order of `topics.rows()`.
+
+        `of_shard` is that of PartitionStore.
+        """
+        self._of_shard = of_shard
         self._topics = self._base = TopicsImage.with_rows(topics.rows().merged())
         self._base_since = since, since_times
         self._since: dict[Key, tuple[int, int]] = {}
@@ -67,7 +71,7 @@ class ObjectPartitions:
             change = ObjectChange(self._topics)
             change.of_log = True
             for offset, begin, end in _runs(records.effective, first, last):
-                step = _Step(change)
+                step = _Step(change, of_shard=self._of_shard)
                 for index in range(begin, end):
                     step.replay(records, index)
                 at = (offset, int(records.times[begin]))
@@ -133,8 +137,9 @@ class _Touched:
 class _Step:
     """What the records that take effect at one offset do to a change."""
 
-    def __init__(self, change: ObjectChange) -> None:
+    def __init__(self, change: ObjectChange, *, of_shard: bool) -> None:
         self._change = change
+        self._of_shard = of_shard
         self.touched: dict[Key, _Touched] = {}
         self.created: list[tuple[Uuid, str]] = []
         """The ids and names of topics."""
@@ -205,6 +210,8 @@ class _Step:
                 self.touched.setdefault((topic_id, partition), _Touched(topic.name, state))
 
     def _clear_elr(self, message: r.ClearElrRecord) -> None:
+        if self._of_shard and message.topic_name and not self._change.holds_topic(message.topic_name):
+            return
         known = {topic_id: {**delta.partition_changes} for topic_id, delta in self._change.changed.items()}
         self._change.replay(message)
         for topic_id, delta in self._change.changed.items():

@@ -136,6 +136,10 @@ class PartitionChanges:
             return attrs.evolve(self, **{name: column[some] for name, column in columns.items()})
         return attrs.evolve(self, **{name: column.take(some, axis=0) for name, column in columns.items()})
 
+    def none(self) -> PartitionChanges:
+        """No changes of partitions or topics."""
+        return attrs.evolve(self.take(slice(0, 0)), created=self.created[:0], removed=self.removed[:0])
+
     def lists(self, rows: Any) -> RowLists:
         """The lists of rows, of `before` or `after`."""
         return RowLists(rows, *self.heaps)

@@ -35,12 +35,16 @@ class PartitionStore:
     What comes out depends on the records and deltas alone, not on how they are cut: between two deltas.
     """
 
-    def __init__(self, topics: TopicsImage = TopicsImage.EMPTY, *, bulk: bool | None = None) -> None:
+    def __init__(
+        self, topics: TopicsImage = TopicsImage.EMPTY, *, bulk: bool | None = None, of_shard: bool = False
+    ) -> None:
         """Begin with an image; `bulk` says whether to use compiled code, None: where there is enough to do for it.
 
-        Each state begins at offset and time -1, unless `begin` says otherwise.
+        Each state begins at offset and time -1, unless `begin` says otherwise. `of_shard`: a ClearElrRecord may name a
+        topic that is not here.
         """
         self._wanted = bulk
+        self._of_shard = of_shard
         self._held: CompiledPartitions | ObjectPartitions | None = None
         self.begin(topics, -1, -1)
 
@@ -69,7 +73,11 @@ class PartitionStore:
 
     def topics(self) -> TopicsImage:
         """The topics as an image."""
-        return self._partitions.image()[0]
+        return self.image()[0]
+
+    def image(self) -> tuple[TopicsImage, Any, Any]:
+        """The topics as an image, and since which offset and time each partition is so: what `begin` takes."""
+        return self._partitions.image()
 
     def rows(self) -> PartitionRows:
         """All partitions, with where the state of each began."""
@@ -97,7 +105,7 @@ class PartitionStore:
                 return
             if done:
                 yield int(np.searchsorted(deltas, deltas_of[done])), _numbered(changes, chosen)
-            partitions = self._held = ObjectPartitions(*partitions.image())
+            partitions = self._held = ObjectPartitions(*partitions.image(), of_shard=self._of_shard)
         changes = partitions.fold(some.where(np.s_[done:]), deltas_of[done:], compiled=compiled)
         yield len(records), _numbered(changes, chosen[done:])
 
@@ -122,7 +130,7 @@ class PartitionStore:
             from kraftlake.tables.changes.compiled_partitions import CompiledPartitions  # loads compiled code
 
             return CompiledPartitions(topics, since, since_times)
-        return ObjectPartitions(topics, since, since_times)
+        return ObjectPartitions(topics, since, since_times, of_shard=self._of_shard)
 
 
 def _numbered(changes: PartitionChanges, records: Any) -> PartitionChanges:

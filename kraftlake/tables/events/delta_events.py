@@ -41,6 +41,7 @@ class DeltaEvents:
         self._others = attrs.evolve(begin.image, topics=TopicsImage.EMPTY)
         self._epoch = begin.epoch
         self._show_secrets = show_secrets
+        self._of_topics = begin.counts is None
 
     def take(self, chunk: DeltaChunk) -> Callable[[], pa.Table]:
         """Returns a function that makes, on any thread, the rows (ENCODED_EVENTS) of deltas.
@@ -48,7 +49,8 @@ class DeltaEvents:
         Raises ReplayError or CorruptDataError, naming the offset, for a record that contradicts the image.
         """
         elections, others = [*self._elections(chunk.boundaries)], [*self._other_events(chunk)]
-        return partial(delta_rows, chunk.partitions, chunk.boundaries, elections, others)
+        changes = chunk.partitions if self._of_topics else chunk.partitions.none()
+        return partial(delta_rows, changes, chunk.boundaries, elections, others)
 
     def _elections(self, boundaries: DeltaBoundaries) -> Iterator[NumberedEvent]:
         """The deltas that begin an epoch under a known leader; a batch of nothing but no-op records has no event."""

@@ -18,6 +18,7 @@ class EventsWriter(ChangesWriter):
 
     description = EVENTS
     encodes = True
+    of_topics = True
     _made: list[Future[pa.Table]]
 
     def drain_later(self) -> LazyTable:
@@ -28,10 +29,12 @@ class EventsWriter(ChangesWriter):
         made, self._made = self._made, []
         return LazyTable(lambda: pa.concat_tables([ENCODED_EVENTS.empty_table(), *(rows.result() for rows in made)]))
 
-    def _begin(self, begin: LogBegin) -> None:
+    def begin_deltas(self, begin: LogBegin) -> None:
+        """Begin where the table ends."""
         self._events = DeltaEvents(begin)
         self._maker = ThreadPoolExecutor(1, "kraftlake-events")
         self._made = []
 
-    def _take(self, chunk: DeltaChunk) -> None:
+    def take_deltas(self, chunk: DeltaChunk) -> None:
+        """Add the rows of deltas."""
         self._made.append(self._maker.submit(self._events.take(chunk)))

@@ -122,6 +122,11 @@ class HistoryTable(LakeTable):
     def _compact(self) -> None:
         """Do nothing: each commit merges small files (`_replaced`)."""
 
+    @property
+    def open_count(self) -> int:
+        """The number of open rows that the table on the disk has."""
+        return 0 if self._held is None else _open_rows_in(self._held)
+
     def open_rows(self, columns: Sequence[str]) -> pa.Table:
         """Some columns of the open rows that the table on the disk has."""
         assert self._held is not None, "the table was created"
@@ -173,27 +178,58 @@ class HistoryTable(LakeTable):
         self._offset = None
         return lambda: self._commit_made(made)
 
+    def write_file(self, rows: pa.Table | LazyTable, last_offset: int) -> AddFile:
+        """As that of LakeTable, of rows that have all ended, or are all open; there is at least one."""
+        (file,) = self._encode(self._stored(LazyTable.of(rows) if isinstance(rows, pa.Table) else rows))
+        return file.result().write(self._disk, self.path, last_offset)
+
+    def append_files(self, files: Sequence[AddFile], last_offset: int) -> None:
+        """Append files that `ParquetStream` has written, in this process or others, in one commit.
+
+        They hold the rows that ended at or before `last_offset`, and in files of their own all rows that are open after
+        it. Otherwise as `append`.
+        """
+
+        def written(now: TableState) -> tuple[list[AddFile], list[AddFile]]:
+            replaced, ended = self._replaced(now, self._encoded.empty_table(), sum(map(_ended_rows_of, files)))
+            encoded = self._encode(LazyTable.of(ended))
+            return replaced, [*files, *(file.result().write(self._disk, self.path, last_offset) for file in encoded)]
+
+        self._commit_rows(last_offset, written, overwrites=True)
+
     def _commit_made(self, made: _Made) -> None:
         closed = pa.concat_tables([self._encoded.empty_table(), *(rows.table() for rows in made.pending)])
 
-        def actions(now: TableState) -> Sequence[dict[str, Any]] | None:
-            if not self._lacks(now, made.offset):
-                return None
-            time = now_ms()
-            mode = "Overwrite" if made.overwrites else "Append"
-            actions = [
-                commit_info("WRITE", {"mode": mode, "partitionBy": "[]"}),
-                transaction(self.description.app_id, made.offset, time),
-            ]
+        def written(now: TableState) -> tuple[list[AddFile], list[AddFile]]:
             if made.open_rows is None:
-                return actions
+                return [], []
             replaced, ended = self._replaced(now, closed)
             files = [*made.files, *self._encode(LazyTable.of(ended)), *made.open_rows]
-            adds = [file.result().write(self._disk, self.path, made.offset) for file in files]
-            removes = [file.to_remove(time, data_change=True) for file in replaced]
-            return [*actions, *removes, *(add.to_action() for add in adds)]
+            return replaced, [file.result().write(self._disk, self.path, made.offset) for file in files]
 
-        self._commit(actions, made.offset)
+        self._commit_rows(made.offset, written, overwrites=made.overwrites)
+
+    def _commit_rows(
+        self,
+        last_offset: int,
+        written: Callable[[TableState], tuple[list[AddFile], list[AddFile]]],
+        *,
+        overwrites: bool,
+    ) -> None:
+        """Commit the files that `written` replaces and adds."""
+
+        def actions(now: TableState) -> Sequence[dict[str, Any]] | None:
+            if not self._lacks(now, last_offset):
+                return None
+            time, (replaced, added) = now_ms(), written(now)
+            return [
+                commit_info("WRITE", {"mode": "Overwrite" if overwrites else "Append", "partitionBy": "[]"}),
+                transaction(self.description.app_id, last_offset, time),
+                *(file.to_remove(time, data_change=True) for file in replaced),
+                *(add.to_action() for add in added),
+            ]
+
+        self._commit(actions, last_offset)
 
     def _encode(self, rows: LazyTable) -> list[Future[EncodedFile]]:
         """The file of the rows, which a thread encodes; none without rows."""
@@ -201,8 +237,11 @@ class HistoryTable(LakeTable):
         file.add(rows)
         return [file.done()] if file.rows else []
 
-    def _replaced(self, now: TableState, closed: pa.Table) -> tuple[list[AddFile], pa.Table]:
-        """The files that the commit replaces, and the ended rows that it writes: `closed`, and those of small files."""
+    def _replaced(self, now: TableState, closed: pa.Table, others: int = 0) -> tuple[list[AddFile], pa.Table]:
+        """The files that the commit replaces, and the ended rows that it writes: `closed`, and those of small files.
+
+        `others` is the number of ended rows in files that it adds.
+        """
         replaced: list[AddFile] = []
         ended = [closed]
         small: list[tuple[int, AddFile]] = []
@@ -215,7 +254,7 @@ class HistoryTable(LakeTable):
             if _open_rows_of(file) != rows:  # another process has compacted the table
                 table = self._read(file, self._encoded.names)
                 ended.append(table.filter(pc.is_valid(table.column("valid_to_offset"))).cast(self._encoded))
-        size = sum(table.num_rows for table in ended)
+        size = others + sum(table.num_rows for table in ended)
         for rows, file in sorted(small, key=lambda pair: pair[0]):
             if not size or rows > size or rows + size > _MERGED_ROWS:
                 break
@@ -247,6 +286,11 @@ def _do_nothing() -> None:
 def _open_rows_in(state: TableState) -> int:
     """The number of open rows of a table, by the statistics of its files."""
     return sum(_open_rows_of(file) or 0 for file in state.files.values())
+
+
+def _ended_rows_of(file: AddFile) -> int:
+    """The number of rows of a file if all of them have ended, else 0."""
+    return file.statistics.record_count if file.statistics is not None and _open_rows_of(file) == 0 else 0
 
 
 def _open_rows_of(file: AddFile) -> int | None:

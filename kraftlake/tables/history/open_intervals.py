@@ -16,10 +16,10 @@ _SINCE = ("valid_from_offset", "valid_from")
 _UNKNOWN = -2
 
 
-def partitions_since(topics: TopicsImage, table: HistoryTable) -> tuple[Any, Any]:
+def partitions_since(topics: TopicsImage, table: HistoryTable, *, of_shard: bool = False) -> tuple[Any, Any]:
     """The offset and time (int64 each; epoch ms, -1 for none) at which the state of each of an image's rows began.
 
-    Raises LakeError if the table's open rows are not the partitions of the image.
+    Raises LakeError if the table's open rows are not the partitions of the image; `of_shard`: if they lack one of them.
     """
     packed = topics.rows().merged()
     rows = table.open_rows(("topic_id", "partition", *_SINCE))
@@ -40,7 +40,8 @@ def partitions_since(topics: TopicsImage, table: HistoryTable) -> tuple[Any, Any
     inside = (of_row >= 0) & (places < len(since))
     since[places[inside]] = rows.column("valid_from_offset").to_numpy()[inside]
     times[places[inside]] = _milliseconds(rows.column("valid_from"))[inside]
-    if rows.num_rows != len(since) or (since == _UNKNOWN).any():
+    count = int(np.count_nonzero(inside)) if of_shard else rows.num_rows
+    if count != len(since) or (since == _UNKNOWN).any():
         raise LakeError(
             f"{table.path} has {rows.num_rows} partitions at its end, not the {len(since)} of its log: delete "
             f"{table.name}/ and run again, it is made anew from the log"

@@ -71,6 +71,7 @@ class PartitionHistoryWriter(HistoryWriter):
     """Writes `partition_history/`. Raises UnknownRecordError for a record of a type that this release doesn't know."""
 
     description = TableDescription("partition_history", "What each partition was, from when to when", PARTITION_COLUMNS)
+    of_topics = True
 
     def __init__(self, *, bulk: bool | None = None) -> None:
         """`bulk` is that of PartitionStore, for a writer that shares its deltas with no other writer."""
@@ -90,12 +91,13 @@ class PartitionHistoryWriter(HistoryWriter):
         """The states that ended since the last call, made on request."""
         return self._ended.take()
 
-    def _take(self, chunk: DeltaChunk) -> None:
+    def take_deltas(self, chunk: DeltaChunk) -> None:
+        """Keep the states that deltas end."""
         refuse(chunk.records, np.flatnonzero(~chunk.records.are_of(METADATA_RECORDS)))
         self._ended.add(chunk.partitions)
 
     def _open(self, begin: LogBegin, table: HistoryTable, covers: int | None) -> None:
-        if covers is not None:
+        if covers is not None and begin.counts is None:
             self._deltas.store.begin(begin.image.topics, *partitions_since(begin.image.topics, table))
 
 
@@ -157,7 +159,8 @@ class SmallHistoryWriter(HistoryWriter):
 
         self._together.add(self, since)
 
-    def _take(self, chunk: DeltaChunk) -> None:
+    def take_deltas(self, chunk: DeltaChunk) -> None:
+        """Keep the states that deltas end."""
         assert self._together is not None, "the writer was opened"
         self._together.take(chunk)
 

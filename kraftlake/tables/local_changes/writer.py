@@ -14,11 +14,14 @@ class LocalChangesWriter(ChangesWriter):
 
     description = LOCAL_CHANGES
     encodes = True
+    of_topics = True
 
-    def _begin(self, begin: LogBegin) -> None:
+    def begin_deltas(self, begin: LogBegin) -> None:
+        """Begin where the table ends; the rows of a load are added."""
         if begin.is_load and begin.image.topics.partition_count:
             self.rows.add_table(local_change_table(changes_of_image(begin.image.topics), begin.boundaries))
 
-    def _take(self, chunk: DeltaChunk) -> None:
+    def take_deltas(self, chunk: DeltaChunk) -> None:
+        """Add the rows of deltas."""
         if len(chunk.partitions):
             self.rows.add_table(local_change_table(chunk.partitions, chunk.boundaries))

@@ -11,10 +11,10 @@ import numpy as np
 from kraftlake.image import MetadataImage, count_cluster
 from kraftlake.image.cluster_counts import count_brokers
 from kraftlake.kernels.aot.compiled import run
-from kraftlake.kernels.columns.cluster_counts import COUNTS, UNCLEAN, count_changes
+from kraftlake.kernels.columns.cluster_counts import COUNTS, count_changes
 from kraftlake.records import metadata_records as r
-from kraftlake.tables.changes.effective_records import UNKNOWN_KIND
-from kraftlake.tables.changes.log_deltas import DeltaChunk
+from kraftlake.tables.changes.effective_records import UNKNOWN_KIND, EffectiveRecords
+from kraftlake.tables.changes.log_deltas import LogBegin
 from kraftlake.tables.changes.object_deltas import object_deltas
 from kraftlake.tables.changes.partition_changes import PartitionChanges
 
@@ -33,6 +33,10 @@ BROKER_KINDS: Final = tuple(
 BROKERS: Final = 3
 """The number of counts that are of brokers: the first of ClusterCounts; the others are of topics."""
 
+TOPIC_COUNTS: Final = 6
+"""The number of columns of `topic_counts`."""
+_GROWTH: Final = 4
+
 
 class _Changes(NamedTuple):
     """The changes that `count_changes` takes."""
@@ -48,20 +52,23 @@ class _Changes(NamedTuple):
 class ClusterCounter:
     """Updates the counts delta by delta; `counts` (int64[7], as ClusterCounts) are those after the last delta."""
 
-    def __init__(self, image: MetadataImage = MetadataImage.EMPTY) -> None:
-        """Begin with the counts of an image."""
-        self.counts = np.array(attrs.astuple(count_cluster(image)), np.int64)
-        self._cluster = image.cluster
+    def __init__(self, begin: LogBegin) -> None:
+        """Begin with the counts there."""
+        counts = count_cluster(begin.image) if begin.counts is None else begin.counts
+        self.counts = np.array(attrs.astuple(counts), np.int64)
+        self._cluster = begin.image.cluster
 
-    def take(self, chunk: DeltaChunk, *, with_first: bool) -> tuple[Any, Any]:
-        """Count a chunk, at least one delta, that follows the chunks before.
+    def take(self, changes: Any, records: EffectiveRecords, deltas: Any, *, with_first: bool) -> tuple[Any, Any]:
+        """Count deltas, at least one, that follow those before.
 
-        Gives the deltas (int64[n], by number) that change a count or have an election, `with_first` the first as well;
-        and of each (int64[n, 9]) the counts after it, its unclean elections and those from the eligible replicas.
-        Raises ReplayError or CorruptDataError, with the offset, for a record that contradicts the state so far.
+        `changes` are those that `topic_counts` gives, the sum of all shards; `deltas` (int64) are the numbers of the
+        records' deltas. Gives the deltas (int64[n], by number) that change a count or have an election, `with_first`
+        the first as well; and of each (int64[n, 9]) the counts after it, its unclean elections and those from the
+        eligible replicas. Raises ReplayError or CorruptDataError, with the offset, for a record that contradicts the
+        state so far.
         """
-        growth, elections = _topic_changes(chunk.partitions, len(chunk.boundaries))
-        brokers = {-1: self.counts[:BROKERS].tolist(), **dict(self._take_brokers(chunk))}
+        growth, elections = changes[:, :_GROWTH], changes[:, _GROWTH:]
+        brokers = {-1: self.counts[:BROKERS].tolist(), **dict(self._take_brokers(records, deltas))}
         newest = np.searchsorted([*brokers], np.arange(len(growth)), side="right") - 1
         of_topics = self.counts[BROKERS:] + np.cumsum(growth, axis=0)
         counts = np.concatenate((np.array([*brokers.values()])[newest], of_topics), axis=1)
@@ -71,22 +78,22 @@ class ClusterCounter:
         deltas = np.flatnonzero(changed)
         return deltas, np.concatenate((counts[deltas], elections[deltas]), axis=1)
 
-    def _take_brokers(self, chunk: DeltaChunk) -> Iterator[tuple[int, list[int]]]:
+    def _take_brokers(self, records: EffectiveRecords, deltas: Any) -> Iterator[tuple[int, list[int]]]:
         """The deltas with records of brokers, with the counts of brokers after each."""
-        chosen = chunk.records.are_of((*BROKER_KINDS, UNKNOWN_KIND))
-        records, deltas = chunk.records.where(chosen), chunk.deltas[chosen]
+        chosen = records.are_of((*BROKER_KINDS, UNKNOWN_KIND))
+        records, deltas = records.where(chosen), deltas[chosen]
         for number, delta in object_deltas(records, deltas, BROKER_KINDS, lambda: MetadataImage(cluster=self._cluster)):
             self._cluster = delta.apply(delta.image.provenance).cluster
             fenced, shutting_down = count_brokers(self._cluster)
             yield number, [len(self._cluster.brokers) - fenced, fenced, shutting_down]
 
 
-def _topic_changes(changes: PartitionChanges, deltas: int) -> tuple[Any, Any]:
-    """By delta the growth of the counts of topics (int64[d, 4]), and the elections of each kind (int64[d, 2])."""
+def topic_counts(changes: PartitionChanges, deltas: int) -> Any:
+    """By delta (int64[d, 6]) the growth of each count of topics, and the number of elections of each kind."""
     topics = np.zeros((deltas, 1), np.int64)
     for of, sign in ((changes.created, 1), (changes.removed, -1)):
         np.add.at(topics[:, 0], of[:, 0], sign)
     changes, counts = changes.by_delta(), np.zeros((deltas, COUNTS), np.int64)
     columns = _Changes(*(np.ascontiguousarray(getattr(changes, name)) for name in _Changes._fields))
     run(count_changes, changes.compiled, columns, *changes.heaps, counts)
-    return np.concatenate((topics, counts[:, :UNCLEAN]), axis=1), counts[:, UNCLEAN:]
+    return np.concatenate((topics, counts), axis=1)

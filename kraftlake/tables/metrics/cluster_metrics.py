@@ -14,9 +14,10 @@ import pyarrow as pa
 from kraftlake.image import ClusterCounts
 from kraftlake.tables.changes.changes_writer import ChangesWriter
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
+from kraftlake.tables.changes.effective_records import EffectiveRecords
 from kraftlake.tables.changes.log_deltas import DeltaChunk, LogBegin
 from kraftlake.tables.lake_table import TableDescription
-from kraftlake.tables.metrics.cluster_counts import ClusterCounter
+from kraftlake.tables.metrics.cluster_counts import ClusterCounter, topic_counts
 
 COLUMNS: Final = (
     (
@@ -70,19 +71,25 @@ class ClusterMetricsWriter(ChangesWriter):
 
     description = CLUSTER_METRICS
 
-    def _begin(self, begin: LogBegin) -> None:
+    def begin_deltas(self, begin: LogBegin) -> None:
+        """Begin where the table ends; the rows of a load are added."""
         self._waits = not (begin.any_delta or begin.is_load)
         """Whether the first delta is still to come."""
-        self._counter = ClusterCounter(begin.image)
+        self._counter = ClusterCounter(begin)
         if begin.is_load:
             self._add(begin.boundaries, np.zeros(1, np.int64), np.append(self._counter.counts, (0, 0))[None])
 
-    def _take(self, chunk: DeltaChunk) -> None:
-        boundaries = chunk.boundaries
+    def take_deltas(self, chunk: DeltaChunk) -> None:
+        """Add the rows of deltas."""
+        changes = topic_counts(chunk.partitions, len(chunk.boundaries))
+        self.take_counts(chunk.boundaries, changes, chunk.records, chunk.deltas)
+
+    def take_counts(self, boundaries: DeltaBoundaries, changes: Any, records: EffectiveRecords, deltas: Any) -> None:
+        """Add the rows of deltas; the arguments are those of `ClusterCounter.take`."""
         if len(boundaries):
             first = self._waits and not boundaries.noop[0]
             self._waits = False
-            self._add(boundaries, *self._counter.take(chunk, with_first=first))
+            self._add(boundaries, *self._counter.take(changes, records, deltas, with_first=first))
 
     def _add(self, boundaries: DeltaBoundaries, deltas: Any, counts: Any) -> None:
         """Add the rows of deltas (int64[n], by number), with their counts (int64[n, 9])."""

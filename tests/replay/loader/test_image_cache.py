@@ -133,7 +133,7 @@ def test_leader_version_and_voters_survive():
     voter = Voter(voter_id=3, voter_directory_id=directory, endpoints=(endpoint,))
     voters = VotersRecord(version=0, voters=(voter,))
     for state in (image_cache.QuorumState(), image_cache.QuorumState(leader_id=1, kraft_version=1, voters=voters)):
-        assert image_cache._quorum_from_json(image_cache._quorum_json(state)) == state
+        assert image_cache.quorum_from_json(image_cache.quorum_to_json(state)) == state
 
 
 def test_a_deleted_cache_is_made_again_by_the_next_import(lake, read_from_cache):

@@ -19,17 +19,18 @@ from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
-from kraftlake.spark_jobs.fold.chunks import batch_of
-from kraftlake.spark_jobs.fold.folded import (
+from kraftlake.tables.shards.chunks import batch_of
+from kraftlake.tables.shards.driver_fold import fold_driver
+from kraftlake.tables.shards.driver_step import DriverState
+from kraftlake.tables.shards.fold_plan import FoldPlan, read_chunks
+from kraftlake.tables.shards.folded import (
     Collected,
-    fold_shard,
     row_of_others,
     row_of_shard,
     shards_in,
     topics_in,
 )
-from kraftlake.spark_jobs.fold.others import FoldedOthers, fold_others
-from kraftlake.spark_jobs.fold.plan import FoldPlan, read_chunks
+from kraftlake.tables.shards.shard_fold import ShardFold
 from tests.histories import histories, uuid_of
 
 TIME = 1_700_000_000_000
@@ -56,14 +57,14 @@ def folded(plan: FoldPlan, order: random.Random) -> pa.Table:
         if shard == plan.shards:
             rows.append(row_of_others(shard, chunks))
         else:
-            rows.append(row_of_shard(shard, fold_shard(chunks, split_at=plan.split_at, base_last=plan.base_last)))
+            rows.append(row_of_shard(shard, ShardFold.of(chunks, base_last=plan.base_last).topics()))
     return pa.Table.from_batches(rows)
 
 
-def others_of(rows: pa.Table) -> tuple[Collected, FoldedOthers]:
+def others_of(rows: pa.Table) -> tuple[Collected, DriverState]:
     """What `folding` makes of it."""
     said = Collected.of(rows)
-    return said, fold_others(said.others, removed=said.removed, cleared=said.cleared)
+    return said, fold_driver(said.others)
 
 
 def topics_of(rows: pa.Table) -> dict[str, object]:
@@ -81,14 +82,14 @@ def changes_of(plan: FoldPlan, order: random.Random) -> Iterator[TopicsDelta]:
     """The metadata deltas of the plan's shards."""
     for shard, chunks in shards_in(shuffled(plan, order)):
         if shard < plan.shards:
-            yield fold_shard(chunks, split_at=plan.split_at, base_last=plan.base_last).change()
+            yield ShardFold.of(chunks, split_at=plan.split_at, base_last=plan.base_last).change()
 
 
-def equal(image: MetadataImage, topics: dict[str, object], others: FoldedOthers) -> bool:
+def equal(image: MetadataImage, topics: dict[str, object], others: DriverState) -> bool:
     """Whether an image is what was folded."""
     theirs = dict(image.topics.topics_by_name().items())
     rest = attrs.evolve(image, topics=TopicsImage.EMPTY, provenance=others.image.provenance)
-    return topics == theirs and rest == others.image
+    return topics == theirs and rest == attrs.evolve(others.image, topics=TopicsImage.EMPTY)
 
 
 def local_image(log: MetadataLog, at: int) -> MetadataImage:

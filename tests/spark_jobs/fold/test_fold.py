@@ -22,10 +22,10 @@ from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay.loader.fold import changes_between, image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import ReplayError
-from kraftlake.spark_jobs.fold import plan as planning
 from kraftlake.spark_jobs.fold.local_changes_frame import batches_of_change, boundaries_of
-from kraftlake.spark_jobs.fold.plan import plan_fold, provenance_at
 from kraftlake.tables.local_changes.table import SCHEMA
+from kraftlake.tables.shards import fold_plan as planning
+from kraftlake.tables.shards.fold_plan import plan_fold, provenance_at
 from tests.histories import uuid_of
 from tests.spark_jobs.fold.one_process import (
     changes_of,

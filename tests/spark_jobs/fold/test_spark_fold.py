@@ -23,10 +23,10 @@ from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import OffsetError, ReplayError, UnwritableMetadataError, UsageError
 from kraftlake.spark_jobs import build_snapshot, image_frame, local_changes_frame
 from kraftlake.spark_jobs.fold.local_changes_frame import boundaries_of
-from kraftlake.spark_jobs.fold.plan import provenance_at
 from kraftlake.tables.image_partitions import partition_table
 from kraftlake.tables.local_changes.table import SCHEMA
 from kraftlake.tables.partition_columns import PARTITION_SCHEMA
+from kraftlake.tables.shards.fold_plan import provenance_at
 from tests.histories import uuid_of
 from tests.metadata_log.unsealed import unseal
 from tests.tables.local_changes.reference import local_change_rows

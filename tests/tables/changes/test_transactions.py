@@ -1,57 +1,51 @@
-"""Records of a log pass a filter in any pieces and in any form as they take effect in a replay."""
+"""Records of a log take effect as in a replay, in any pieces and in any form."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import EndTransactionRecord
+from kraftlake.records.rows import to_rows
 from kraftlake.records.schema import Message
 from kraftlake.runtime.errors import CorruptDataError, ReplayError
-from kraftlake.tables.changes.effective_records import EffectiveRecords, standing_alone
-from kraftlake.tables.changes.log_values import LogValues
-from kraftlake.tables.changes.transactions import TransactionFilter
+from kraftlake.tables.changes.effective_records import TransactionReader
+from kraftlake.tables.changes.shard_records import ShardRecords
+from kraftlake.tables.shards.routing import Router
 from tests.replay.made_logs import abort, begin, data, end, topic
 
 UNDECODABLE_END = b"\x01\x18\x00\x01"  # says that it has a tagged field, and has none
 NEWER_END = b"\x01\x18\x07\x00"
 MARKS = {"begin": begin, "end": end, "abort": abort}
 
-
-def values_of(batch: RecordBatch) -> LogValues:
-    sizes = np.array([len(value) for value in batch.values], np.int32)
-    offsets = np.arange(len(sizes), dtype=np.int32)
-    return LogValues.packed(
-        first_offset=batch.base_offset, offsets=offsets.tobytes(), payload=b"".join(batch.values), sizes=sizes.tobytes()
-    )
+Readers = tuple[TransactionReader, TransactionReader]
 
 
-Filters = tuple[TransactionFilter[LogValues], TransactionFilter[EffectiveRecords]]
-
-
-def passed(filters: Filters, batch: RecordBatch) -> list[tuple[list[int], int | None]]:
+def passed(readers: Readers, batch: RecordBatch) -> list[tuple[int, int]]:
     """The offsets of the records that take effect with a batch, and where; the same for both forms."""
-    values, records = values_of(batch), standing_alone(batch)
-    found = effects(filters[0].take(values, values.keys), values.offsets)
-    assert found == effects(filters[1].take(records, records.kinds), records.offsets)
-    assert filters[0].open_since == filters[1].open_since
+    router = Router(1, 0)
+    chunks = [*router.take(to_rows([batch])), *router.flush()]
+    (records,) = (chunk.records() for chunk in chunks if chunk.shard == 0)
+    found = effects(readers[0], records)
+    assert found == effects(readers[1], batch)
+    assert readers[0].open_since == readers[1].open_since
     return found
 
 
-def effects(taken: Iterable[tuple[list[Any], int | None]], offsets: Any) -> list[tuple[list[int], int | None]]:
+def effects(reader: TransactionReader, part: RecordBatch | ShardRecords) -> list[tuple[int, int]]:
     return [
-        (part.offsets.tolist(), None if mark is None else int(offsets[mark])) for parts, mark in taken for part in parts
+        pair
+        for taken in reader.take(part)
+        for pair in zip(taken.offsets.tolist(), taken.effective.tolist(), strict=True)
     ]
 
 
-def both() -> Filters:
-    return TransactionFilter[LogValues](), TransactionFilter[EffectiveRecords]()
+def both() -> Readers:
+    return TransactionReader(), TransactionReader()
 
 
 def messages(kinds: Sequence[str]) -> list[Message]:
@@ -60,7 +54,7 @@ def messages(kinds: Sequence[str]) -> list[Message]:
 
 @given(st.lists(st.lists(st.sampled_from(["topic", "begin", "end", "abort"]), min_size=1, max_size=6), max_size=6))
 def test_records_take_effect_where_they_stand_or_at_the_end_of_their_transaction(log: list[list[str]]) -> None:
-    filters = both()
+    readers = both()
     held: list[int] | None = None
     offset = 0
     for kinds in log:
@@ -82,17 +76,16 @@ def test_records_take_effect_where_they_stand_or_at_the_end_of_their_transaction
         batch = data(offset, *messages(kinds))
         if contradicts is not None:
             with pytest.raises(ReplayError) as fault:
-                passed(filters, batch)
+                passed(readers, batch)
             assert fault.value.offset == contradicts
             return
-        found = [(one, one if at is None else at) for offsets, at in passed(filters, batch) for one in offsets]
-        assert found == expected
+        assert passed(readers, batch) == expected
         offset += len(kinds)
 
 
 def test_a_mark_that_can_not_be_decoded_is_named_and_a_newer_one_is_a_record_as_others() -> None:
     with pytest.raises(CorruptDataError, match="The record at offset 6 can't be decoded"):
         passed(both(), data(5, begin(), UNDECODABLE_END))
-    filters = both()
-    assert passed(filters, data(5, topic(1), NEWER_END, topic(2))) == [([5, 6, 7], None)]
-    assert passed(filters, data(8, begin(), NEWER_END, EndTransactionRecord())) == [([9], 10)]
+    readers = both()
+    assert passed(readers, data(5, topic(1), NEWER_END, topic(2))) == [(5, 5), (6, 6), (7, 7)]
+    assert passed(readers, data(8, begin(), NEWER_END, EndTransactionRecord())) == [(9, 10)]

@@ -26,6 +26,7 @@ from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError, UnknownRecordError
 from kraftlake.tables.history import history_table
 from kraftlake.tables.history.entity_tables import SMALL_TABLES
+from kraftlake.tables.jobs import HISTORY
 from tests.cli.running import run, run_json
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import UNKNOWN, begin, data, end, topic
@@ -278,7 +279,7 @@ def test_the_job_writes_them_by_a_stream_whatever_its_micro_batches(
 ) -> None:
     from kraftlake.spark_jobs import StreamOptions, run_job
 
-    done = run_job("history", one_lake, options=StreamOptions(max_files=2), spark=spark)
+    done = run_job("history", one_lake, options=StreamOptions(max_records=3_000), spark=spark)
     assert done.offset == LAST_OFFSET
     assert tables_of(one_lake) == expected
     rows = spark.read.format("delta").load(str(one_lake / "partition_history"))
@@ -290,36 +291,27 @@ def test_the_job_writes_them_by_a_stream_whatever_its_micro_batches(
     assert rows.schema["valid_to"].dataType.simpleString() == "timestamp"
 
 
-def leave_nothing_to_stream(lake: Path) -> None:
-    """One file of the log, so that no stream has a part in the next run and no JVM is started."""
-    table = DeltaTable(lake / "log")
-    table.optimize.compact()
-    table.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
-
-
 def test_a_run_tells_how_many_states_ended_and_how_many_are_still_so(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     whole = batches_between(0, LAST_OFFSET)
     log = MetadataLog.create(lake)
     for part in (whole[:600], whole[600:]):
         append_in(log, 2, part)
-        leave_nothing_to_stream(lake)
         log.refresh()
         before = tables_of(lake)
-        done = run_json("spark", "history", lake)
+        done = run_json("tables", lake, *HISTORY.tables)
         for name, rows in tables_of(lake).items():
             ended = [sum(row["valid_to_offset"] is not None for row in some) for some in (before.get(name, []), rows)]
             assert done["rows"][name] == ended[1] - ended[0]
             assert done["openRows"][name] == len(rows) - ended[1]
-    again = run_json("spark", "history", lake)
+    again = run_json("tables", lake, *HISTORY.tables)
     assert not any(again["rows"].values())
     assert again["openRows"] == done["openRows"]
 
 
 def test_the_command_says_so_in_words(tmp_path: Path) -> None:
     lake_of(tmp_path / "lake", commits=2)
-    leave_nothing_to_stream(tmp_path / "lake")
-    said = run("spark", "history", tmp_path / "lake").stdout
+    said = run("tables", tmp_path / "lake", *HISTORY.tables).stdout
     rows = tables_of(tmp_path / "lake")["partition_history"]
     open_rows = sum(row["valid_to_offset"] is None for row in rows)
     assert f"partition_history/  {len(rows) - open_rows:,} states ended, {open_rows:,} still so\n" in said

@@ -16,9 +16,9 @@ from kraftlake.metadata_log.reading.pieces import cut, read_piece, snapshot_piec
 from kraftlake.metadata_log.snapshots.snapshot_rows import joined_checksum
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
-from kraftlake.spark_jobs.fold.folded import NAMES_SCHEMA
-from kraftlake.spark_jobs.fold.layout import ranges_of
-from kraftlake.spark_jobs.fold.plan import base_is_sound, check_piece, plan_fold, provenance_at
+from kraftlake.tables.shards.fold_plan import base_is_sound, check_piece, plan_fold, provenance_at
+from kraftlake.tables.shards.folded import NAMES_SCHEMA
+from kraftlake.tables.shards.snapshot_layout import ranges_of
 from tests.tables.sample_log import lake_of
 
 

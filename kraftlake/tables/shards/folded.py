@@ -12,28 +12,22 @@ import pyarrow as pa
 from kraftlake.image import TopicsImage
 from kraftlake.replay import topics_from_arrow, topics_to_arrow
 from kraftlake.runtime.errors import KraftlakeError
-from kraftlake.spark_jobs.fold.chunks import BASE, CHECK, FAULT, Chunk, batch_of, chunks_of, fault_to_json, raise_first
-from kraftlake.spark_jobs.fold.shard import ShardFold
-from kraftlake.tables.changes.log_values import LogValues
-from kraftlake.tables.changes.transactions import TransactionFilter
+from kraftlake.tables.shards.chunks import Chunk, Part, batch_of, chunks_of
+from kraftlake.tables.shards.faults import fault_to_json, raise_first
 
 FOLDED_SCHEMA = pa.schema(
     [
         pa.field("shard", pa.int32(), nullable=False),
         pa.field("topics", pa.binary()),
         pa.field("names", pa.binary()),
-        pa.field("removed", pa.binary()),
-        pa.field("cleared", pa.binary()),
         pa.field("others", pa.binary()),
         pa.field("fault", pa.string()),
     ]
 )
-"""The shard; its topics as an Arrow stream of `topics_to_arrow`; streams of NAMES_SCHEMA, REMOVED_SCHEMA and
-CLEARED_SCHEMA; chunks for no shard; or an error, as JSON."""
+"""The shard; its topics as an Arrow stream of `topics_to_arrow`; a stream of NAMES_SCHEMA; chunks for the driver; or an
+error, as JSON."""
 
 NAMES_SCHEMA = pa.schema([pa.field("name", pa.string()), pa.field("partitions", pa.int32())])
-REMOVED_SCHEMA = pa.schema([pa.field("offset", pa.int64()), pa.field("name", pa.string())])
-CLEARED_SCHEMA = pa.schema([pa.field("offset", pa.int64())])
 
 
 def shards_in(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[Chunk]]]:
@@ -42,41 +36,21 @@ def shards_in(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Iterator
     return groupby(chunks, key=attrgetter("shard"))
 
 
-def fold_shard(chunks: Iterable[Chunk], *, split_at: int | None = None, base_last: int = -1) -> ShardFold:
-    """Replay a shard's chunks, in order; those of the base take effect at `base_last`. Raises as `ShardFold` does."""
-    fold, transactions = ShardFold(split_at), TransactionFilter[LogValues]()
-    for chunk in chunks:
-        values = chunk.values()
-        if chunk.part == BASE:
-            fold.replay(values, base_last)
-        else:
-            for taken, mark in transactions.take(values, values.keys):
-                for part in taken:
-                    fold.replay(part, None if mark is None else int(values.offsets[mark]))
-    return fold
-
-
-def row_of_shard(shard: int, fold: ShardFold) -> pa.RecordBatch:
-    """The result of a shard's fold."""
-    topics = fold.topics()
+def row_of_shard(shard: int, topics: TopicsImage) -> pa.RecordBatch:
+    """The topics of a shard after its fold."""
     packed = topics.rows()
     starts = packed.table.starts
     names = pa.table([pa.array(packed.table.names, pa.string()), pa.array(starts[1:] - starts[:-1])], NAMES_SCHEMA)
-    offsets = [offset for offset, _ in fold.removed]
-    removed = pa.table([pa.array(offsets, pa.int64()), pa.array([name for _, name in fold.removed], pa.string())],
-                       REMOVED_SCHEMA)  # fmt: skip
     return one_row(
         FOLDED_SCHEMA,
         shard=shard,
         topics=stream_of(pa.Table.from_batches([topics_to_arrow(topics)])),
         names=stream_of(names),
-        removed=stream_of(removed),
-        cleared=stream_of(pa.table([pa.array(fold.cleared, pa.int64())], CLEARED_SCHEMA)),
     )
 
 
 def row_of_others(shard: int, chunks: Iterable[Chunk]) -> pa.RecordBatch:
-    """The chunks for no shard, unchanged."""
+    """The chunks for the driver, unchanged."""
     return one_row(FOLDED_SCHEMA, shard=shard, others=stream_of(pa.Table.from_batches([batch_of(list(chunks))])))
 
 
@@ -114,31 +88,23 @@ def topics_in(cell: pa.Buffer | bytes) -> TopicsImage:
 class Collected:
     """The results of all shards without their topics.
 
-    `names` has NAMES_SCHEMA, in no order; `others` are the chunks for no shard.
+    `names` has NAMES_SCHEMA, in no order; `others` are the chunks for the driver.
     """
 
     names: pa.Table
-    removed: list[tuple[int, str]]
-    cleared: list[int]
     others: list[Chunk]
 
     @classmethod
     def of(cls, rows: pa.Table) -> Collected:
         """From rows of FOLDED_SCHEMA, whose topics are left out. Raises the first fault that a shard had."""
-        tables = {name: [read_stream(cell.as_buffer()) for cell in rows[name] if cell.is_valid]
-                  for name in ("names", "removed", "cleared", "others")}  # fmt: skip
-        removed = pa.concat_tables([*tables["removed"], REMOVED_SCHEMA.empty_table()])
-        cleared = pa.concat_tables([*tables["cleared"], CLEARED_SCHEMA.empty_table()])
-        others = [chunk for table in tables["others"] for batch in table.to_batches() for chunk in chunks_of(batch)]
-        raise_first(bytes(chunk.payload).decode() for chunk in others if chunk.part == FAULT)
-        raise_first(fault for fault in rows["fault"].to_pylist() if fault is not None)
-        return cls(
-            names=pa.concat_tables([*tables["names"], NAMES_SCHEMA.empty_table()]),
-            removed=list(zip(removed["offset"].to_pylist(), removed["name"].to_pylist(), strict=True)),
-            cleared=cleared["offset"].to_pylist(),
-            others=others,
+        names, tables = (
+            [read_stream(cell.as_buffer()) for cell in rows[name] if cell.is_valid] for name in ("names", "others")
         )
+        others = [chunk for table in tables for batch in table.to_batches() for chunk in chunks_of(batch)]
+        raise_first(bytes(chunk.payload).decode() for chunk in others if chunk.part == Part.FAULT)
+        raise_first(fault for fault in rows["fault"].to_pylist() if fault is not None)
+        return cls(names=pa.concat_tables([*names, NAMES_SCHEMA.empty_table()]), others=others)
 
     def checks(self) -> list[Chunk]:
         """The checksums of the base's pieces."""
-        return [chunk for chunk in self.others if chunk.part == CHECK]
+        return [chunk for chunk in self.others if chunk.part == Part.CHECK]

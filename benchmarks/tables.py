@@ -1,9 +1,9 @@
-"""How fast jobs catch up with a log: `python -m benchmarks.spark.catch_up [--records N] [--partitions N] [--runs N]`.
+"""How fast tables are made in process: `python -m benchmarks.tables [--records N] [--partitions N] [--runs N]`.
 
 Two generated logs, one of no-op records (an idle cluster's) and one of a busy cluster, taken in from their first record
-by the jobs, each in a process of its own: images and snapshots alone, with `local_changes/`, and the other tables. No
-JVM is started, for a backlog is read from the lake's files. Records a second, of the clock and of CPU, from the start
-of the process to its end; compiling does not count (first runs are thrown away).
+as `kraftlake tables` does it, each time in a process of its own: the tables of each job, with the snapshots, and images
+and snapshots alone. Records a second, of the clock and of CPU, from the start of the process to its end; compiling does
+not count (first runs are thrown away).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ PARTITIONS_OF_A_TOPIC: Final = 20
 
 WHATS: Final = {
     "snapshots": "images and snapshots alone",
-    "replay": "and local_changes/ (replay)",
-    "history": "histories (history)",
-    "metrics": "counts (metrics)",
-    "events": "events (events)",
-    "all": "all of these at once (all)",
+    "replay": "and local_changes/",
+    "history": "histories",
+    "metrics": "cluster_metrics/",
+    "events": "events/",
+    "all": "all of these at once",
 }
 
 
@@ -52,12 +52,12 @@ def run(what: str, lake: Path) -> dict[str, float]:
     """Take the lake's log in, as one of WHATS, in this process, which has done nothing else."""
     from kraftlake.runtime.process_setup import configure_process
 
-    configure_process()  # as `kraftlake spark` does
+    configure_process()  # as `kraftlake tables` does
     import pyarrow as pa
 
-    from kraftlake.spark_jobs import run_job
-    from kraftlake.spark_jobs.table_stream import run_tables
     from kraftlake.tables.catch_up.snapshot_publisher import DEFAULT_SNAPSHOT_BYTES
+    from kraftlake.tables.catch_up.table_run import table_run
+    from kraftlake.tables.jobs import JOBS
     from kraftlake.tables.table_writer import TableDescription, TableWriter
 
     class NoRows(TableWriter):
@@ -65,11 +65,13 @@ def run(what: str, lake: Path) -> dict[str, float]:
         wants_changes = False
         wants_images = True
 
-    if what == "snapshots":
-        done = run_tables("no-rows", lake, [NoRows()], snapshot_every_bytes=DEFAULT_SNAPSHOT_BYTES)
-    else:
-        done = run_job(what, lake)
-    assert done.micro_batches == 0, "no stream has a part in it"
+    writers = [NoRows()] if what == "snapshots" else JOBS[what].new_writers()
+    snapshots = DEFAULT_SNAPSHOT_BYTES if what == "snapshots" or JOBS[what].snapshots else None
+    with table_run(what, lake, writers, snapshot_every_bytes=snapshots) as run:
+        run.begin()
+        run.catch_up(run.end_offset - 1, to_the_end=True)
+        run.finish()
+        done = run.result()
     return {
         "records": done.offset + 1,
         "rows": sum(done.rows.values()),
@@ -85,7 +87,7 @@ def measured(what: str, lake: Path) -> dict[str, float]:
     for made in lake.iterdir():
         if made.name != "log":
             shutil.rmtree(made) if made.is_dir() else made.unlink()
-    command = [sys.executable, "-m", "benchmarks.spark.catch_up", "--child", what, str(lake)]
+    command = [sys.executable, "-m", "benchmarks.tables", "--child", what, str(lake)]
     started = time.perf_counter()
     environment = os.environ | as_installed(lake.parent)
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
@@ -117,9 +119,7 @@ def main() -> None:
         return
     from benchmarks.spark.__main__ import number
 
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.spark.catch_up", description=(__doc__ or "").splitlines()[0]
-    )
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.tables", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--records", type=number, default=3_000_000, help="of each log")
     parser.add_argument("--partitions", type=number, default=100_000, help="of the busy cluster")
     parser.add_argument("--runs", type=int, default=1, help="the best of so many counts")

@@ -13,12 +13,13 @@ from kraftlake.image import MetadataProvenance
 from kraftlake.metadata_log import LakeSnapshot, MetadataLog
 from kraftlake.metadata_log.reading.pieces import SnapshotPiece, log_pieces, read_piece, snapshot_pieces
 from kraftlake.metadata_log.snapshots.snapshot_rows import joined_checksum, payload_checksum
+from kraftlake.records.rows import BATCH_COLUMNS
 from kraftlake.replay.reading.log_reader import SnapshotReader
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import choose_base
 from kraftlake.runtime.log import get_logger
-from kraftlake.spark_jobs.fold.chunks import BASE, CHECK, LOG, Chunk
-from kraftlake.spark_jobs.fold.routing import COLUMNS, Router
+from kraftlake.tables.shards.chunks import Chunk, Part
+from kraftlake.tables.shards.routing import Router
 
 Piece: TypeAlias = tuple[int, int] | SnapshotPiece
 
@@ -108,12 +109,12 @@ def read_chunks(plan: FoldPlan, number: int) -> Iterator[list[Chunk]]:
     piece = plan.pieces[number]
     if isinstance(piece, SnapshotPiece):
         rows = read_piece(piece)
-        router = Router(plan.shards, BASE, topics_only=plan.topics_only)
-        yield [*router.take(rows.select(COLUMNS)), *router.flush(), _check_of(piece, rows, plan.shards)]
+        router = Router(plan.shards, Part.BASE, topics_only=plan.topics_only)
+        yield [*router.take(rows.select(BATCH_COLUMNS)), *router.flush(), _check_of(piece, rows, plan.shards)]
         return
-    router = Router(plan.shards, LOG, topics_only=plan.topics_only)
+    router = Router(plan.shards, Part.LOG, topics_only=plan.topics_only)
     log = MetadataLog.open(plan.lake)
-    for table in log.tables(*piece, COLUMNS):
+    for table in log.tables(*piece, BATCH_COLUMNS):
         chunks = list(router.take(table))
         if chunks:
             yield chunks
@@ -131,7 +132,7 @@ def check_piece(plan: FoldPlan, number: int) -> Chunk:
 def _check_of(piece: SnapshotPiece, rows: pa.Table, shards: int) -> Chunk:
     total, size = payload_checksum(rows)
     facts = np.array([rows.num_rows, size, total], np.int64).tobytes()
-    return Chunk(shard=shards, part=CHECK, first=piece.first_offset, payload=facts, sizes=b"", offsets=b"", kinds=b"")
+    return Chunk(shard=shards, part=Part.CHECK, first=piece.first_offset, payload=facts)
 
 
 def base_is_sound(base: LakeSnapshot, checks: Sequence[Chunk]) -> bool:

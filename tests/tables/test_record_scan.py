@@ -17,8 +17,8 @@ from kraftlake.kafka_files import SourceKind, open_directory
 from kraftlake.metadata_log import MetadataLog, SnapshotFacts, Upkeep, UpkeepPolicy
 from kraftlake.records.typed_rows import typed_schema
 from kraftlake.runtime.errors import CorruptDataError, NotASourceError, OffsetError, UsageError
-from kraftlake.spark_jobs import record_scan
-from kraftlake.spark_jobs.record_scan import RecordScan, open_scanned, parts_of, read_part, type_of
+from kraftlake.tables import record_scan
+from kraftlake.tables.record_scan import RecordScan, open_scanned, parts_of, read_part, type_of
 from tests.records.typed_json import json_of_row
 from tests.tables.sample_log import SAMPLE, SAMPLES, lake_of
 

@@ -6,10 +6,16 @@ import numpy as np
 import pytest
 
 from kraftlake.records import metadata_records as r
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.control_records import LeaderChangeMessage
+from kraftlake.records.rows import to_rows
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import encode_value
 from kraftlake.records.uuid import Uuid
-from kraftlake.spark_jobs.fold.routing import shards_of
+from kraftlake.tables.changes.shard_records import ShardRecords
+from kraftlake.tables.shards.chunks import Part
+from kraftlake.tables.shards.routing import Router, shards_of
+from tests.replay.made_logs import data, topic, uuid_of
 
 SHARDS = 5
 REST, ALL, NONE = SHARDS, SHARDS + 1, SHARDS + 2
@@ -68,3 +74,25 @@ def test_other_records_go_where_their_type_says(value: bytes, to: int) -> None:
 
 def test_control_records_are_of_no_topic() -> None:
     assert routed(value_of(r.NoOpRecord()), value_of(r.RemoveTopicRecord(topic_id=IDS[0])), control=True) == [REST] * 2
+
+
+def test_a_shard_knows_the_batches_of_its_records_and_the_driver_the_first_of_each_epoch() -> None:
+    quiet = data(0, r.NoOpRecord(), r.NoOpRecord())
+    change = r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), leader=2)
+    leader = RecordBatch.control_of(6, 2, 7, [LeaderChangeMessage(leader_id=3)])
+    log = [quiet, data(2, topic(1), change, r.NoOpRecord()), data(5, change), leader, data(7, r.NoOpRecord(), epoch=2)]
+    router = Router(1, Part.STEP)
+    shard, driver = (chunk.records() for chunk in [*router.take(to_rows(log)), *router.flush()])
+    assert (shard.offsets.tolist(), driver.offsets.tolist()) == ([2, 3, 5], [2, 6])
+    assert [*zip(shard.base_offsets.tolist(), shard.last_offsets.tolist(), strict=True)] == [(2, 4), (5, 5)]
+    assert [*zip(driver.base_offsets.tolist(), driver.noop.tolist(), strict=True)] == [
+        (0, True),
+        (2, False),
+        (6, False),
+    ]
+    assert shard.timestamps.tolist() == [log[1].timestamp, log[2].timestamp]
+    assert [*shard.parts()] == [shard]
+    first, second = driver.parts()
+    assert isinstance(first, ShardRecords)
+    assert first.offsets.tolist() == [2]
+    assert second == leader

@@ -1,0 +1,40 @@
+"""What the executors do in a job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import attrs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kraftlake.tables.catch_up.table_run import Progress
+
+
+@attrs.frozen(kw_only=True)
+class Advance:
+    """What executors have made of a part of the log.
+
+    `rows` are the numbers of rows that were added to each table, by name, in `steps` steps; `topics` and `partitions`
+    are the numbers of them after it, None where they are not known. `snapshots` are the end offsets of the snapshots
+    written; `unwritable` is the reason if the newest image should have one and can't.
+    """
+
+    rows: dict[str, int]
+    steps: int
+    topics: int | None = None
+    partitions: int | None = None
+    snapshots: tuple[int, ...] = ()
+    unwritable: str | None = None
+
+
+class Backlog(Protocol):
+    """Tables of a lake whose rows executors make."""
+
+    def advance(self, spark: SparkSession, last: int, on_step: Progress) -> Advance:
+        """Bring the tables up to offset `last` of the log, the end of a batch; the caller holds their locks.
+
+        `on_step` is called after each step with its last offset and the end of the last one. Raises what a replay
+        raises, with its offset, LakeError if the lake can't be read or written, EnvironmentFaultError if Spark fails.
+        """

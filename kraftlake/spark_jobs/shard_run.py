@@ -1,0 +1,296 @@
+"""A backlog of a lake's tables, made by Spark's executors step by step: see `shard_steps`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from kraftlake.image import MetadataProvenance
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.delta_table.table_state import read_table
+from kraftlake.metadata_log.log_facts import LOG_TABLE
+from kraftlake.metadata_log.storage.location import Location
+from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.replay.reading.replay_base import oldest_snapshot
+from kraftlake.runtime.errors import OffsetError, UnwritableMetadataError
+from kraftlake.runtime.log import get_logger
+from kraftlake.spark_jobs.backlog import Advance, Backlog
+from kraftlake.spark_jobs.fold.build_snapshot import add_snapshot
+from kraftlake.spark_jobs.fold.frames import bounded_batches, collected
+from kraftlake.spark_jobs.shard_steps import StepDone, StepPlan, run_step, states_frame
+from kraftlake.tables.catch_up.covered import covered_by
+from kraftlake.tables.catch_up.updating import writers_of
+from kraftlake.tables.changes.changes_writer import ChangesWriter
+from kraftlake.tables.history.history_table import HistoryTable
+from kraftlake.tables.shards.chunks import Part
+from kraftlake.tables.shards.driver_fold import fold_driver
+from kraftlake.tables.shards.driver_step import DriverState, DriverStep
+from kraftlake.tables.shards.fold_plan import plan_fold, plans, provenance_at
+from kraftlake.tables.shards.shard_task import ShardTask
+from kraftlake.tables.shards.state_files import (
+    StateFile,
+    StateManifest,
+    read_driver,
+    read_manifest,
+    write_driver,
+    write_manifest,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kraftlake.tables.catch_up.table_run import Progress
+
+STEP_RECORDS: Final = 1_000_000
+"""The number of records in a step for each task that runs at a time."""
+_HISTORY: Final = "partition_history"
+
+
+@attrs.define(kw_only=True)
+class TablesBacklog(Backlog):
+    """Tables `names` of the job `all`, and with `snapshot_every_bytes` snapshots: one after that many bytes of records.
+
+    A step has `step_records` records, STEP_RECORDS for each task that runs at a time where None.
+    """
+
+    lake: Location
+    names: Sequence[str]
+    snapshot_every_bytes: int | None = None
+    step_records: int | None = None
+    _snapshots: _Snapshots | None = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._snapshots = None if self.snapshot_every_bytes is None else _Snapshots(self.snapshot_every_bytes)
+
+    def advance(self, spark: SparkSession, last: int, on_step: Progress) -> Advance:
+        """Bring the tables up to an offset: see Backlog.
+
+        Tables at different offsets go on together from where the one that is furthest ahead is. Raises LakeError too if
+        a table is of another log or release, OffsetError if the log was trimmed past one.
+        """
+        names, log, snapshots = self.names, MetadataLog.open(self.lake), self._snapshots
+        step_records = self.step_records or STEP_RECORDS * spark.sparkContext.defaultParallelism
+        rows, made = Counter(dict.fromkeys(names, 0)), Advance(rows={}, steps=0)
+
+        def after_step(state: DriverState, done: StepDone) -> None:
+            nonlocal made
+            topics, partitions = (sum(getattr(shard, n) for shard in done.shards) for n in ("topics", "partitions"))
+            made = attrs.evolve(made, steps=made.steps + 1, topics=topics, partitions=partitions)
+            offset = state.image.provenance.offset
+            if snapshots is not None:
+                snapshots.step_done(spark, log, state, done, ends=offset + 1 >= log.end_offset)
+            on_step(offset, last + 1)
+
+        while True:
+            covers = covered_by(LakeReader(log), writers_of(names))
+            behind = {name: offset for name, offset in covers.items() if offset is None or offset < last}
+            if not behind:
+                break
+            low = min(behind.values(), key=lambda offset: -1 if offset is None else offset)
+            group = [name for name, offset in behind.items() if offset == low]
+            ahead = [offset for offset in covers.values() if offset is not None and (low is None or offset > low)]
+            phase = _Phase(spark, log, held=names, names=group, covers=low, step_records=step_records)
+            rows.update(phase.run(min([last, *ahead]), after_step))
+        if snapshots is not None:
+            made = attrs.evolve(made, snapshots=tuple(snapshots.written), unwritable=snapshots.unwritable)
+            snapshots.written.clear()
+        return attrs.evolve(made, rows=dict(rows))
+
+
+@attrs.define
+class _Snapshots:
+    """The lake's snapshots that a run writes: one after each step by which there are `every_bytes` more of records.
+
+    And one at the log's end. `written` are their end offsets; `unwritable` is the reason if the newest image should
+    have one and can't.
+    """
+
+    every_bytes: int
+    written: list[int] = attrs.field(factory=list)
+    unwritable: str | None = None
+    _size: int = 0
+
+    def step_done(
+        self, spark: SparkSession, log: MetadataLog, state: DriverState, done: StepDone, *, ends: bool
+    ) -> None:
+        """Count the records of a step, and write a snapshot of the states after it if one is due."""
+        self._size += done.size
+        end_offset = state.image.provenance.offset + 1
+        if state.open_since is not None or not self._size or not (ends or self._size >= self.every_bytes):
+            return
+        self._size = 0
+        if any(snapshot.end_offset == end_offset for snapshot in log.snapshots()):
+            return
+        topics = states_frame(spark, log.path, [shard.state for shard in done.shards])
+        try:
+            with bounded_batches(spark):
+                add_snapshot(log, state, collected(topics).names, topics)
+        except UnwritableMetadataError as fault:
+            self.unwritable = str(fault)
+            return
+        self.written.append(end_offset)
+        self.unwritable = None
+
+
+class _Phase:
+    """Tables that cover the same offset, on their way to another one."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        log: MetadataLog,
+        *,
+        held: Sequence[str],
+        names: Sequence[str],
+        covers: int | None,
+        step_records: int,
+    ) -> None:
+        """`held` are the tables of the run, `names` those that cover the offset `covers`."""
+        self._held = held
+        self._spark = spark
+        self._log = log
+        self._reader = LakeReader(log)
+        self._log_id = read_table(log.path / LOG_TABLE).metadata.id
+        self._covers = covers
+        self._step_records = step_records
+        self._writers = [writer for writer in writers_of(names) if isinstance(writer, ChangesWriter)]
+        self._tables = [writer.table(log.path) for writer in self._writers]
+        for table in self._tables:
+            table.last_offset()
+            table.create(self._log_id)
+        self._logger = get_logger(__name__).bind(lake=str(log.path), tables=",".join(names))
+
+    def run(self, last: int, after_step: Callable[[DriverState, StepDone], None]) -> dict[str, int]:
+        """Go on to an offset, in steps; gives the number of rows of each table."""
+        load = self._covers is None and self._reader.start_offset > 0
+        at = self._loaded() if load else self._provenance(-1 if self._covers is None else self._covers)
+        manifest = self._manifest(at.offset, last)
+        shards = self._spark.sparkContext.defaultParallelism if manifest is None else len(manifest.shards)
+        task = ShardTask(
+            lake=str(self._log.path),
+            holder=self._held[0],
+            tables=tuple(writer.description.name for writer in self._writers),
+            at=at,
+            last=self._step_end(at.offset, last),
+            states=None if manifest is None else manifest.shards,
+            goes_on=self._covers is not None,
+            is_load=load,
+        )
+        done = self._first(task, shards, fold=manifest is None and at.offset >= 0)
+        if manifest is not None and manifest.driver is not None:
+            state = read_driver(self._log.path, manifest.driver)
+        else:
+            state = self._folded(done, at)
+        driver = DriverStep(
+            state, self._writers, self._reader, [shard.begins_with for shard in done.shards], is_load=load
+        )
+        for writer, table in zip(self._writers, self._tables, strict=True):
+            writer.open(self._reader, table)
+        knows_since = self._covers is None or _HISTORY in task.tables or (manifest is not None and manifest.knows_since)
+        rows = dict.fromkeys(task.tables, 0)
+        while True:
+            driver.take([chunk.records() for chunk in done.driver if chunk.part == Part.STEP], done.counts)
+            self._commit(done, task.last, rows, goes_on=task.last < last)
+            at = self._provenance(task.last)
+            files = tuple(shard.state for shard in done.shards)
+            state = driver.state(at)
+            self._keep(state, files, knows_since=knows_since)
+            self._logger.info("step", offset=task.last, shards=shards, records=task.last - task.at.offset)
+            after_step(state, done)
+            if task.last >= last:
+                break
+            task = attrs.evolve(
+                task, at=at, last=self._step_end(at.offset, last), states=files, is_load=False, goes_on=True
+            )
+            done = run_step(self._spark, StepPlan.of(self._log, task, shards, None))
+        for table in self._tables:
+            table.finish()
+        return rows
+
+    def _first(self, task: ShardTask, shards: int, *, fold: bool) -> StepDone:
+        """The first step; with `fold` the states at its begin are made of the newest sound snapshot and the log."""
+        if not fold:
+            return run_step(self._spark, StepPlan.of(self._log, task, shards, None))
+        plan = partial(plan_fold, self._log, task.at.offset, parallelism=shards, shards=shards)
+        for made, base in plans(plan):
+            done = run_step(
+                self._spark, StepPlan.of(self._log, attrs.evolve(task, base_last=made.base_last), shards, made)
+            )
+            if done.is_of(base):
+                return done
+        raise AssertionError("the plans end with one that has no base")
+
+    def _folded(self, done: StepDone, at: MetadataProvenance) -> DriverState:
+        """The driver's state at the begin of the first step, by its chunks."""
+        state = fold_driver(done.driver)
+        epoch, begins = at.epoch, state.open_since
+        if begins is not None:
+            epoch = provenance_at(self._log, begins - 1).epoch if begins else -1
+        return attrs.evolve(state, image=attrs.evolve(state.image, provenance=at), epoch=epoch)
+
+    def _manifest(self, offset: int, last: int) -> StateManifest | None:
+        """The states after an offset, if they say all that the tables need, and are enough to go on to another offset.
+
+        With more to do than a task does in a step, a cluster that has grown makes states for more shards.
+        """
+        needs_since = any(table.name == _HISTORY for table in self._tables)
+        least = self._spark.sparkContext.defaultParallelism if last - offset > STEP_RECORDS else 1
+        for name in self._held if self._covers is not None else ():
+            found = read_manifest(self._log.path, name, self._log_id)
+            if found is None or found.offset != offset or found.driver is None or len(found.shards) < least:
+                continue
+            if found.knows_since or not needs_since:
+                return found
+        return None
+
+    def _loaded(self) -> MetadataProvenance:
+        """The provenance of the snapshot with which an empty table begins."""
+        snapshot = oldest_snapshot(self._reader)
+        time = snapshot.last_contained_log_timestamp
+        return MetadataProvenance(offset=snapshot.end_offset - 1, epoch=snapshot.epoch, timestamp=time)
+
+    def _provenance(self, offset: int) -> MetadataProvenance:
+        if offset < 0:
+            return MetadataProvenance.EMPTY
+        provenance = provenance_at(self._log, offset)
+        if not provenance.batch_aligned:
+            raise OffsetError(
+                f"the tables of {self._log.path} cover offsets up to {offset}, which is inside of a batch"
+            )
+        return provenance
+
+    def _step_end(self, offset: int, last: int) -> int:
+        """The last offset of the step after an offset: the end of a batch."""
+        end = offset + self._step_records
+        return last if end >= last else next(iter(self._log.batches(end, end))).last_offset
+
+    def _commit(self, done: StepDone, offset: int, rows: dict[str, int], *, goes_on: bool) -> None:
+        """Commit the rows that shards and driver have made, table by table."""
+        for writer, table in zip(self._writers, self._tables, strict=True):
+            own, name = writer.drain_later(), table.name
+            rows[name] += own.num_rows + sum(shard.rows.get(name, 0) for shard in done.shards)
+            if not writer.of_topics:
+                table.append(own, offset, goes_on=goes_on)
+                continue
+            files = [file for shard in done.shards for file in shard.files[name]]
+            if isinstance(table, HistoryTable):
+                files += [file for shard in done.shards for file in shard.open_files]
+            elif own.num_rows:
+                files.append(table.write_file(own, offset))
+            table.append_files(files, offset)
+
+    def _keep(self, state: DriverState, shards: tuple[StateFile, ...], *, knows_since: bool) -> None:
+        """Keep the states for the next run."""
+        lake, offset = self._log.path, state.image.provenance.offset
+        try:
+            driver = write_driver(lake, self._held[0], state)
+        except UnwritableMetadataError:
+            driver = None
+        manifest = StateManifest(
+            log_id=self._log_id, offset=offset, shards=shards, driver=driver, knows_since=knows_since
+        )
+        write_manifest(lake, self._held[0], manifest)

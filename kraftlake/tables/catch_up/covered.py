@@ -1,0 +1,52 @@
+"""Whether tables fit the log that they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kraftlake.replay.reading.replay_base import oldest_snapshot
+from kraftlake.runtime.errors import LakeError, OffsetError
+
+if TYPE_CHECKING:
+    from kraftlake.replay.reading.log_reader import LogReader
+    from kraftlake.replay.reading.open_reader import LakeReader
+    from kraftlake.tables.table_writer import TableWriter
+
+
+def covered_by(reader: LakeReader, writers: Sequence[TableWriter]) -> dict[str, int | None]:
+    """The last offset that each table covers, by name, None for nothing.
+
+    Raises LakeError if a table covers an offset past the log's end, or is of another release; OffsetError if the log
+    was trimmed past one.
+    """
+    covers = {}
+    for writer in writers:
+        name, offset = writer.description.name, writer.table(reader.log.path).last_offset()
+        covers[name] = offset
+        if offset is None:
+            continue
+        if offset >= reader.end_offset:
+            raise LakeError(not_of_log(name, reader, offset))
+        of_images = writer.wants_changes or writer.wants_images
+        if of_images and reader.start_offset > 0 and offset + 1 < oldest_snapshot(reader).end_offset:
+            raise OffsetError(trimmed_past(name, reader, offset))
+        if offset + 1 < reader.start_offset:
+            raise OffsetError(trimmed_past(name, reader, offset, f"offset {writer.first_offset(reader)}"))
+    return covers
+
+
+def not_of_log(table: str, reader: LogReader, covered: int) -> str:
+    """What is wrong with a table that covers an offset past the end of the log, and the way out."""
+    return (
+        f"{table}/ of {reader.name} holds offsets up to {covered}, but the log ends before {reader.end_offset}: the "
+        f"table is of another log, delete {table}/ and run again"
+    )
+
+
+def trimmed_past(table: str, reader: LogReader, covered: int, begins: str = "the oldest snapshot") -> str:
+    """What is wrong with a table that covers an offset after which the log was trimmed, and the way out."""
+    return (
+        f"{table}/ of {reader.name} ends at offset {covered}, and the log that followed was trimmed: delete the folder "
+        f"{table}/ and run again, it then begins with {begins}"
+    )

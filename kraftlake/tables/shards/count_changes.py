@@ -1,0 +1,55 @@
+"""By how much deltas change the counts of a cluster, by shard and merged. Imports numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
+from kraftlake.tables.changes.log_deltas import DeltaChunk
+from kraftlake.tables.metrics.cluster_counts import TOPIC_COUNTS, topic_counts
+
+
+@attrs.frozen(eq=False)
+class CountChanges:
+    """`changes` (int64[n, 6]) of `topic_counts` by the deltas of `boundaries`."""
+
+    boundaries: DeltaBoundaries
+    changes: Any
+
+    @classmethod
+    def of_chunk(cls, chunk: DeltaChunk) -> CountChanges:
+        """Those of the deltas of a chunk that change a count, or have an election."""
+        changes = topic_counts(chunk.partitions, len(chunk.boundaries))
+        some = np.flatnonzero(changes.any(axis=1))
+        return cls(chunk.boundaries.where(some), changes[some])
+
+    @classmethod
+    def none_in(cls, boundaries: DeltaBoundaries) -> CountChanges:
+        """Deltas that change none."""
+        return cls(boundaries, np.zeros((len(boundaries), TOPIC_COUNTS), np.int64))
+
+    def to_bytes(self) -> bytes:
+        """All of it, but for leaders and no-op batches, of which deltas that change counts have none."""
+        ends = (self.boundaries.offsets, self.boundaries.epochs, self.boundaries.times)
+        return np.concatenate((np.array(ends, np.int64), self.changes.T)).tobytes()
+
+    @classmethod
+    def of_bytes(cls, content: bytes) -> CountChanges:
+        """What `to_bytes` has given."""
+        offsets, epochs, times, *changes = np.frombuffer(content, np.int64).reshape(3 + TOPIC_COUNTS, -1)
+        ends = DeltaBoundaries(offsets=offsets, epochs=epochs.astype(np.int32), times=times)
+        return cls(ends, np.stack(changes, axis=1))
+
+    @classmethod
+    def joined(cls, some: Sequence[CountChanges]) -> CountChanges:
+        """Those of shards, and of parts of a log: each delta once, in order, as the first of them has it."""
+        none = cls.none_in(DeltaBoundaries.single(-1, -1, -1).part(0, 0))
+        boundaries = DeltaBoundaries.joined([each.boundaries for each in (none, *some)])
+        offsets, first, numbers = np.unique(boundaries.offsets, return_index=True, return_inverse=True)
+        changes = np.zeros((len(offsets), TOPIC_COUNTS), np.int64)
+        np.add.at(changes, numbers.reshape(-1), np.concatenate([each.changes for each in (none, *some)]))
+        return cls(boundaries.where(first), changes)

@@ -1,0 +1,114 @@
+"""What the driver makes of a log whose topics are dealt out to shards: the rows of all else. Imports numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import numpy as np
+
+from kraftlake.image import ClusterCounts, MetadataImage, MetadataProvenance, count_cluster
+from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.runtime.errors import CorruptDataError
+from kraftlake.tables.catch_up.delta_images import DeltaImages
+from kraftlake.tables.changes.changes_writer import ChangesWriter
+from kraftlake.tables.changes.effective_records import NO_RECORDS, joined
+from kraftlake.tables.changes.log_deltas import LogBegin, LogDeltas, RunDeltas, SharedDeltas, TopicsState
+from kraftlake.tables.metrics.cluster_metrics import ClusterMetricsWriter
+from kraftlake.tables.shards.count_changes import CountChanges
+
+if TYPE_CHECKING:
+    from kraftlake.replay.reading.open_reader import LakeReader
+    from kraftlake.tables.changes.shard_records import ShardRecords
+
+
+NO_SHARD: Final = "a record of a topic has a frame that Kafka does not write, so no shard has taken it."
+"""What is wrong with a record of a partition that comes to the driver."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class DriverState:
+    """All of a cluster but its partitions: an `image` whose topics have none, and the state of the quorum.
+
+    `open_topics` are these topics, with what waits for the end of a transaction. `epoch` is that of the last delta (-1
+    for none).
+    """
+
+    image: MetadataImage = MetadataImage.EMPTY
+    quorum: QuorumState = attrs.field(factory=QuorumState)
+    open_topics: TopicsState = attrs.field(factory=TopicsState.of_image)
+    epoch: int = -1
+
+    @property
+    def open_since(self) -> int | None:
+        """The offset of the BeginTransactionRecord of the transaction that is open, None without one."""
+        return self.open_topics.open_since
+
+
+class DriverStep:
+    """The records of a log that are of no shard, on their way from one offset of a log to another."""
+
+    def __init__(
+        self,
+        state: DriverState,
+        writers: Sequence[ChangesWriter],
+        reader: LakeReader,
+        shards: Iterable[ClusterCounts] = (),
+        *,
+        is_load: bool = False,
+        bulk: bool | None = None,
+    ) -> None:
+        """Begin with the state at an offset; `shards` are the counts of the shards' topics there.
+
+        `is_load` as in LogBegin; `bulk` is that of PartitionStore.
+        """
+        at = attrs.evolve(state.image.provenance, epoch=state.epoch)
+        self._deltas = LogDeltas(bulk=bulk)
+        self._deltas.go_on(state.open_topics, at, state.quorum)
+        self.begin = LogBegin(
+            image=attrs.evolve(state.image, provenance=at),
+            is_load=is_load,
+            any_delta=state.epoch >= 0,
+            counts=_summed(count_cluster(attrs.evolve(state.image, topics=TopicsState.of_image().topics)), shards),
+        )
+        self._writers = writers
+        run = RunDeltas(begun=SharedDeltas(deltas=self._deltas, begin=self.begin))
+        for writer in writers:
+            writer.share(run)
+        self._images = DeltaImages(reader, run)
+        self._images.begin(None)
+
+    def take(self, records: Iterable[ShardRecords], counts: CountChanges) -> None:
+        """Take the records of a step, which follow those before, and by how much the shards changed the counts.
+
+        Raises ReplayError, UnknownRecordError or CorruptDataError, naming the offset, for a record that contradicts
+        what is there, or can't be replayed.
+        """
+        parts = [part for each in records for part in each.parts()]
+        chunks = [*self._deltas.take_parts(parts)]
+        if self._deltas.store.count:
+            raise CorruptDataError(NO_SHARD)
+        for chunk in chunks:
+            self._images.take_deltas(chunk)
+            for writer in self._writers:
+                if not isinstance(writer, ClusterMetricsWriter):
+                    writer.take_deltas(chunk)
+        for writer in self._writers:
+            if isinstance(writer, ClusterMetricsWriter):
+                merged = CountChanges.joined([*(CountChanges.none_in(chunk.boundaries) for chunk in chunks), counts])
+                taken = joined([NO_RECORDS, *(chunk.records for chunk in chunks)])
+                numbers = np.searchsorted(merged.boundaries.offsets, taken.effective)
+                writer.take_counts(merged.boundaries, merged.changes, taken, numbers)
+
+    def state(self, at: MetadataProvenance) -> DriverState:
+        """The state after an offset, which is that of the last batch that was taken."""
+        deltas, image = self._deltas, attrs.evolve(self._images.image, provenance=at)
+        return DriverState(image=image, quorum=deltas.quorum, open_topics=deltas.state, epoch=deltas.provenance.epoch)
+
+
+def _summed(brokers: ClusterCounts, shards: Iterable[ClusterCounts]) -> ClusterCounts:
+    """The counts of a cluster: of its brokers, and of the topics of all shards."""
+    names = [field.name for field in attrs.fields(ClusterCounts)]
+    of_all = [brokers, *shards]
+    return ClusterCounts(**{name: sum(getattr(each, name) for each in of_all) for name in names})

@@ -1,0 +1,172 @@
+"""The work of one shard in a step: from its state and records to files of the tables, and the next state.
+
+Imports numpy.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from kraftlake.image import ClusterCounts, MetadataProvenance
+from kraftlake.metadata_log.delta_table.actions import AddFile
+from kraftlake.metadata_log.storage.location import Location, lake_location
+from kraftlake.tables.catch_up.updating import writers_of
+from kraftlake.tables.changes.changes_writer import ChangesWriter
+from kraftlake.tables.changes.log_deltas import TopicsState
+from kraftlake.tables.history.open_intervals import partitions_since
+from kraftlake.tables.history.writers import PartitionHistoryWriter
+from kraftlake.tables.lazy_table import LazyTable
+from kraftlake.tables.shards.chunks import Chunk, Part
+from kraftlake.tables.shards.count_changes import CountChanges
+from kraftlake.tables.shards.shard_fold import ShardFold
+from kraftlake.tables.shards.shard_step import ShardStep
+from kraftlake.tables.shards.state_files import StateFile, read_shard, write_shard
+
+_FILES_AT = 16 << 20
+"""The bytes of records after which their rows become files."""
+
+
+@attrs.frozen(kw_only=True)
+class ShardDone:
+    """The result of a shard's task.
+
+    `files` are the files of each table by name, and `open_files` those of open rows; none is part of a table yet.
+    `begins_with` are the counts of the shard's topics before the step, `topics` and `partitions` their numbers after
+    it, `rows` the number of rows in `files`, `size` the bytes of the step's records.
+    """
+
+    files: dict[str, list[AddFile]]
+    open_files: list[AddFile]
+    rows: dict[str, int]
+    state: StateFile
+    begins_with: ClusterCounts
+    topics: int
+    partitions: int
+    size: int
+
+    def to_json(self) -> str:
+        """As JSON."""
+        return json.dumps(attrs.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> ShardDone:
+        """What `to_json` has given."""
+        form = json.loads(text)
+        return cls(
+            files={name: [AddFile(**file) for file in files] for name, files in form["files"].items()},
+            open_files=[AddFile(**file) for file in form["open_files"]],
+            rows=form["rows"],
+            state=StateFile(**form["state"]),
+            begins_with=ClusterCounts(**form["begins_with"]),
+            topics=form["topics"],
+            partitions=form["partitions"],
+            size=form["size"],
+        )
+
+
+@attrs.frozen(kw_only=True)
+class ShardTask:
+    """A step as its shards know it: from the states after `at` to offset `last`; it can be sent to other processes.
+
+    `tables` are the names of the tables that get rows, `holder` is the table whose folder gets the states. `states` are
+    the files of the shards' states; None: chunks of BASE and LOG come first, and make them, with `base_last` as in
+    ShardFold. Partitions then are as they are since `at`, unless `partition_history/` is among the tables and
+    `goes_on`: it covers `at` and knows since when. `is_load` is that of LogBegin.
+    """
+
+    lake: str
+    tables: tuple[str, ...]
+    holder: str
+    at: MetadataProvenance
+    last: int
+    states: tuple[StateFile, ...] | None = None
+    base_last: int = -1
+    goes_on: bool = False
+    is_load: bool = False
+
+    def run(self, shard: int, chunks: Iterable[Chunk]) -> tuple[ShardDone, CountChanges]:
+        """Do the work of a shard, with its chunks in order.
+
+        Raises what a replay raises, with its offset, and LakeError if the lake can't be read or written.
+        """
+        lake = lake_location(self.lake)
+        files = _ShardFiles(lake, self.tables, self.last)
+        fold, step = ShardFold(base_last=self.base_last), None
+        if self.states is not None:
+            step = self._step(read_shard(lake, self.states[shard]), files)
+        for chunk in chunks:
+            if chunk.part != Part.STEP:
+                fold.take(chunk)
+                continue
+            step = step or self._step(self._folded(fold, files), files)
+            step.take(chunk.records())
+            files.take(len(chunk.payload))
+        assert step is not None, "each shard gets a chunk of the step, though it be empty"
+        files.write()
+        state = step.state()
+        done = ShardDone(
+            files=files.written,
+            open_files=files.open_rows(),
+            rows=files.rows,
+            state=write_shard(lake, self.holder, self.last, shard, state),
+            begins_with=step.begins_with,
+            topics=state.topics.topic_count,
+            partitions=state.topics.partition_count,
+            size=files.size,
+        )
+        return done, step.counts()
+
+    def _step(self, state: TopicsState, files: _ShardFiles) -> ShardStep:
+        return ShardStep(state, files.writers, self.at, is_load=self.is_load)
+
+    def _folded(self, fold: ShardFold, files: _ShardFiles) -> TopicsState:
+        """The state that the chunks of BASE and LOG make."""
+        state = fold.state(self.at)
+        if files.history is None or not self.goes_on:
+            return state
+        table = files.history.table(lake_location(self.lake))
+        table.last_offset()
+        since, since_times = partitions_since(state.topics, table, of_shard=True)
+        return attrs.evolve(state, since=since, since_times=since_times)
+
+
+class _ShardFiles:
+    """The writers of a shard's rows, and the files that their rows have become."""
+
+    def __init__(self, lake: Location, tables: Sequence[str], last: int) -> None:
+        made = [writer for writer in writers_of(tables) if isinstance(writer, ChangesWriter) and writer.of_topics]
+        self.writers: list[ChangesWriter] = made
+        self.history = next((writer for writer in made if isinstance(writer, PartitionHistoryWriter)), None)
+        self.written: dict[str, list[AddFile]] = {writer.description.name: [] for writer in made}
+        self.rows = dict.fromkeys(self.written, 0)
+        self._tables = {writer.description.name: writer.table(lake) for writer in made}
+        self._last = last
+        self._written_at = 0
+        self.size = 0
+
+    def take(self, size: int) -> None:
+        """Count the bytes of records of which the writers have made rows."""
+        self.size += size
+        if self.size - self._written_at >= _FILES_AT:
+            self.write()
+
+    def write(self) -> None:
+        """Write the rows that the writers have."""
+        self._written_at = self.size
+        for writer in self.writers:
+            rows, name = writer.drain_later(), writer.description.name
+            if rows.num_rows:
+                self.rows[name] += rows.num_rows
+                self.written[name].append(self._tables[name].write_file(rows, self._last))
+
+    def open_rows(self) -> list[AddFile]:
+        """Write the open rows of `partition_history/`."""
+        writer = self.history
+        if writer is None or not writer.open_count:
+            return []
+        table, schema = self._tables[writer.description.name], writer.description.encoded_schema
+        rows = LazyTable.in_chunks(writer.open_tables, schema, writer.open_count)
+        return [table.write_file(rows, self._last)]

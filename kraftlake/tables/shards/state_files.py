@@ -1,0 +1,192 @@
+"""The states of shards and driver between two steps, as files in the folder `_spark/state/TABLE/` of a lake.
+
+TABLE is a table of which the run that writes them holds the lock. A task writes its shard's file under a name of its
+own; the driver then names the files of all shards in the manifest, which it replaces as a whole. Whatever the manifest
+does not name was left by a task that was lost, and is deleted after the next step. The folder may be deleted between
+two runs: what it lacks is made anew from a snapshot and the log.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Final
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from kraftlake.image import MetadataProvenance
+from kraftlake.image.writer_options import ImageWriterOptions
+from kraftlake.metadata_log.storage.disk import disk_for
+from kraftlake.metadata_log.storage.location import Location, names_in
+from kraftlake.records.crc32c import crc32c
+from kraftlake.records.serde import encode_value
+from kraftlake.replay import topics_from_arrow, topics_to_arrow
+from kraftlake.replay.loader.image_cache import quorum_from_json, quorum_to_json
+from kraftlake.replay.loader.image_columns import image_from_arrow, image_to_arrow
+from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, LakeError
+from kraftlake.tables.changes.effective_records import EffectiveRecords, records_of
+from kraftlake.tables.changes.log_deltas import TopicsState
+from kraftlake.tables.shards.driver_step import DriverState
+from kraftlake.tables.table_locks import JOBS_FOLDER
+
+_FORMAT: Final = "kraftlake shards 1"
+_MANIFEST: Final = "manifest.json"
+_CELL: Final = pa.large_binary()
+
+
+@attrs.frozen(kw_only=True)
+class StateFile:
+    """A file by its path below `_spark/state/`, with the CRC-32C of its content."""
+
+    name: str
+    checksum: int
+
+
+@attrs.frozen(kw_only=True)
+class StateManifest:
+    """The states of all shards and of the driver after an offset of a log.
+
+    `log_id` is the id of the log's table. `driver` is None if records can't express the state, which a run then has to
+    make anew. `knows_since`: the shards' states tell where the state of each partition began, which
+    `partition_history/` is made of.
+    """
+
+    log_id: str
+    offset: int
+    shards: tuple[StateFile, ...]
+    driver: StateFile | None
+    knows_since: bool
+
+
+def write_shard(lake: Location, table: str, offset: int, shard: int, state: TopicsState) -> StateFile:
+    """Write the state of a shard after an offset, durably; raises LakeError if the disk refuses."""
+    topics = topics_to_arrow(state.topics)
+    cells = {"since": state.since.tobytes(), "since_times": state.since_times.tobytes(), **_held_cells(state.held)}
+    batch = _with_cells(topics, cells).replace_schema_metadata(_facts({"open_since": state.open_since}))
+    return _write(lake, f"{table}/{offset:020d}-{shard:05d}", batch)
+
+
+def read_shard(lake: Location, file: StateFile) -> TopicsState:
+    """The state that `write_shard` has written; raises LakeError for a missing or damaged file."""
+    batch, facts = _read(lake, file)
+    names = batch.schema.names
+    topics = batch.select(names[: names.index("since")]).replace_schema_metadata(None)
+    return TopicsState(
+        topics=topics_from_arrow(topics),
+        since=_numbers(batch, "since"),
+        since_times=_numbers(batch, "since_times"),
+        open_since=facts["open_since"],
+        held=_held(batch),
+    )
+
+
+def write_driver(lake: Location, table: str, state: DriverState) -> StateFile:
+    """Write the state of the driver; raises UnwritableMetadataError for an image that records can't express."""
+    image, at = state.image, state.image.provenance
+    options = ImageWriterOptions.for_image(image)
+    others = [*image.write_before_topics(options), *image.write_after_topics(options)]
+    columns = image_to_arrow(image, [encode_value(each.message, each.version) for each in others])
+    facts = {
+        "provenance": [at.offset, at.epoch, at.timestamp],
+        "quorum": quorum_to_json(state.quorum),
+        "epoch": state.epoch,
+        "open_since": state.open_topics.open_since,
+    }
+    batch = _with_cells(columns, _held_cells(state.open_topics.held)).replace_schema_metadata(_facts(facts))
+    return _write(lake, f"{table}/{at.offset:020d}-driver", batch)
+
+
+def read_driver(lake: Location, file: StateFile) -> DriverState:
+    """The state that `write_driver` has written; raises LakeError for a missing or damaged file."""
+    batch, facts = _read(lake, file)
+    offset, epoch, timestamp = facts["provenance"]
+    names = batch.schema.names
+    columns = batch.select(names[: names.index("held")]).replace_schema_metadata(None)
+    image = image_from_arrow(columns, MetadataProvenance(offset=offset, epoch=epoch, timestamp=timestamp))
+    topics = TopicsState.of_image(image.topics, image.provenance)
+    return DriverState(
+        image=image,
+        quorum=quorum_from_json(facts["quorum"]),
+        open_topics=attrs.evolve(topics, open_since=facts["open_since"], held=_held(batch)),
+        epoch=facts["epoch"],
+    )
+
+
+def write_manifest(lake: Location, table: str, manifest: StateManifest) -> None:
+    """Make states those from which the next step goes on, and delete all others; raises OSError."""
+    disk, folder = disk_for(lake), lake / JOBS_FOLDER / "state"
+    disk.replace(folder / table / _MANIFEST, json.dumps({"format": _FORMAT, **attrs.asdict(manifest)}).encode())
+    known = {file.name for file in (manifest.driver, *manifest.shards) if file is not None}
+    for name in names_in(folder / table):
+        if name != _MANIFEST and f"{table}/{name}" not in known:
+            disk.unlink(folder / table / name)
+
+
+def read_manifest(lake: Location, table: str, log_id: str) -> StateManifest | None:
+    """The manifest of a table's folder; None where there is none, or it is another log's or another release's."""
+    try:
+        form = json.loads((lake / JOBS_FOLDER / "state" / table / _MANIFEST).read_bytes())
+        if form.pop("format") != _FORMAT or form["log_id"] != log_id:
+            return None
+        shards, driver = (StateFile(**file) for file in form.pop("shards")), form.pop("driver")
+        return StateManifest(**form, shards=tuple(shards), driver=None if driver is None else StateFile(**driver))
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
+def _facts(facts: dict[str, Any]) -> dict[str, str]:
+    return {"kraftlake": json.dumps(facts)}
+
+
+def _with_cells(batch: pa.RecordBatch, cells: dict[str, bytes]) -> pa.RecordBatch:
+    fields = [*batch.schema, *(pa.field(name, _CELL) for name in cells)]
+    arrays = [*batch.columns, *(pa.array([cell], _CELL) for cell in cells.values())]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _held_cells(held: EffectiveRecords) -> dict[str, bytes]:
+    values = b"".join(map(held.value, range(len(held))))
+    sizes = (held.stops - held.starts).astype(np.int64)
+    return {"held": values, "held_sizes": sizes.tobytes(), "held_offsets": held.offsets.astype(np.int64).tobytes()}
+
+
+def _held(batch: pa.RecordBatch) -> EffectiveRecords:
+    sizes, offsets = _numbers(batch, "held_sizes"), _numbers(batch, "held_offsets")
+    stops = np.cumsum(sizes)
+    data = np.frombuffer(batch.column("held")[0].as_buffer(), np.uint8)
+    return records_of(data, stops - sizes, stops, offsets, np.full(len(sizes), -1, np.int64))
+
+
+def _numbers(batch: pa.RecordBatch, name: str) -> Any:
+    return np.frombuffer(batch.column(name)[0].as_buffer(), np.int64)
+
+
+def _write(lake: Location, name: str, batch: pa.RecordBatch) -> StateFile:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    content = memoryview(sink.getvalue())
+    file = StateFile(name=f"{name}-{os.urandom(8).hex()}.arrow", checksum=crc32c(content))
+    disk, path = disk_for(lake), lake / JOBS_FOLDER / "state" / file.name
+    try:
+        for folder in (path.parent.parent.parent, path.parent.parent, path.parent):
+            disk.make_folder(folder)
+        disk.write(path, content)
+        disk.fsync(path)
+    except OSError as fault:
+        raise LakeError(f"{path.parent} can't be written: {fault.strerror or fault}") from fault
+    return file
+
+
+def _read(lake: Location, file: StateFile) -> tuple[pa.RecordBatch, dict[str, Any]]:
+    path = lake / JOBS_FOLDER / "state" / file.name
+    try:
+        content = path.read_bytes()
+        if crc32c(content) != file.checksum:
+            raise CorruptDataError("its checksum is another one")
+        reader = pa.ipc.open_file(pa.py_buffer(content))
+        return reader.get_batch(0), json.loads(reader.schema.metadata[b"kraftlake"])
+    except (OSError, ValueError, LookupError, pa.ArrowException, KraftlakeError) as fault:
+        raise LakeError(f"{path} is missing or damaged: delete the folder {path.parent} and run again") from fault

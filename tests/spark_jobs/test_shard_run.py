@@ -1,0 +1,156 @@
+"""A backlog that executors make by shards: its tables are those of one process, wherever it stops and goes on."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+
+from kraftlake.metadata_log import MetadataLog, SnapshotFacts
+from kraftlake.metadata_log.delta_table.table_state import read_table
+from kraftlake.records import metadata_records as r
+from kraftlake.replay.loader.fold import image_at
+from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.runtime.errors import LakeError, OffsetError, ReplayError
+from kraftlake.spark_jobs.backlog import Advance
+from kraftlake.spark_jobs.shard_run import TablesBacklog
+from kraftlake.tables import update_tables
+from kraftlake.tables.jobs import ALL
+from kraftlake.tables.table_locks import JOBS_FOLDER
+from tests.replay.made_logs import begin, data, end, metadata_version, partition, topic, uuid_of
+from tests.tables.sample_log import LAST_OFFSET, append_in, batches_between, lake_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+Rows = dict[str, Counter[str]]
+
+
+def advance(spark: SparkSession, lake: Path, names: Sequence[str], last: int) -> Advance:
+    return TablesBacklog(lake=lake, names=names).advance(spark, last, lambda *_: None)
+
+
+def rows_of(lake: Path) -> Rows:
+    """The rows of all tables, each as often as it is there."""
+    found = {}
+    for name in ALL.tables:
+        files = [pq.read_table(lake / name / file.path) for file in read_table(lake / name).files.values()]
+        found[name] = Counter(repr(row) for table in files for row in table.to_pylist())
+    return found
+
+
+def made_in_process(lake: Path, log: MetadataLog) -> Rows:
+    """The rows that one process makes of a log, in a lake of its own."""
+    other = MetadataLog.create(lake, start_offset=log.start_offset)
+    other.append([*log.batches()])
+    for snapshot in log.snapshots():
+        held = [*snapshot.batches()]
+        other.add_snapshot(
+            SnapshotFacts(end_offset=snapshot.end_offset, epoch=snapshot.epoch, last_contained_log_timestamp=0), held
+        )
+    update_tables(lake, ALL.tables)
+    return rows_of(lake)
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> Rows:
+    lake = tmp_path_factory.mktemp("in process") / "lake"
+    lake_of(lake, commits=1)
+    update_tables(lake, ALL.tables)
+    return rows_of(lake)
+
+
+def test_in_several_runs_by_both_engines_it_makes_the_tables_of_one(
+    spark: SparkSession, tmp_path: Path, expected: Rows
+) -> None:
+    """Some tables are ahead, made in process; states are lost, and made again of a snapshot, the log and the table."""
+    lake = tmp_path / "lake"
+    batches = batches_between(0, LAST_OFFSET)
+    log = MetadataLog.create(lake)
+    append_in(log, 2, batches[:400])
+    update_tables(lake, ["events", "topic_history", "partition_history"])
+    log.append(batches[400:800])
+    at = list[int]()
+
+    def run(last: int, **options: int) -> Advance:
+        backlog = TablesBacklog(lake=lake, names=ALL.tables, **options)
+        return backlog.advance(spark, last, lambda offset, _: at.append(offset))
+
+    made = run(batches[799].last_offset, snapshot_every_bytes=1)
+    assert at == [batches[399].last_offset, batches[799].last_offset]
+    assert made.snapshots == (batches[399].last_offset + 1, batches[799].last_offset + 1)
+    for snapshot in log.snapshots():
+        by_log = image_at(LakeReader(log), snapshot.end_offset - 1, from_snapshot=False).image
+        assert image_at(LakeReader(log), snapshot.end_offset - 1).image == by_log
+    shutil.rmtree(lake / JOBS_FOLDER)
+    append_in(log, 3, batches[800:])
+    run(batches[900].last_offset)
+    kept = lake / JOBS_FOLDER / "state" / "local_changes"
+    states = {path.name for path in kept.iterdir()}
+    rows = run(LAST_OFFSET, step_records=600).rows
+    assert at[2] == batches[900].last_offset
+    assert len(at) > 4
+    assert states & {path.name for path in kept.iterdir()} == {"manifest.json"}
+    assert rows_of(lake) == expected
+    assert rows["local_changes"] > 0
+    assert not any(run(LAST_OFFSET).rows.values()), "there is nothing to do"
+    update_tables(lake, ALL.tables)
+    assert rows_of(lake) == expected
+
+
+def test_a_log_that_starts_above_0_begins_with_its_oldest_snapshot(spark: SparkSession, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    log = MetadataLog.create(lake, start_offset=1)
+    held = [data(1, metadata_version(), *(m for n in range(5) for m in (topic(n), partition(n))))]
+    log.append(held)
+    log.add_snapshot(SnapshotFacts(end_offset=12, epoch=1, last_contained_log_timestamp=0), held)
+    advance(spark, lake, ALL.tables, 11)
+    log.append([data(12, partition(0, replicas=(1, 3))), data(13, begin(), topic(9), partition(9))])
+    advance(spark, lake, ALL.tables, 15)
+    log.append([data(16, partition(9, partition_id=1), end()), data(18, r.RemoveTopicRecord(topic_id=uuid_of(3)))])
+    advance(spark, lake, ALL.tables, 18)
+    assert rows_of(lake) == made_in_process(tmp_path / "other", log)
+
+
+def test_a_record_that_can_not_be_replayed_stops_it_with_its_offset(spark: SparkSession, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    log = lake_of(lake, commits=1, last=500)
+    last = log.end_offset - 1
+    wrong = r.PartitionChangeRecord(partition_id=9999, topic_id=uuid_of(1), leader=1)
+    log.append([data(last + 1, topic(1), wrong, epoch=log.epoch)])
+    advance(spark, lake, ["events"], last)
+    before = read_table(lake / "events").version
+    with pytest.raises(ReplayError, match=f"offset {last + 2}, PARTITION_CHANGE_RECORD") as fault:
+        advance(spark, lake, ["events"], last + 2)
+    assert fault.value.offset == last + 2
+    assert read_table(lake / "events").version == before
+
+
+def test_a_table_past_which_the_log_was_trimmed_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    log = lake_of(tmp_path / "lake", commits=1, last=500)
+    update_tables(tmp_path / "lake", ["events"])
+    short = MetadataLog.create(tmp_path / "short", start_offset=log.end_offset + 5)
+    held = [data(short.start_offset, metadata_version(), topic(1))]
+    short.append(held)
+    short.add_snapshot(SnapshotFacts(end_offset=short.end_offset, epoch=1, last_contained_log_timestamp=0), held)
+    shutil.copytree(tmp_path / "lake" / "events", tmp_path / "short" / "events")
+    with pytest.raises(OffsetError, match=rf"events/ of .* ends at offset {log.end_offset - 1}, and the log that"):
+        advance(spark, tmp_path / "short", ALL.tables, short.end_offset - 1)
+
+
+def test_tables_that_do_not_fit_the_log_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    lake_of(tmp_path / "lake", commits=1, last=500)
+    last = MetadataLog.open(tmp_path / "lake").end_offset - 1
+    advance(spark, tmp_path / "lake", ["events"], last)
+    log = MetadataLog.create(tmp_path / "short")
+    log.append(batches_between(0, 100))
+    shutil.copytree(tmp_path / "lake" / "events", tmp_path / "short" / "events")
+    with pytest.raises(LakeError, match=rf"events/ of .* holds offsets up to {last}, but the log ends before"):
+        advance(spark, tmp_path / "short", ["events"], 99)

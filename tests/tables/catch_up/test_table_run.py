@@ -1,0 +1,134 @@
+"""A run over tables: what it reads of the log, when it commits, and what writers of one's own get."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from pathlib import Path
+from typing import ClassVar
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from kraftlake.metadata_log import MetadataLog, SnapshotFacts
+from kraftlake.records.rows import BATCH_COLUMNS, LOG_SCHEMA
+from kraftlake.runtime.errors import OffsetError
+from kraftlake.tables import TableDescription, TableWriter, state_at, update_tables
+from kraftlake.tables.catch_up import table_run
+from kraftlake.tables.catch_up.log_fold import LogFold
+from kraftlake.tables.catch_up.table_run import Progress
+from kraftlake.tables.jobs import ALL, HISTORY
+from tests.replay.made_logs import data, partition, topic
+from tests.tables.sample_log import LAST_OFFSET, lake_of
+
+
+def run_once(lake: Path, writer: TableWriter, on_progress: Progress | None = None) -> None:
+    with table_run.table_run("given", lake, [writer], on_progress=on_progress) as run:
+        run.begin()
+        run.catch_up(run.end_offset - 1)
+        run.finish()
+
+
+@pytest.mark.parametrize("tables", [HISTORY.tables, ALL.tables], ids=["history", "all"])
+def test_histories_begin_with_a_snapshot_that_nothing_follows(tmp_path: Path, tables: tuple[str, ...]) -> None:
+    lake = tmp_path / "lake"
+    log = MetadataLog.create(lake, start_offset=1)
+    held = [data(1, topic(0), partition(0, replicas=(1, 2)))]
+    log.append(held)
+    log.add_snapshot(SnapshotFacts(end_offset=3, epoch=1, last_contained_log_timestamp=0), held)
+    for begins, first in ((-1, 1), (2, 3)):
+        done = update_tables(lake, tables)
+        assert (done.base_offset, done.to_json()["firstOffset"], done.offset) == (begins, first, 2)
+        (row,) = state_at(lake, 2).to_pylist()
+        assert (row["topic"], row["valid_from_offset"], row["valid_to_offset"]) == ("topic-0", 2, None)
+        for table in ("partition_history", "scram_history"):
+            with pytest.raises(OffsetError, match=rf"{table}/ of .* begins at offset 2: .* what was so at 1\."):
+                state_at(lake, 1, table)
+    assert state_at(lake, 2, "scram_history").num_rows == 0
+    log.append([data(3, partition(0, replicas=(1, 3)))])
+    update_tables(lake, tables)
+    (row,) = state_at(lake, 3).to_pylist()
+    assert (row["replicas"], row["valid_from_offset"], state_at(lake, 2).num_rows) == ([1, 3], 3, 1)
+
+
+def test_it_is_published_in_pieces_of_bounded_size_whatever_the_tables_that_it_is_read_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_run, "_PUBLISH_BYTES", 50_000)
+    monkeypatch.setattr(
+        "kraftlake.metadata_log.delta_table.data_files.ROW_GROUP_ROWS", 200
+    )  # a few of them make one table
+    monkeypatch.setattr("kraftlake.tables.catch_up.log_fold._PIECE_ROWS", 300)
+    lake_of(tmp_path / "lake", commits=20)
+    told: list[int] = []
+    update_tables(tmp_path / "lake", HISTORY.tables, on_progress=lambda offset, _: told.append(offset))
+    assert len(told) > 5
+    assert told[-1] == LAST_OFFSET
+
+
+class ColumnsOfRows(TableWriter):
+    """A table of what it was given."""
+
+    description = TableDescription("given", "Nothing.", ((pa.field("offset", pa.int64()), "an offset"),))
+    wants_rows = True
+    wants_changes = False
+    given: ClassVar[set[tuple[str, ...]]] = set()
+
+    def take_rows(self, rows: pa.Table) -> None:
+        self.given.add(tuple(rows.column_names))
+
+
+class TypesOfRows(ColumnsOfRows):
+    log_columns = (*BATCH_COLUMNS, "type")
+
+
+def test_no_more_of_the_log_is_read_than_a_writer_needs(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    lake_of(lake, commits=1, last=500)
+    for writer, columns in (ColumnsOfRows(), {*BATCH_COLUMNS}), (TypesOfRows(), {*BATCH_COLUMNS, "type"}):
+        writer.given.clear()
+        run_once(lake, writer)
+        assert [*writer.given] == [tuple(name for name in LOG_SCHEMA.names if name in columns)]
+        shutil.rmtree(lake / "given")
+
+
+class LateRows(TableWriter):
+    """A table of offsets, by a writer that is behind the images."""
+
+    description = TableDescription("late", "Nothing.", ((pa.field("offset", pa.int64()), "an offset"),))
+    wants_rows = True
+    wants_changes = False
+    wants_images = True
+
+    def __init__(self, go: threading.Event) -> None:
+        super().__init__()
+        self._go = go
+
+    def take_rows(self, rows: pa.Table) -> None:
+        self._go.wait(30)
+        self.rows.add_table(rows.select(["offset"]))
+
+
+def test_a_writer_that_is_behind_is_waited_for_before_its_table_covers_an_offset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = tmp_path / "lake"
+    lake_of(lake, commits=1)
+    monkeypatch.setattr(table_run, "_PUBLISH_BYTES", 1)
+    told: list[tuple[int, int]] = []
+
+    def tell(offset: int, _: int) -> None:
+        told.append((offset, DeltaTable(lake / "late").to_pyarrow_table().num_rows))
+
+    go, wait = threading.Event(), LogFold.wait
+
+    def wait_at_last(fold: LogFold) -> None:
+        go.set()
+        wait(fold)
+
+    monkeypatch.setattr(LogFold, "wait", wait_at_last)
+    run_once(lake, LateRows(go), tell)
+    assert len(told) > 1
+    assert all(rows == offset + 1 for offset, rows in told)
+    assert told[-1][0] == LAST_OFFSET

@@ -5,9 +5,10 @@ Only this room imports `pyspark`, and only when one of these names is used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kraftlake.runtime.lazy_exports import lazy_exports
+from kraftlake.spark_jobs.spark_versions import check_release
 
 if TYPE_CHECKING:
     from kraftlake.spark_jobs.data_source import KraftDataSource
@@ -53,4 +54,10 @@ __all__ = [
 ]
 
 
-__getattr__, __dir__ = lazy_exports(__name__, __all__)
+_exported, __dir__ = lazy_exports(__name__, __all__)
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        check_release()
+    return _exported(name)

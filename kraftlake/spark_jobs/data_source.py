@@ -22,12 +22,13 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     InputPartition,
 )
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from kraftlake.runtime.errors import KraftlakeError, UsageError
 from kraftlake.spark_jobs.scan_parts import read_scan, scan_parts
 from kraftlake.spark_jobs.source_faults import in_one_sentence
 from kraftlake.spark_jobs.source_options import OFFSETS, SourceOptions
+from kraftlake.spark_jobs.spark_versions import arrow_schema
 from kraftlake.tables.record_scan import RecordScan, open_scanned, parts_of
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class KraftDataSource(DataSource):  # type: ignore[misc] # pyspark has no types 
         asked = self._options
         asked.check_read()
         source, first, last = open_scanned(asked.path, asked.first, asked.last)
-        scan = asked.scan(to_arrow_schema(schema, timezone="UTC"), first, last)
+        scan = asked.scan(arrow_schema(schema), first, last)
         return RecordReader(scan, parts_of(source, first, last))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
@@ -69,7 +70,7 @@ class KraftDataSource(DataSource):  # type: ignore[misc] # pyspark has no types 
         asked = self._options
         try:
             asked.check_stream()
-            scan = asked.scan(to_arrow_schema(schema, timezone="UTC"), 0, -1)
+            scan = asked.scan(arrow_schema(schema), 0, -1)
             if find_spec("pyspark.sql.streaming.datasource") is None:
                 raise UsageError(f'streams of format("kraft") need Spark 4.2, and this is {pyspark.__version__}')
         except KraftlakeError as fault:

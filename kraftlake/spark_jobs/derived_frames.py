@@ -25,6 +25,7 @@ from kraftlake.metadata_log import (
 )
 from kraftlake.runtime.errors import CorruptDataError, LakeError, UsageError
 from kraftlake.spark_jobs.fold.frames import numbered_frame
+from kraftlake.spark_jobs.spark_versions import arrow_schema
 from kraftlake.tables import cluster_id_of, derived_table
 from kraftlake.tables.cluster_id import CLUSTER_ID_FIELD
 from kraftlake.tables.derived_tables import columns_of
@@ -140,10 +141,9 @@ def files_frame(spark: SparkSession, paths: Sequence[Location], read: FileReader
 
 
 def _schema(state: TableState) -> pa.Schema:
-    from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
 
-    return to_arrow_schema(StructType.fromJson(json.loads(state.metadata.schema_string)), timezone="UTC")
+    return arrow_schema(StructType.fromJson(json.loads(state.metadata.schema_string)))
 
 
 def _whole(schema: pa.Schema, path: Location) -> Iterator[pa.Table]:

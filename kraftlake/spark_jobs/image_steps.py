@@ -19,6 +19,7 @@ from kraftlake.replay.reading.replay_base import first_image_offset
 from kraftlake.spark_jobs.data_source import FORMAT, KraftDataSource
 from kraftlake.spark_jobs.source_faults import in_one_sentence
 from kraftlake.spark_jobs.source_options import EARLIEST
+from kraftlake.spark_jobs.spark_versions import register
 from kraftlake.tables.catch_up.published_images import PublishedImages
 from kraftlake.tables.table_writer import Published
 
@@ -58,7 +59,7 @@ def image_stream(
     are the caller's. Errors of the lake, of these options and of records fail the query in one sentence.
     """
     place = fixed_location(lake)
-    spark.dataSource.register(KraftDataSource)
+    register(spark, KraftDataSource)
     reader = spark.readStream.format(FORMAT).option("columns", "log").option("showSecrets", True)
     reader = reader.option("startingOffset", starting_offset).option("maxRecordsPerTrigger", max_records_per_trigger)
     return reader.load(str(place)).writeStream.foreachBatch(ImageSteps(place, receive).take)

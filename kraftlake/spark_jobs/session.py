@@ -22,8 +22,9 @@ from pyspark.sql import SparkSession
 from kraftlake.runtime.errors import EnvironmentFaultError
 from kraftlake.runtime.user_cache import user_cache
 from kraftlake.spark_jobs.executor_environment import lend_store_access
-from kraftlake.spark_jobs.jars import spark_jars
+from kraftlake.spark_jobs.jars import delta_package, spark_jars
 from kraftlake.spark_jobs.java import java_home
+from kraftlake.spark_jobs.spark_versions import register
 from kraftlake.spark_jobs.stream_faults import first_words
 
 _LOG4J = Path(__file__).with_name("log4j2.properties")
@@ -106,7 +107,7 @@ def spark_session(
         lend_store_access(session.sparkContext)
         from kraftlake.spark_jobs.data_source import KraftDataSource
 
-        session.dataSource.register(KraftDataSource)
+        register(session, KraftDataSource)
         return session
 
 
@@ -169,7 +170,7 @@ def _jars_in_a_running_jvm(extra_packages: Sequence[str]) -> dict[str, str]:
             loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
     except Py4JError as fault:
         raise EnvironmentFaultError(
-            "this Spark has no Delta Lake: add `--packages io.delta:delta-spark_4.2_2.13:4.4.0` to spark-submit"
+            f"this Spark has no Delta Lake: add `--packages {delta_package()}` to spark-submit"
         ) from fault
     given = SparkConf().get("spark.jars", "") or ""
     return {"spark.jars": ",".join([*filter(None, given.split(",")), *map(str, jars)])}

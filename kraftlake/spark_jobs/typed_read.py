@@ -15,6 +15,7 @@ from kraftlake.records.typed_rows import typed_schema
 from kraftlake.runtime.arguments import path_text, texts
 from kraftlake.runtime.errors import UsageError
 from kraftlake.spark_jobs.executor_environment import lend_store_access
+from kraftlake.spark_jobs.spark_versions import register
 from kraftlake.tables.record_scan import open_scanned, type_of
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def read_records(
     path = path if "://" in path else str(Path(path).absolute())
     open_scanned(path, start_offset, end_offset)
     lend_store_access(spark.sparkContext)
-    spark.dataSource.register(KraftDataSource)
+    register(spark, KraftDataSource)
     options = {"type": only, "startOffset": start_offset, "endOffset": end_offset, "showSecrets": show_secrets}
     reader = spark.read.format(FORMAT).schema(from_arrow_schema(schema))
     return reader.options(**{name: value for name, value in options.items() if value is not None}).load(path)

@@ -13,6 +13,7 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.reading.pieces import SnapshotPiece
 from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError
 from kraftlake.spark_jobs.executor_environment import lend_store_access
+from kraftlake.spark_jobs.spark_versions import by_number
 from kraftlake.spark_jobs.stream_faults import first_words, jvm_gone
 from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Chunk, Part, batch_of, chunk_of_fault, chunks_of
 from kraftlake.tables.shards.driver_fold import fold_driver
@@ -50,7 +51,7 @@ def chunks_frame(spark: SparkSession, plan: FoldPlan) -> DataFrame:
 
     pieces = len(plan.pieces)
     read_frame = numbered_frame(spark, pieces, pieces, read, CHUNK_SCHEMA)
-    return read_frame.repartitionById(plan.shards + 1, "shard").sortWithinPartitions("shard", "part", "first")
+    return by_number(read_frame, plan.shards + 1, "shard").sortWithinPartitions("shard", "part", "first")
 
 
 def folded_frame(spark: SparkSession, plan: FoldPlan) -> DataFrame:

@@ -25,6 +25,7 @@ from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.records.serde import record_type
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs.fold.frames import in_arrow, telling_faults
+from kraftlake.spark_jobs.spark_versions import by_number
 from kraftlake.tables.shards.faults import fault_to_json, raise_first
 from kraftlake.tables.shards.folded import one_row, read_stream, stream_of, topics_in
 from kraftlake.tables.shards.snapshot_layout import TopicRange, batches_of
@@ -59,7 +60,7 @@ class TopicFiles:
         if not self.ranges:
             return [], np.empty(0, np.int32)
         pieces = in_arrow(folded.select("topics").where("topics IS NOT NULL"), self._pieces, _PIECE_SCHEMA)
-        written = in_arrow(pieces.repartitionById(len(self.ranges), "range"), self._files, _WRITTEN_SCHEMA)
+        written = in_arrow(by_number(pieces, len(self.ranges), "range"), self._files, _WRITTEN_SCHEMA)
         with telling_faults():
             rows = written.toArrow().sort_by("range")
         raise_first(fault for fault in rows["fault"].to_pylist() if fault is not None)

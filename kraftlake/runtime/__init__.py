@@ -21,6 +21,7 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from kraftlake.runtime.clock import Clock
+    from kraftlake.runtime.extras import check_spark
     from kraftlake.runtime.fault_sentences import sentence_of
     from kraftlake.runtime.html import html_table
     from kraftlake.runtime.json_names import camel_case, fields_as_json
@@ -53,6 +54,7 @@ __all__ = [
     "UsageError",
     "Value",
     "camel_case",
+    "check_spark",
     "fields_as_json",
     "get_logger",
     "html_table",

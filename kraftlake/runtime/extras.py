@@ -30,10 +30,29 @@ def install_command(extra: str) -> str:
 def require(module: str, needed_by: str) -> None:
     """Raise EnvironmentFaultError where a module of EXTRAS is not installed; it names the command that installs it.
 
+    The same for a Spark that is too old.
+
     `needed_by` is the subject of that sentence, in the plural.
     """
     if not is_installed(module):
         raise EnvironmentFaultError(f"{needed_by} need the package {module}: {install_command(_EXTRA_OF[module])}")
+    if module == "pyspark":
+        check_spark()
+
+
+def check_spark() -> None:
+    """Raise EnvironmentFaultError if the installed Spark is too old; an unknown one may do."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to import
+
+    try:
+        installed = version("pyspark")
+    except PackageNotFoundError:
+        return
+    if int(installed.partition(".")[0]) < 4:
+        raise EnvironmentFaultError(
+            f"kraftlake runs on Spark 4.0 or newer, and this is {installed}: `kraftlake tables` and `kraftlake.open` "
+            "need no Spark"
+        )
 
 
 def explain(fault: ModuleNotFoundError) -> EnvironmentFaultError | None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kraftlake.runtime import check_spark
 from kraftlake.runtime.lazy_exports import lazy_exports
-from kraftlake.spark_jobs.spark_versions import check_release
 
 if TYPE_CHECKING:
     from kraftlake.spark_jobs.data_source import KraftDataSource
@@ -59,5 +59,5 @@ _exported, __dir__ = lazy_exports(__name__, __all__)
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        check_release()
+        check_spark()
     return _exported(name)

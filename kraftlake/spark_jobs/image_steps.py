@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 
 from kraftlake.delta import MetadataDelta, delta_from_empty
 from kraftlake.image import MetadataImage
-from kraftlake.metadata_log import MetadataLog
-from kraftlake.metadata_log.storage.location import Location, fixed_location
+from kraftlake.metadata_log import Location, MetadataLog, fixed_location
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.replay import LakeReader, LoaderManifest, SnapshotManifest
 from kraftlake.replay.reading.replay_base import first_image_offset
@@ -20,8 +19,8 @@ from kraftlake.spark_jobs.data_source import FORMAT, KraftDataSource
 from kraftlake.spark_jobs.source_faults import in_one_sentence
 from kraftlake.spark_jobs.source_options import EARLIEST
 from kraftlake.spark_jobs.spark_versions import register
+from kraftlake.tables import Published
 from kraftlake.tables.catch_up.published_images import PublishedImages
-from kraftlake.tables.table_writer import Published
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from kraftlake.runtime.extras import require
 from kraftlake.spark_jobs.interrupts import interrupt_handler_kept, silent_interrupts
-from kraftlake.spark_jobs.spark_versions import check_release
 from kraftlake.spark_jobs.stream_faults import cause_of
 
 if TYPE_CHECKING:
@@ -50,7 +49,6 @@ class RunSession:
         """The session."""
         if self._spark is None:
             require("pyspark", "Spark jobs")
-            check_release()
             from pyspark import SparkContext
 
             from kraftlake.spark_jobs.session import LOCAL, spark_session

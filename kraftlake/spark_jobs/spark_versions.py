@@ -1,31 +1,15 @@
-"""The releases of Spark that kraftlake runs on, and what differs between them. Imports pyspark only when it is used."""
+"""What differs between the releases of Spark that kraftlake runs on. Imports pyspark only when it is used."""
 
 from __future__ import annotations
 
 import inspect
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
-
-from kraftlake.runtime.errors import EnvironmentFaultError
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.datasource import DataSource
     from pyspark.sql.types import StructType
-
-
-def check_release() -> None:
-    """Raise EnvironmentFaultError if the installed Spark is too old; an unknown one may do."""
-    try:
-        installed = version("pyspark")
-    except PackageNotFoundError:
-        return
-    if int(installed.partition(".")[0]) < 4:
-        raise EnvironmentFaultError(
-            f"kraftlake runs on Spark 4.0 or newer, and this is {installed}: `kraftlake tables` and `kraftlake.open` "
-            "need no Spark"
-        )
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

@@ -5,21 +5,18 @@ A command or function that needs an extra names it in one sentence.
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
 from kraftlake.generate import Plan, generate_lake
 from kraftlake.replay.reading.chunks import BULK_FROM
 from kraftlake.runtime.extras import EXTRAS
-from tests.wheel import REPOSITORY
+from tests.wheel import REPOSITORY, Install, install
 
 pytestmark = pytest.mark.xdist_group("bare install")
 
@@ -44,48 +41,9 @@ COMMANDS = (
 )
 
 
-@attrs.frozen
-class BareInstall:
-    """A virtual environment with the wheel and its dependencies, and a folder with the tests but not the package."""
-
-    python: Path
-    folder: Path
-
-    def run(self, *words: object) -> subprocess.CompletedProcess[str]:
-        """Run its Python outside of the repository."""
-        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        return subprocess.run(
-            [str(self.python), *map(str, words)],
-            cwd=self.folder, env=environment, capture_output=True, text=True, timeout=900, check=False,
-        )  # fmt: skip
-
-    def kraftlake(self, *words: object) -> subprocess.CompletedProcess[str]:
-        """Run its command."""
-        return self.run(self.python.with_name("kraftlake"), *words)
-
-
 @pytest.fixture(scope="session")
-def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> BareInstall:
-    folder = tmp_path_factory.mktemp("bare")
-    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True, timeout=300)
-    made = BareInstall(folder / "venv" / "bin" / "python", folder)
-    constraints = REPOSITORY / "constraints.txt"
-    installed = made.run(
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--constraint",
-        constraints,
-        wheel,
-        *TEST_TOOLS,
-    )
-    assert installed.returncode == 0, installed.stderr
-    shutil.copytree(REPOSITORY / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(REPOSITORY / "pyproject.toml", folder)
-    (folder / "samples").symlink_to(REPOSITORY / "samples")
-    return made
+def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Install:
+    return install(tmp_path_factory.mktemp("bare"), wheel, *TEST_TOOLS)
 
 
 def here(*words: object) -> str:
@@ -97,7 +55,7 @@ def here(*words: object) -> str:
     return done.stdout
 
 
-def test_no_package_of_an_extra_is_installed(bare: BareInstall) -> None:
+def test_no_package_of_an_extra_is_installed(bare: Install) -> None:
     listed = bare.run("-m", "pip", "list", "--format", "freeze", "--disable-pip-version-check").stdout
     names = set(re.findall(r"^([\w.-]+)==", listed, re.MULTILINE))
     assert {"kraftlake", "pyarrow", "numpy"} <= names
@@ -106,7 +64,7 @@ def test_no_package_of_an_extra_is_installed(bare: BareInstall) -> None:
     assert found.startswith(str(bare.folder / "venv")), "the wheel's package, not the repository's"
 
 
-def test_the_tests_of_the_samples_pass(bare: BareInstall) -> None:
+def test_the_tests_of_the_samples_pass(bare: Install) -> None:
     done = bare.run("-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS_OF_SAMPLES)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr
     passed = re.search(r"(\d+) passed", done.stdout)
@@ -115,19 +73,19 @@ def test_the_tests_of_the_samples_pass(bare: BareInstall) -> None:
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
-def test_a_command_prints_the_same_and_no_note(bare: BareInstall, words: tuple[object, ...]) -> None:
+def test_a_command_prints_the_same_and_no_note(bare: Install, words: tuple[object, ...]) -> None:
     done = bare.kraftlake(*words, "--json")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == here(*words, "--json")
 
 
-def test_an_imported_lake_holds_the_same(bare: BareInstall, tmp_path: Path) -> None:
+def test_an_imported_lake_holds_the_same(bare: Install, tmp_path: Path) -> None:
     assert bare.kraftlake("import", SAMPLE, tmp_path / "lake").returncode == 0
     assert bare.kraftlake("verify", tmp_path / "lake").returncode == 0
     assert bare.kraftlake("image", tmp_path / "lake", "--json").stdout == here("image", SAMPLE, "--json")
 
 
-def test_a_large_log_gives_the_same_with_one_note(bare: BareInstall, tmp_path: Path) -> None:
+def test_a_large_log_gives_the_same_with_one_note(bare: Install, tmp_path: Path) -> None:
     generate_lake(tmp_path / "lake", Plan(topics=500, records=BULK_FROM + 5_000))
     for words in (("image",), ("events", "--kind", "broker_fenced"), ("metrics",)):
         command = (words[0], tmp_path / "lake", *words[1:], "--json")
@@ -148,7 +106,7 @@ def test_a_large_log_gives_the_same_with_one_note(bare: BareInstall, tmp_path: P
     ids=lambda value: value if isinstance(value, str) else f"{value[0]} {value[1]}"[:14],
 )
 def test_a_command_that_needs_an_extra_names_it_in_one_sentence(
-    bare: BareInstall, words: tuple[Any, ...], extra: str, tmp_path: Path
+    bare: Install, words: tuple[Any, ...], extra: str, tmp_path: Path
 ) -> None:
     bare.kraftlake("import", SAMPLE, tmp_path / "lake")
     done = bare.kraftlake(*(str(word).format(lake=tmp_path / "lake") for word in words))
@@ -157,7 +115,7 @@ def test_a_command_that_needs_an_extra_names_it_in_one_sentence(
 
 
 @pytest.mark.parametrize("name", ["spark_session", "KraftDataSource", "ReplayListener"])
-def test_a_function_that_needs_an_extra_names_it(bare: BareInstall, name: str) -> None:
+def test_a_function_that_needs_an_extra_names_it(bare: Install, name: str) -> None:
     done = bare.run("-c", f"import kraftlake.spark_jobs as jobs; jobs.{name}")
     assert done.returncode == 1
     assert re.search(r"EnvironmentFaultError: .* pip install 'kraftlake\[spark\]'\n$", done.stderr)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -93,3 +94,33 @@ def test_the_command_runs_a_job_on_the_cluster_that_it_is_given(spark_cluster: S
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["rows"] == {"records": DeltaTable(lake / "records").to_pyarrow_table().num_rows}
     assert spark_cluster.state()["completedapps"], "the master has seen it"
+
+
+@on_a_cluster
+def test_the_commands_of_the_page_run(spark_cluster: SparkCluster, wheel: Path, tmp_path: Path) -> None:
+    page = (REPOSITORY / "docs" / "spark-jobs.md").read_text("utf-8")
+    section = page.split("\n## On a cluster\n")[1].split("\n## ")[0]
+    scripts = [block.replace("\n    ", "\n") for block in re.findall(r"(?:^    .*\n)+", section, re.MULTILINE)]
+    assert len(scripts) == 2
+    environment = driver_environment() | {
+        "JAVA_HOME": str(java_home()),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PIP_CONSTRAINT": str(REPOSITORY / "constraints.txt"),
+        "PIP_NO_BUILD_ISOLATION": "0",  # pip's way to say: without isolation, so without the network
+    }
+    for number, (script, job) in enumerate(zip(scripts, ("records", "snapshot"), strict=True)):
+        lake, folder = tmp_path / f"lake-{number}", tmp_path / f"source-{number}"
+        lake_of(lake, commits=1)
+        shutil.copytree(wheel.parent / "source", folder, ignore=shutil.ignore_patterns("build", "*.egg-info"))
+        names = {"JOB": job, "LAKE": str(lake), "spark://HOST:7077": spark_cluster.master_url}
+        for name, value in (names | {"/opt/kraftlake": f"{tmp_path}/opt", "/var/tmp": f"{tmp_path}/cache"}).items():
+            script = re.sub(rf"(?<![\w./]){re.escape(name)}\b", value, script)  # noqa: PLW2901
+        done = subprocess.run(
+            ["bash", "-ec", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=560,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+        environment["PYSPARK_PYTHON"] = sys.executable  # for the second script: kraftlake's dependencies are in it
+    assert DeltaTable(tmp_path / "lake-0" / "records").to_pyarrow_table().num_rows == LAST_OFFSET + 1
+    assert [kept.end_offset for kept in MetadataLog.open(tmp_path / "lake-1").snapshots()] == [LAST_OFFSET + 1]
+    assert any((tmp_path / "cache" / "kraftlake").iterdir()), "the executors' own cache"

@@ -199,7 +199,9 @@ class _Phase:
             files = tuple(shard.state for shard in done.shards)
             state = driver.state(at)
             self._keep(state, files, knows_since=knows_since)
-            self._logger.info("step", offset=task.last, shards=shards, records=task.last - task.at.offset)
+            self._logger.info(
+                "step", offset=task.last, shards=shards, records=task.last - task.at.offset, decoded=done.decoded
+            )
             after_step(state, done)
             if task.last >= last:
                 break

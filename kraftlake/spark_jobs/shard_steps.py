@@ -111,6 +111,12 @@ class StepDone:
     driver: list[Chunk]
 
     @property
+    def decoded(self) -> int:
+        """The number of the step's records that shards and driver decode; those for several of them count for each."""
+        of_driver = sum(len(chunk.records()) for chunk in self.driver if chunk.part == Part.STEP)
+        return of_driver + sum(shard.records for shard in self.shards)
+
+    @property
     def size(self) -> int:
         """The bytes of the step's records, but for no-op records."""
         of_driver = sum(len(chunk.payload) for chunk in self.driver if chunk.part == Part.STEP)

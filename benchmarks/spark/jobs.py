@@ -134,6 +134,7 @@ def main() -> None:
         prog="python -m benchmarks.spark.jobs", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("--job", default="all")
+    parser.add_argument("--log", choices=("busy", "topics"), default="busy", help="topics: no records of anything else")
     parser.add_argument("--sizes", default="3M:100k,10M:100k", help="RECORDS:PARTITIONS, some with commas between")
     parser.add_argument("--workers", default="1,2")
     parser.add_argument("--lakes", type=Path, help="where generated lakes are kept")
@@ -143,7 +144,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.lakes or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        runs = [measured(options.job, size, folder, workers) for size in sizes]
+        runs = [measured(options.job, options.log, size, folder, workers) for size in sizes]
     for size, run in zip(sizes, runs, strict=True):
         for found in verdicts_of(run):
             say(size, *found)
@@ -156,9 +157,9 @@ Run = dict[int, dict[str, Any]]
 """What each number of workers took; 0 is one process without Spark."""
 
 
-def measured(job: str, size: Size, folder: Path, workers: Sequence[int]) -> Run:
+def measured(job: str, log: str, size: Size, folder: Path, workers: Sequence[int]) -> Run:
     """All runs over a log, printed."""
-    lake = lake_of("busy", folder, size.records, size.partitions)
+    lake = lake_of(log, folder, size.records, size.partitions)
     in_process(job, lake)  # compiles
     alone = in_process(job, lake)
     run: Run = {0: {**alone, "total": alone["cpu"]}}

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from kraftlake.tables.catch_up.table_run import Progress
 
-STEP_RECORDS: Final = 1_000_000
+STEP_RECORDS: Final = 2_000_000
 """The number of records in a step for each task that runs at a time."""
 _HISTORY: Final = "partition_history"
 

@@ -21,6 +21,7 @@ from kraftlake.records.rows import BATCH_COLUMNS
 from kraftlake.runtime.arrow import pc
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs.fold.frames import bounded_batches, in_arrow, numbered_frame, telling_faults
+from kraftlake.spark_jobs.spark_versions import by_number
 from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Chunk, Part, batch_of, chunk_of_fault, chunks_of
 from kraftlake.tables.shards.count_changes import CountChanges
 from kraftlake.tables.shards.faults import fault_to_json, raise_first
@@ -188,7 +189,7 @@ def _frame(spark: SparkSession, plan: StepPlan) -> DataFrame:
 
     count = plan.piece_count
     chunks = numbered_frame(spark, count, count, read, CHUNK_SCHEMA)
-    routed = chunks.repartitionById(plan.shards + 1, "shard").sortWithinPartitions("shard", "part", "first")
+    routed = by_number(chunks, plan.shards + 1, "shard").sortWithinPartitions("shard", "part", "first")
     return in_arrow(routed, work, _DONE_SCHEMA)
 
 

@@ -19,6 +19,8 @@ import time
 from pathlib import Path
 from typing import Final
 
+import attrs
+
 GOAL: Final = 1_000_000
 """Records a second."""
 PARTITIONS_OF_A_TOPIC: Final = 20
@@ -44,6 +46,9 @@ def lake_of(name: str, folder: Path, records: int, partitions: int) -> Path:
         if name == "no-op":
             # Nothing but a config a day and what an idle controller writes each half second.
             plan = Plan(topics=topics, records=records, patterns=("config-changes",), quiet_ms=86_400_000)
+        elif name == "topics":  # the busy one without the records that are of no topic
+            patterns = ("isr-flaps", "reassignment-storm", "topic-churn")
+            plan = attrs.evolve(plan, patterns=patterns)
         generate_lake(lake, plan)
     return lake
 

@@ -1,4 +1,4 @@
-"""How long an append takes to reach a table: `python -m benchmarks.spark.latency LAKE [APPENDS]`; prints JSON.
+"""How long an append takes to reach a table: `python -m benchmarks.spark.latency LAKE`; prints JSON.
 
 One change of a partition at a time is appended to a generated lake while the job `replay` streams it; then as many
 again while a stream runs over the same log that does nothing but take its rows. LAKE is changed by it.
@@ -23,13 +23,13 @@ from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.spark_jobs import ReplayListener, StreamOptions, run_job, spark_session
 
-APPENDS = int(sys.argv[2]) if len(sys.argv) > 2 else 60
+APPENDS = 60
 TRIGGER = "50 milliseconds"
 _WAITS_AT_MOST = 120.0
 
 
 class Appender:
-    """Appends one change at a time to a controlled lake."""
+    """Appends changes of partitions to a lake."""
 
     def __init__(self, lake: str) -> None:
         self.log = MetadataLog.open(lake)
@@ -37,14 +37,17 @@ class Appender:
         self._topics = [topic.id for topic in list(image.topics.topics_by_id().values())[:50]]
         self._epoch = self.log.claim(3000)
 
-    def append(self) -> int:
-        """One more; its offset."""
-        offset = self.log.end_offset
-        change = r.PartitionChangeRecord(partition_id=0, topic_id=self._topics[offset % len(self._topics)], isr=(1,))
-        records = [ApiMessageAndVersion(change, 1)]
-        batch = RecordBatch.of(offset, self._epoch, time.time_ns() // 1_000_000, records)
-        self.log.append([batch], epoch=self._epoch)
-        return offset
+    def append(self, count: int = 1) -> int:
+        """Append so many changes more in one batch; the last one's offset."""
+        first = self.log.end_offset
+        records = [
+            ApiMessageAndVersion(
+                r.PartitionChangeRecord(partition_id=0, topic_id=self._topics[offset % len(self._topics)], isr=(1,)), 1
+            )
+            for offset in range(first, first + count)
+        ]
+        self.log.append([RecordBatch.of(first, self._epoch, time.time_ns() // 1_000_000, records)], epoch=self._epoch)
+        return first + count - 1
 
 
 def one_by_one(appender: Appender, reached: Callable[[], int]) -> list[float]:

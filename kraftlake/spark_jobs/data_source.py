@@ -34,6 +34,8 @@ from kraftlake.tables.record_scan import RecordScan, open_scanned, parts_of
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+    from kraftlake.spark_jobs.lake_stream import LakeStream
+
 FORMAT: Final = "kraft"
 
 
@@ -71,18 +73,28 @@ class KraftDataSource(DataSource):  # type: ignore[misc] # pyspark has no types 
         try:
             asked.check_stream()
             scan = asked.scan(arrow_schema(schema), 0, -1)
-            if find_spec("pyspark.sql.streaming.datasource") is None:
-                raise UsageError(f'streams of format("kraft") need Spark 4.2, and this is {pyspark.__version__}')
+            stream = _stream_class(asked)
         except KraftlakeError as fault:
             return RefusedStream(fault)
-        from kraftlake.spark_jobs.log_stream import LogStream, OffsetStream
-
-        return (OffsetStream if asked.columns == OFFSETS else LogStream)(scan, asked.starting, asked.max_records)
+        return stream(scan, asked.starting, asked.max_records)
 
     @in_one_sentence
     def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002
         """Raise the error that the source can't be written."""
         raise UsageError('format("kraft") only reads: `kraftlake import` and `kraftlake fork` make lakes')
+
+
+def _stream_class(asked: SourceOptions) -> type[LakeStream]:
+    """The stream for the columns asked for; raises UsageError if this Spark has none."""
+    if find_spec("pyspark.sql.streaming.datasource") is not None:
+        from kraftlake.spark_jobs.log_stream import LogStream, OffsetStream
+
+        return OffsetStream if asked.columns == OFFSETS else LogStream
+    if asked.columns == OFFSETS:
+        from kraftlake.spark_jobs.lake_stream import UnboundedOffsets
+
+        return UnboundedOffsets
+    raise UsageError(f'streams of format("kraft") need Spark 4.2, and this is {pyspark.__version__}')
 
 
 class RecordReader(DataSourceReader):  # type: ignore[misc]

@@ -32,7 +32,8 @@ _STARTING = threading.Lock()
 _SAID_LINES = 3
 _FRAME = re.compile(r"at \S+\(.*\)$|\.\.\. \d+ more$")
 
-# A job here runs for seconds, most of them a cold JVM: the quick compiler alone and one collector thread halve them.
+# A job here runs for seconds, most of them a cold JVM: the quick compiler alone and one collector thread halve them, in
+# the driver and in executors, whose JVMs hardly do more than pass large chunks on.
 _COLLECTOR = "-XX:+UseSerialGC"
 _QUICK = f"-XX:TieredStopAtLevel=1 {_COLLECTOR}"
 
@@ -81,8 +82,8 @@ def spark_session(
 
     `quiet` keeps what the JVM prints away from this process's stderr; it is quoted when the JVM does not start.
     `extra_packages` are Maven coordinates `group:name:version` beyond Delta's own. `long_lived` is for sessions that
-    read millions of rows or live for minutes: the driver's JVM compiles what is hot with its optimising compiler too,
-    which costs some CPU seconds at first and then halves what it needs for rows from Python.
+    read millions of rows or live for minutes: the JVMs of the driver and of executors compile what is hot with the
+    optimising compiler too, which costs some CPU seconds at first and then halves what they need for rows from Python.
 
     Raises EnvironmentFaultError when Java is missing, jars can't be resolved, or the JVM does not start.
     """
@@ -125,9 +126,9 @@ def _launch_options(
         "spark.app.name": app_name,
         "spark.master": master,
         "spark.jars": ",".join(str(jar) for jar in spark_jars(extra_packages)),
-        "spark.executor.extraJavaOptions": _ARROW,
     }
     java_options = f"{_LONG_LIVED if long_lived else _QUICK} {_ARROW}"
+    options["spark.executor.extraJavaOptions"] = java_options
     if quiet and _LOG4J.is_file():  # in a wheel that was not unpacked it is none
         java_options += f' -Dlog4j2.configurationFile="{_LOG4J.as_uri()}"'
     options["spark.driver.extraJavaOptions"] = java_options

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from kraftlake.tables.catch_up.table_run import Progress
 
-STEP_RECORDS: Final = 1_000_000
+STEP_RECORDS: Final = 2_000_000
 """The number of records in a step for each task that runs at a time."""
 _HISTORY: Final = "partition_history"
 
@@ -199,7 +199,9 @@ class _Phase:
             files = tuple(shard.state for shard in done.shards)
             state = driver.state(at)
             self._keep(state, files, knows_since=knows_since)
-            self._logger.info("step", offset=task.last, shards=shards, records=task.last - task.at.offset)
+            self._logger.info(
+                "step", offset=task.last, shards=shards, records=task.last - task.at.offset, decoded=done.decoded
+            )
             after_step(state, done)
             if task.last >= last:
                 break

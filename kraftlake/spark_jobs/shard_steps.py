@@ -21,6 +21,7 @@ from kraftlake.records.rows import BATCH_COLUMNS
 from kraftlake.runtime.arrow import pc
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs.fold.frames import bounded_batches, in_arrow, numbered_frame, telling_faults
+from kraftlake.spark_jobs.spark_versions import by_number
 from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Chunk, Part, batch_of, chunk_of_fault, chunks_of
 from kraftlake.tables.shards.count_changes import CountChanges
 from kraftlake.tables.shards.faults import fault_to_json, raise_first
@@ -111,6 +112,12 @@ class StepDone:
     driver: list[Chunk]
 
     @property
+    def decoded(self) -> int:
+        """The number of the step's records that shards and driver decode; those for several of them count for each."""
+        of_driver = sum(len(chunk.records()) for chunk in self.driver if chunk.part == Part.STEP)
+        return of_driver + sum(shard.records for shard in self.shards)
+
+    @property
     def size(self) -> int:
         """The bytes of the step's records, but for no-op records."""
         of_driver = sum(len(chunk.payload) for chunk in self.driver if chunk.part == Part.STEP)
@@ -182,7 +189,7 @@ def _frame(spark: SparkSession, plan: StepPlan) -> DataFrame:
 
     count = plan.piece_count
     chunks = numbered_frame(spark, count, count, read, CHUNK_SCHEMA)
-    routed = chunks.repartitionById(plan.shards + 1, "shard").sortWithinPartitions("shard", "part", "first")
+    routed = by_number(chunks, plan.shards + 1, "shard").sortWithinPartitions("shard", "part", "first")
     return in_arrow(routed, work, _DONE_SCHEMA)
 
 

@@ -184,10 +184,11 @@ class _TableStream:
     def _start(self, options: StreamOptions) -> StreamingQuery:
         from kraftlake.spark_jobs.data_source import KraftDataSource
         from kraftlake.spark_jobs.replay_listener import observed
+        from kraftlake.spark_jobs.spark_versions import register
 
         spark = self._session.get()
         lend_store_access(spark.sparkContext)  # also to the process beside the driver that plans the stream
-        spark.dataSource.register(KraftDataSource)
+        register(spark, KraftDataSource)
         first = max(self._offset + 1, self._log.start_offset)
         reader = spark.readStream.format("kraft").options(columns=OFFSETS, startingOffset=first)
         if options.max_records is not None:

@@ -255,7 +255,7 @@ class LakeTable:
 
     @property
     def _way_out(self) -> str:
-        return f"delete the folder {self.name}/ and run again, it is made anew from the log"
+        return f"delete the folder {self.name}/ and run again, it is made anew from what the log holds"
 
     def _open(self) -> TableState | None:
         try:

@@ -1,8 +1,8 @@
-"""A driver for the cluster: runs jobs over a lake, so many records in a micro-batch.
+"""A driver for the cluster: runs jobs over a lake, or each over a lake of its own, so many records in a micro-batch.
 
 `python -m tests.spark_jobs.cluster_jobs MASTER LAKE RECORDS PAUSE_AT JOB…`: after step number PAUSE_AT of the first job
 (0: never) it makes the file LAKE.paused and waits for LAKE.go; then it prints how many steps of executors, and how many
-micro-batches of the driver, each job had.
+micro-batches of the driver, each job had. `JOB` in LAKE stands for the job's name.
 """
 
 from __future__ import annotations
@@ -30,7 +30,14 @@ def main(master: str, lake: str, records: str, pause_at: str, *jobs: str) -> Non
     done = {}
     for job in jobs:
         options = StreamOptions(max_records=int(records))
-        result = run_job(job, lake, spark=spark, options=options, on_progress=pause, snapshot_every_bytes=60_000)
+        result = run_job(
+            job,
+            lake.replace("JOB", job),
+            spark=spark,
+            options=options,
+            on_progress=pause,
+            snapshot_every_bytes=60_000,
+        )
         done[job] = [result.steps, result.driver_batches]
     spark.stop()
     sys.stdout.write(json.dumps(done) + "\n")

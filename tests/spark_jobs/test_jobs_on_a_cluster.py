@@ -8,12 +8,13 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
 
+from kraftlake.generate import Plan, generate_lake
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.tables import update_tables
 from kraftlake.tables.jobs import JOBS
@@ -25,13 +26,18 @@ pytestmark = pytest.mark.spark
 
 DRIVER = "tests.spark_jobs.cluster_jobs"
 ALL_JOBS = ("all", "records")
+LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
+LOGS: dict[str, Callable[[Path], object]] = {
+    "sample": lambda lake: lake_of(lake, commits=2),
+    "generated": lambda lake: generate_lake(lake, Plan(brokers=6, topics=60, partitions=8, records=20_000)),
+}
 TABLES = sorted({table for job in JOBS.values() for table in job.tables})
 
 Rows = dict[str, list[str]]
 
 
-def rows_of(lake: Path) -> Rows:
-    return {name: sorted(map(str, DeltaTable(lake / name).to_pyarrow_table().to_pylist())) for name in TABLES}
+def rows_of(lake: Path, tables: Sequence[str] = TABLES) -> Rows:
+    return {name: sorted(map(str, DeltaTable(lake / name).to_pyarrow_table().to_pylist())) for name in tables}
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +97,25 @@ def test_no_killed_driver_no_killed_worker_and_no_lost_state_changes_anything(
     assert again.returncode == 0, again.stderr[-3000:]
     assert json.loads(again.stdout) == {"all": [1, 0], "records": [1, 0]}
     assert rows_of(lake) == undisturbed
+
+
+@pytest.mark.skipif(not LONG, reason="the quick run has a job in many steps above")
+@pytest.mark.parametrize("steps", [1, 100])
+@pytest.mark.parametrize("log", LOGS)
+def test_every_job_makes_the_rows_of_one_process_in_any_number_of_steps(
+    spark_cluster: SparkCluster, tmp_path: Path, log: str, steps: int
+) -> None:
+    expected = tmp_path / "expected"
+    LOGS[log](expected)
+    for job in JOBS:
+        shutil.copytree(expected, tmp_path / job)
+    update_tables(expected, TABLES)
+    records = -(-MetadataLog.open(expected).end_offset // steps)
+    done = spark_cluster.run_driver(DRIVER, tmp_path / "JOB", records, 0, *JOBS, timeout=1_800)
+    assert done.returncode == 0, done.stderr[-3000:]
+    told = json.loads(done.stdout)
+    for name, job in JOBS.items():
+        taken, by_driver = told[name]
+        assert steps <= taken <= max(1, 2 * (steps - 1)), "a step ends with a batch"
+        assert by_driver == 0, "executors have made all rows"
+        assert rows_of(tmp_path / name, job.tables) == rows_of(expected, job.tables)

@@ -232,3 +232,17 @@ def test_an_earlier_spark_reads_and_says_that_it_can_not_stream(
     assert len(cast("Any", source.reader(source.schema())).partitions()) == 1
     with pytest.raises(KraftSourceError, match=r'streams of format\("kraft"\) need Spark 4\.2, and this is 4\.0\.1'):
         source.streamReader(source.schema()).latestOffset()  # type: ignore[call-arg]
+
+
+def test_a_step_of_offsets_takes_all_that_there_is_in_an_earlier_spark(
+    log: MetadataLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark.sql.streaming.datasource", None)
+    stream: Any = stream_of(log.path, columns="offsets", startingOffset=100, maxRecordsPerTrigger=1)
+    whole = {"first": 100, "last": log.end_offset - 1}
+    start, end = stream.initialOffset(), stream.latestOffset()
+    assert rows_of(stream, start, end).to_pylist() == [whole]
+    log.append(batches_between(log.end_offset, log.end_offset + 20))
+    assert rows_of(stream, end, stream.latestOffset()).to_pylist() == [
+        {"first": whole["last"] + 1, "last": log.end_offset - 1}
+    ]

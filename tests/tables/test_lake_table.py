@@ -93,7 +93,7 @@ def test_a_table_with_a_torn_or_missing_file_or_commit_is_refused_with_the_way_o
     folder = tmp_path / MADE_UP.name
     (commit,) = (folder / "_delta_log").glob("*2.json")
     data = folder / next(iter(read_table(table.path).files.values())).path
-    way_out = r": delete the folder made_up/ and run again, it is made anew from the log$"
+    way_out = r": delete the folder made_up/ and run again, it is made anew from what the log holds$"
     content = data.read_bytes()
     data.write_bytes(content[:-10])
     size = rf"has {len(content) - 10} bytes of {len(content)}"

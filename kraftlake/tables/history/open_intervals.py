@@ -44,7 +44,7 @@ def partitions_since(topics: TopicsImage, table: HistoryTable, *, of_shard: bool
     if count != len(since) or (since == _UNKNOWN).any():
         raise LakeError(
             f"{table.path} has {rows.num_rows} partitions at its end, not the {len(since)} of its log: delete "
-            f"{table.name}/ and run again, it is made anew from the log"
+            f"{table.name}/ and run again, it is made anew from what the log holds"
         )
     return since, times
 

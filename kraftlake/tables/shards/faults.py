@@ -25,4 +25,7 @@ def raise_first(faults: Iterable[str]) -> None:
         return
     first = min(found, key=lambda fault: (fault["offset"] is None, fault["offset"] or 0))
     kind = _KINDS.get(first["kind"], KraftlakeError)
-    raise kind(first["text"], **({} if first["offset"] is None else {"offset": first["offset"]}))
+    fault: KraftlakeError = kind.__new__(kind, first["text"])  # not all have constructors that take a text alone
+    if first["offset"] is not None:
+        vars(fault)["offset"] = first["offset"]
+    raise fault

@@ -35,7 +35,7 @@ class ShardDone:
 
     `files` are the files of each table by name, and `open_files` those of open rows; none is part of a table yet.
     `begins_with` are the counts of the shard's topics before the step, `topics` and `partitions` their numbers after
-    it, `rows` the number of rows in `files`, `size` the bytes of the step's records.
+    it, `rows` the number of rows in `files`, `records` and `size` the number and the bytes of the step's records.
     """
 
     files: dict[str, list[AddFile]]
@@ -45,6 +45,7 @@ class ShardDone:
     begins_with: ClusterCounts
     topics: int
     partitions: int
+    records: int
     size: int
 
     def to_json(self) -> str:
@@ -55,16 +56,13 @@ class ShardDone:
     def from_json(cls, text: str) -> ShardDone:
         """What `to_json` has given."""
         form = json.loads(text)
-        return cls(
-            files={name: [AddFile(**file) for file in files] for name, files in form["files"].items()},
-            open_files=[AddFile(**file) for file in form["open_files"]],
-            rows=form["rows"],
-            state=StateFile(**form["state"]),
-            begins_with=ClusterCounts(**form["begins_with"]),
-            topics=form["topics"],
-            partitions=form["partitions"],
-            size=form["size"],
-        )
+        objects = {
+            "files": {name: [AddFile(**file) for file in files] for name, files in form["files"].items()},
+            "open_files": [AddFile(**file) for file in form["open_files"]],
+            "state": StateFile(**form["state"]),
+            "begins_with": ClusterCounts(**form["begins_with"]),
+        }
+        return cls(**{**form, **objects})
 
 
 @attrs.frozen(kw_only=True)
@@ -94,7 +92,7 @@ class ShardTask:
         """
         lake = lake_location(self.lake)
         files = _ShardFiles(lake, self.tables, self.last)
-        fold, step = ShardFold(base_last=self.base_last), None
+        fold, step, count = ShardFold(base_last=self.base_last), None, 0
         if self.states is not None:
             step = self._step(read_shard(lake, self.states[shard]), files)
         for chunk in chunks:
@@ -102,7 +100,9 @@ class ShardTask:
                 fold.take(chunk)
                 continue
             step = step or self._step(self._folded(fold, files), files)
-            step.take(chunk.records())
+            records = chunk.records()
+            count += len(records)
+            step.take(records)
             files.take(len(chunk.payload))
         assert step is not None, "each shard gets a chunk of the step, though it be empty"
         files.write()
@@ -115,6 +115,7 @@ class ShardTask:
             begins_with=step.begins_with,
             topics=state.topics.topic_count,
             partitions=state.topics.partition_count,
+            records=count,
             size=files.size,
         )
         return done, step.counts()

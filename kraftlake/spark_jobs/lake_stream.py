@@ -1,0 +1,124 @@
+"""Streams of the source `kraft` over a lake, in every release of Spark: Spark's offsets are the log's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, cast
+
+import attrs
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.replay import LakeReader, LogSource
+from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
+from kraftlake.spark_jobs.scan_parts import read_scan, scan_parts
+from kraftlake.spark_jobs.source_faults import in_one_sentence
+from kraftlake.spark_jobs.source_options import EARLIEST, LATEST, OFFSETS_SCHEMA
+from kraftlake.tables.record_scan import RecordScan, parts_of
+
+Position = dict[str, Any]
+"""Where a stream stands, as Spark keeps it: `offset`, the next one to be read, and `log`, the id of the log."""
+
+
+class LakeStream(DataSourceStreamReader):  # type: ignore[misc] # pyspark has no types here
+    """Streams the records of a lake's log; how large its steps are is said by classes for the releases of Spark.
+
+    One process beside Spark's driver plans the steps for as long as the stream runs, and keeps the lake open; Spark
+    copies the reader to tasks before that. An open lake follows compactions, and needs no more than a look for one
+    file when nothing was appended.
+    """
+
+    def __init__(self, scan: RecordScan, starting: Any, max_records: int | None) -> None:
+        self._scan = scan
+        self._starting = starting
+        self._max_records = max_records
+
+    @in_one_sentence
+    def initialOffset(self) -> Position:  # noqa: N802 - Spark's name
+        """Where a stream without a checkpoint starts; raises KraftSourceError for an offset that there isn't."""
+        ends = {EARLIEST: self._log.start_offset, LATEST: self._log.end_offset}
+        position = self._position(ends.get(self._starting, self._starting))
+        self._checked(position)
+        return position
+
+    @in_one_sentence
+    def partitions(self, start: Position, end: Position) -> list[InputPartition]:
+        """The parts of a step, which after a restart may be one that was planned before it."""
+        scan = attrs.evolve(self._scan, log_id=self._log.table_id)
+        return scan_parts(scan, parts_of(self._source, self._checked(start), self._checked(end) - 1))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The records of a part."""
+        return read_scan(partition)
+
+    @cached_property
+    def _source(self) -> LogSource:
+        source = LogSource.open(self._scan.source)
+        if not isinstance(source.reader, LakeReader):
+            raise UsageError(
+                f'format("kraft") streams lakes alone, and {source.path} is none: `kraftlake import {source.path} '
+                "LAKE` makes one of it"
+            )
+        return source
+
+    @property
+    def _log(self) -> MetadataLog:
+        return cast("LakeReader", self._source.reader).log
+
+    def _position(self, offset: Any) -> Position:
+        return {"offset": offset, "log": self._log.table_id}
+
+    def _checked(self, position: Position) -> int:
+        """The offset of a position, where it is one of this log."""
+        log = self._log
+        if position.get("log") != log.table_id:
+            raise LakeError(
+                f"the checkpoint of this stream is of another log than that of {log.path}: take a new checkpoint"
+            )
+        offset: int = position["offset"]
+        if offset < log.start_offset:
+            raise OffsetError(
+                f"offset {offset}, the next one of this stream, was trimmed from {log.path}: the first one there is is "
+                f"{log.start_offset}, from which a stream with a new checkpoint and no startingOffset starts"
+            )
+        if offset > log.end_offset:
+            raise OffsetError(
+                f"offset {offset}, the next one of this stream, is behind the end of {log.path}, {log.end_offset}: "
+                "another state of the log is in its place, or startingOffset is too high"
+            )
+        return offset
+
+
+class OffsetRows(LakeStream):
+    """Streams the offsets of the steps alone: one row of OFFSETS_SCHEMA in each, for whoever reads the log itself."""
+
+    @in_one_sentence
+    def partitions(self, start: Position, end: Position) -> list[InputPartition]:
+        """The step."""
+        return [_Step(self._checked(start), self._checked(end) - 1)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The row of a step."""
+        if isinstance(partition, _Step):
+            yield pa.RecordBatch.from_pylist([attrs.asdict(partition)], OFFSETS_SCHEMA)
+
+
+class UnboundedOffsets(OffsetRows):
+    """The stream of offsets in Spark 4.0 and 4.1, which ask a source for no steps of a size: a step takes all there is.
+
+    It ignores `maxRecordsPerTrigger`; the executors of a job divide a step themselves.
+    """
+
+    @in_one_sentence
+    def latestOffset(self) -> Position:  # noqa: N802 - Spark's name
+        """The end of the log."""
+        self._log.refresh()
+        return self._position(self._log.end_offset)
+
+
+@attrs.frozen
+class _Step(InputPartition):  # type: ignore[misc]
+    first: int
+    last: int

@@ -1,0 +1,33 @@
+"""Errors that pass between processes as JSON."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraftlake.runtime.errors import FencedEpochError, KraftlakeError, LakeError, ReplayError
+from kraftlake.tables.shards.faults import fault_to_json, raise_first
+
+
+class OfAnotherRoomError(KraftlakeError):
+    """An error that is not among those of `runtime.errors`."""
+
+    offset = 3
+
+
+def test_the_error_with_the_lowest_offset_is_raised_as_it_was() -> None:
+    faults = [LakeError("no offset"), ReplayError("late", offset=9), ReplayError("early", offset=2)]
+    with pytest.raises(ReplayError, match=r"^early$") as raised:
+        raise_first(map(fault_to_json, faults))
+    assert raised.value.offset == 2
+    raise_first([])
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"), [(OfAnotherRoomError("other"), KraftlakeError), (FencedEpochError(3, 4), FencedEpochError)]
+)
+def test_an_error_keeps_its_sentence_whatever_its_class_takes(
+    fault: KraftlakeError, kind: type[KraftlakeError]
+) -> None:
+    with pytest.raises(kind) as raised:
+        raise_first([fault_to_json(fault)])
+    assert str(raised.value) == str(fault)

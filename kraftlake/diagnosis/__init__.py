@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kraftlake.runtime.lazy_exports import lazy_exports
 
-__all__: list[str] = []
+if TYPE_CHECKING:
+    from kraftlake.diagnosis.blaming import blame, blame_all, holding_since, newest_changes
+    from kraftlake.diagnosis.changes import Change, Changes, changes_of
+    from kraftlake.diagnosis.things import Thing
+
+__all__ = ["Change", "Changes", "Thing", "blame", "blame_all", "changes_of", "holding_since", "newest_changes"]
 
 __getattr__, __dir__ = lazy_exports(__name__, __all__)

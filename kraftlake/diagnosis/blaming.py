@@ -1,0 +1,68 @@
+"""Which record made a thing what it is, and since when it is so."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from kraftlake.diagnosis.changes import Change, Changes, changes_of
+from kraftlake.diagnosis.things import Thing, paths_like
+from kraftlake.replay import LogSource
+from kraftlake.runtime.errors import NoSuchThingError
+
+
+def newest_changes(
+    source: LogSource, things: Iterable[Thing], at: int, *, lenient: bool = False
+) -> dict[Thing, Change]:
+    """The change that gave each thing the value that it has at the offset `at`; things that are not there are left out.
+
+    Its `since` is the offset since which the value is so. Reads the log once for all things. Raises as `changes_of`.
+    """
+    lines = changes_of(source, things, at, newest_only=True, lenient=lenient).lines
+    return {thing: line[-1] for thing, line in lines.items() if line[-1].after is not None}
+
+
+def holding_since(line: Sequence[Change], holds: Callable[[Any], bool]) -> Change | None:
+    """The change since which the value of a thing has met a condition, up to the end of its line of changes.
+
+    `holds` gets a value in its JSON form, None for nothing. None where the last value does not meet the condition.
+    """
+    found = None
+    for change in reversed(line):
+        if not holds(change.after):
+            break
+        found = change
+    return found
+
+
+def blame(source: LogSource, thing: Thing, at: int, *, lenient: bool = False) -> Change:
+    """The change that gave a thing the value that it has at the offset `at`.
+
+    Raises NoSuchThingError where the thing is not there at that offset, else as `changes_of`.
+    """
+    changes = changes_of(source, [thing], at, newest_only=True, lenient=lenient)
+    return _line(source, thing, at, changes, lenient=lenient)[-1]
+
+
+def blame_all(source: LogSource, thing: Thing, at: int, *, lenient: bool = False) -> list[Change]:
+    """All changes of a thing up to the offset `at`, the newest last. Raises as `blame`."""
+    return _line(source, thing, at, changes_of(source, [thing], at, lenient=lenient), lenient=lenient)
+
+
+def _line(source: LogSource, thing: Thing, at: int, changes: Changes, *, lenient: bool) -> list[Change]:
+    line = changes.lines.get(thing, [])
+    if line and line[-1].after is not None:
+        return line
+    raise NoSuchThingError(f"There is no {thing.text} at offset {at}{_why(source, thing, at, line, lenient=lenient)}")
+
+
+def _why(source: LogSource, thing: Thing, at: int, line: Sequence[Change], *, lenient: bool) -> str:
+    """What became of a thing that is not there, else the things with a path like it."""
+    if line:
+        gone = line[-1]
+        return f": {gone.type} at offset {gone.offset} removed it, --at-offset {gone.since - 1} is before that."
+    near = difflib.get_close_matches(thing.text, paths_like(thing, source.replay(at, lenient=lenient).image))
+    if near:
+        return f": did you mean {' or '.join(near)}?"
+    return ", and the log up to there never had it."

@@ -1,0 +1,237 @@
+"""The lines of changes of things: which record gave each its value, and since when it has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import attrs
+
+from kraftlake.delta import MetadataDelta
+from kraftlake.diagnosis.things import Thing
+from kraftlake.diagnosis.watched_things import MARKS, Found, WatchedThings
+from kraftlake.image import MetadataImage
+from kraftlake.kafka_files import SourceKind
+from kraftlake.records import UnknownRecord
+from kraftlake.replay import (
+    RECORD_FAULTS,
+    LogReader,
+    LogSource,
+    OpenTransaction,
+    SkippedRecord,
+    broken_ranges,
+    choose_base,
+    chunks_of,
+    decode_record,
+    readable_batches,
+    type_of,
+    usable_snapshots,
+)
+from kraftlake.runtime.errors import KraftlakeError
+
+
+@attrs.frozen(kw_only=True)
+class Change:
+    """A record gave a thing another value.
+
+    `offset`, `timestamp` (epoch ms, None for none), `epoch` and `type` are those of the record, as `kraftlake log` has
+    them; `since` and `since_time` the offset at which it takes effect, and its time: another one where the record lies
+    within a metadata transaction. `before` and `after` are the thing's values in their JSON form, secrets as they are;
+    None is for nothing.
+
+    `or_earlier`: no record, but the snapshot with which the log begins, had the value already. `type` is None, `before`
+    unknown and None, and `offset` the last one that the snapshot holds.
+    """
+
+    thing: Thing
+    offset: int
+    timestamp: int | None
+    epoch: int
+    type: str | None
+    before: Any
+    after: Any
+    since: int
+    since_time: int | None
+    or_earlier: bool = False
+
+    def to_json(self, *, show_secrets: bool = False) -> dict[str, Any]:
+        """A line of `kraftlake blame --json`; secrets are `(redacted)` unless `show_secrets`."""
+        values = (self.before, self.after)
+        before, after = values if show_secrets else map(self.thing.shown, values)
+        form = {
+            "thing": self.thing.text,
+            "offset": self.offset,
+            "timestamp": self.timestamp,
+            "epoch": self.epoch,
+            "type": self.type,
+            "before": before,
+            "after": after,
+        }
+        if self.since != self.offset:
+            form["effectiveOffset"] = self.since
+        return form | ({"orEarlier": True} if self.or_earlier else {})
+
+
+@attrs.frozen(kw_only=True)
+class Changes:
+    """The changes of things up to an offset.
+
+    `lines` has those of each thing in the order in which they took effect; `begin` is the first offset of which the
+    values are known. `skipped` are the records that a lenient reading left out.
+    """
+
+    lines: dict[Thing, list[Change]]
+    begin: int
+    skipped: tuple[SkippedRecord, ...] = ()
+
+
+def changes_of(
+    source: LogSource, things: Iterable[Thing], at: int, *, newest_only: bool = False, lenient: bool = False
+) -> Changes:
+    """The lines of changes of things up to and including the offset `at`, each line with a change at least.
+
+    Things without a change are left out. With `newest_only` a line has its last change alone. Only records that can
+    change one of the things are decoded and replayed, on top of the empty image or, where the log starts above 0, of
+    the snapshot that covers its start; where that log is damaged, of the newest snapshot up to `at`.
+
+    Raises OffsetError where there is no image at `at`, and what the replay of a record raises: with `lenient` such
+    records are left out.
+    """
+    watched = list(dict.fromkeys(things))
+    begins = _begins(source, at, lenient=lenient)
+    for begin in begins:
+        try:
+            return _Fold(source, watched, begin, newest_only=newest_only).up_to(at)
+        except RECORD_FAULTS:
+            if begin == begins[-1] and not lenient:
+                raise
+    return _Fold(source, watched, begins[-1], newest_only=newest_only, lenient=True).up_to(at)
+
+
+def _begins(source: LogSource, at: int, *, lenient: bool) -> Sequence[int]:
+    """The offsets of the images from which to replay up to `at`, -1 for the empty image.
+
+    First the one that knows most of the log, then the one that needs the least of it.
+    """
+    reader = source.reader
+    if source.kind is SourceKind.SNAPSHOT:
+        return [at]
+    base = choose_base(reader, at, lenient=lenient)
+    newest = -1 if base is None else base.end_offset - 1
+    start, end = reader.start_offset, reader.end_offset
+    known = [-1] if start == 0 else []
+    known += [one.end_offset - 1 for one in usable_snapshots(reader) if start <= one.end_offset <= at + 1]
+    whole = (one for one in known if (one == at or at < end) and not broken_ranges(reader, one + 1, at))
+    return list(dict.fromkeys([next(whole, newest), newest]))
+
+
+class _Effective(NamedTuple):
+    """A record that takes effect at an offset and time."""
+
+    found: Found
+    message: Any
+    since: int
+    since_time: int
+
+
+class _Fold:
+    """Replays the records that can change things, one by one, and collects the changes."""
+
+    def __init__(
+        self, source: LogSource, things: Sequence[Thing], begin: int, *, newest_only: bool, lenient: bool = False
+    ) -> None:
+        self._reader: LogReader = source.reader
+        self._lenient = lenient
+        self._newest_only = newest_only
+        self._begin = begin
+        self._image = MetadataImage.EMPTY if begin < 0 else source.replay(begin, lenient=lenient).image
+        self._watched = WatchedThings(things, self._image)
+        self._values = {thing: thing.value(self._image) for thing in things}
+        self._transaction = OpenTransaction[tuple[Found, Any]]()
+        self._skipped: list[SkippedRecord] = []
+        time = _or_none(self._image.provenance.timestamp)
+        self._lines = {
+            thing: [
+                Change(
+                    thing=thing, offset=begin, timestamp=time, epoch=self._image.provenance.epoch, type=None,
+                    before=None, after=value, since=begin, since_time=time, or_earlier=True,
+                )
+            ]
+            for thing, value in self._values.items()
+            if value is not None
+        }  # fmt: skip
+
+    def up_to(self, at: int) -> Changes:
+        """The changes up to and including an offset."""
+        for record in self._effective(at):
+            self._replay(record)
+        return Changes(lines=self._lines, begin=max(self._begin, 0), skipped=tuple(self._skipped))
+
+    def _effective(self, at: int) -> Iterator[_Effective]:
+        """The records that take effect up to `at`; those of a metadata transaction at its end."""
+        first = self._begin + 1
+        if first > at:
+            return
+        lost = self._pass_lost if self._lenient else None
+        chunks = readable_batches(self._reader, first, at, lost) if lost else chunks_of(self._reader, first, at)
+        for chunk in chunks:
+            for found in self._watched.candidates(chunk):
+                if first <= found.offset <= at:
+                    yield from self._taking_effect(found)
+
+    def _taking_effect(self, found: Found) -> Iterator[_Effective]:
+        transaction = self._transaction
+        try:
+            message = decode_record(found.value, found.offset)
+            if isinstance(message, MARKS):
+                for held, of_held in transaction.mark(message.API_KEY, found.offset):
+                    yield _Effective(held, of_held, found.offset, found.time)
+                return
+        except RECORD_FAULTS as fault:
+            self._skip(found.offset, "UNDECODABLE", fault)
+            return
+        if transaction.begin_offset is not None:
+            transaction.hold((found, message))
+        else:
+            yield _Effective(found, message, found.offset, found.time)
+
+    def _replay(self, record: _Effective) -> None:
+        found, message = record.found, record.message
+        things = self._watched.changed_by(message)
+        if not things and not isinstance(message, UnknownRecord):
+            return
+        delta = MetadataDelta(self._image, of_log=True)
+        try:
+            delta.replay(message, found.offset)
+            self._image = delta.apply(self._image.provenance)
+        except RECORD_FAULTS as fault:
+            self._skip(found.offset, type_of(message), fault)
+            return
+        for thing in things:
+            before, after = self._values[thing], thing.value(self._image)
+            if before == after:
+                continue
+            self._values[thing] = after
+            change = Change(
+                thing=thing, offset=found.offset, timestamp=_or_none(found.time), epoch=found.epoch,
+                type=type_of(message), before=before, after=after,
+                since=record.since, since_time=_or_none(record.since_time),
+            )  # fmt: skip
+            line = self._lines.setdefault(thing, [])
+            if self._newest_only:
+                line.clear()
+            line.append(change)
+
+    def _skip(self, offset: int, type_: str, fault: KraftlakeError) -> None:
+        if not self._lenient:
+            raise fault
+        self._skipped.append(SkippedRecord(offset=offset, type=type_, reason=str(fault)))
+
+    def _pass_lost(self, first: int, _last: int, reason: str) -> None:
+        """Skip offsets that can't be read. A transaction may have ended there, so an open one is dropped."""
+        self._skipped.append(SkippedRecord(offset=first, type="UNREADABLE", reason=reason))
+        self._transaction = OpenTransaction()
+
+
+def _or_none(time: int) -> int | None:
+    return None if time < 0 else time

@@ -1,0 +1,305 @@
+"""The things of a cluster that have a value at an offset, and the paths that name them: `broker/2/fenced`."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import unquote
+
+import attrs
+
+from kraftlake.image import (
+    ClientQuotaEntity,
+    ConfigResource,
+    MetadataImage,
+    acl_json,
+    broker_json,
+    partition_json,
+)
+from kraftlake.image.features_image import METADATA_VERSION
+from kraftlake.image.kafka_names import CONFIG_RESOURCES
+from kraftlake.records.redaction import REDACTED, is_sensitive_config
+from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.errors import UsageError
+
+DEFAULT: Final = "<default>"
+"""What stands in a path for the name of a default: of a config's resource, or of a quota's user, client id or IP."""
+
+_QUOTA_TYPES: Final = ("user", "client-id", "ip")
+_RESOURCE_TYPES: Final = {name: number for number, name in CONFIG_RESOURCES.items() if number}
+
+
+@attrs.frozen
+class _Kind:
+    """One kind of thing: how its paths read, its state in an image, and the JSON form of that state."""
+
+    form: str
+    look: Callable[[MetadataImage, Any], Any]
+    """The state of a key in an image; None where the image does not have it."""
+    json: Callable[[Any], Any] = lambda state: state
+    value: Callable[[Any, str], Any] | None = None
+    """The JSON value of one field of a state."""
+    fields: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class Thing:
+    """A topic, a partition, a broker, a config, a feature, an ACL or a quota, or one field of a partition or broker.
+
+    `kind` is a key of FORMS; `key` identifies the thing among those of its kind: a topic's name, (topic, number) of a
+    partition, a broker's id, (ConfigResource, name) of a config, a feature's name, an ACL's id, (ClientQuotaEntity,
+    quota) of a quota. `field` is a key of the image's JSON form; None is the whole thing. `text` is the path.
+    """
+
+    kind: str
+    key: Any
+    field: str | None = None
+    text: str = attrs.field(default="", eq=False, kw_only=True)
+
+    def __str__(self) -> str:
+        return self.text
+
+    @classmethod
+    def parse(cls, path: str) -> Thing:
+        """The thing that a path names; FORMS has the forms. `%2F` stands for a slash in a name, `%25` for a percent.
+
+        Raises UsageError for what is no such path.
+        """
+        kind, *names = path.split("/")
+        if kind not in _KINDS:
+            raise UsageError(f"{path!r} names nothing: {_near(kind, _KINDS) or f'a path is one of {_forms()}.'}")
+        plain = ["" if name == DEFAULT else unquote(name) for name in names]
+        return attrs.evolve(_PARSERS[kind](path, plain), text=path)
+
+    @classmethod
+    def topic(cls, name: str) -> Thing:
+        """A topic by its name: whether it exists."""
+        return cls("topic", name, text=_path("topic", name))
+
+    @classmethod
+    def partition(cls, topic: str, number: int, field: str | None = None) -> Thing:
+        """A partition, or one field of it."""
+        return cls(
+            "partition", (topic, number), field, text=_path("topic", topic, "partition", str(number), *_given(field))
+        )
+
+    @classmethod
+    def broker(cls, broker: int, field: str | None = None) -> Thing:
+        """A broker's registration, or one field of it."""
+        return cls("broker", broker, field, text=_path("broker", str(broker), *_given(field)))
+
+    @classmethod
+    def config(cls, resource_type: str, resource: str, name: str) -> Thing:
+        """A config of a resource (TOPIC, BROKER, …); the resource `""` is the default of its type."""
+        number = _RESOURCE_TYPES[resource_type]
+        return cls(
+            "config", (ConfigResource(number, resource), name), text=_path("config", resource_type, resource, name)
+        )
+
+    def state(self, image: MetadataImage) -> Any:
+        """The object in an image that the value is made of; None where the image does not have the thing."""
+        return _KINDS[self.kind].look(image, self.key)
+
+    def value(self, image: MetadataImage) -> Any:
+        """The value in an image, in the form of its JSON; true for a topic. None where the image lacks the thing."""
+        kind, state = _KINDS[self.kind], self.state(image)
+        if state is None:
+            return None
+        return kind.json(state) if self.field is None or kind.value is None else kind.value(state, self.field)
+
+    def shown(self, value: Any) -> Any:
+        """A value of this thing as it may be shown: `(redacted)` where it may be a secret."""
+        is_secret = self.kind == "config" and is_sensitive_config(self.key[0].type, self.key[1])
+        return REDACTED if is_secret and value is not None else value
+
+    @property
+    def topic_name(self) -> str | None:
+        """The topic that the thing is of, and is removed with; None for all else."""
+        if self.kind == "config":
+            resource: ConfigResource = self.key[0]
+            return resource.name if resource.type_name == "TOPIC" else None
+        if self.kind == "partition":
+            return str(self.key[0])
+        return str(self.key) if self.kind == "topic" else None
+
+
+def _partition(image: MetadataImage, key: Any) -> Any:
+    topic = image.topics.get_topic(key[0])
+    return None if topic is None else topic.partitions.get(key[1])
+
+
+def _feature(image: MetadataImage, name: str) -> int | None:
+    if name == METADATA_VERSION:
+        version = image.features.metadata_version
+        return None if version is None else version.level
+    return image.features.finalized_versions.get(name)
+
+
+def _quota(image: MetadataImage, key: Any) -> float | None:
+    quotas = image.client_quotas.entities.get(key[0])
+    return None if quotas is None else quotas.quotas.get(key[1])
+
+
+_KINDS: Final[Mapping[str, _Kind]] = {
+    "topic": _Kind("topic/NAME", lambda image, name: image.topics.get_topic(name), lambda _: True),
+    "partition": _Kind(
+        "topic/NAME/partition/N[/FIELD]", _partition, partition_json, partition_json.value, partition_json.keys
+    ),
+    "broker": _Kind(
+        "broker/ID[/FIELD]",
+        lambda image, id_: image.cluster.brokers.get(id_),
+        broker_json,
+        broker_json.value,
+        broker_json.keys,
+    ),
+    "config": _Kind("config/TYPE/RESOURCE/NAME", lambda image, key: image.configs.config_map(key[0]).get(key[1])),
+    "feature": _Kind("feature/NAME", _feature),
+    "acl": _Kind("acl/ID", lambda image, id_: image.acls.acls.get(id_), acl_json),
+    "quota": _Kind("quota/user|client-id|ip/NAME[/…]/QUOTA", _quota),
+}
+
+FORMS: Final[Mapping[str, str]] = {name: kind.form for name, kind in _KINDS.items()}
+"""How the paths of each kind of thing read."""
+
+
+def fields_of(kind: str) -> tuple[str, ...]:
+    """The fields of a kind of thing, as the image's JSON names them; empty for those that are a value."""
+    return _KINDS[kind].fields
+
+
+def paths_like(thing: Thing, image: MetadataImage) -> list[str]:
+    """The paths of what an image has that may be meant by the path of a thing that it does not have."""
+    tail = f"/{thing.field}" if thing.field else ""
+    topics = [_path("topic", name) for name in image.topics.topics_by_name()]
+    match thing.kind:
+        case "partition":
+            name, number = thing.key
+            topic = image.topics.get_topic(name)
+            if topic is None:
+                return [f"{path}/partition/{number}{tail}" for path in topics]
+            return [f"{_path('topic', name)}/partition/{number}{tail}" for number in sorted(topic.partitions)]
+        case "broker":
+            return [f"broker/{broker}{tail}" for broker in sorted(image.cluster.brokers)]
+        case "config":
+            resources = sorted(image.configs.resource_data.items(), key=lambda item: item[0])
+            return [
+                _path("config", one.type_name, one.name, name) for one, configs in resources for name in configs.data
+            ]
+        case "feature":
+            return [_path("feature", name) for name in (METADATA_VERSION, *sorted(image.features.finalized_versions))]
+        case "acl":
+            return [_path("acl", str(id_)) for id_ in image.acls.acls]
+        case "quota":
+            return [_quota_path(entity, key) for entity, one in image.client_quotas.in_order() for key in one.quotas]
+        case _:
+            return topics
+
+
+def _quota_path(entity: ClientQuotaEntity, key: str) -> str:
+    names = (part for type_, name in entity.entries for part in (type_, name))
+    return f"{_path('quota', *names)}/{_path(key)}"
+
+
+def _parse_topic(path: str, names: list[str]) -> Thing:
+    if len(names) == 1 and names[0]:
+        return Thing("topic", names[0])
+    if len(names) not in (3, 4) or not names[0] or names[1] not in ("partition", "partitions"):
+        raise _malformed(path, "topic", "partition")
+    return Thing(
+        "partition", (names[0], _number(path, names[2], "a partition's number")), _field(path, "partition", names[3:])
+    )
+
+
+def _parse_broker(path: str, names: list[str]) -> Thing:
+    if len(names) not in (1, 2):
+        raise _malformed(path, "broker")
+    return Thing("broker", _number(path, names[0], "a broker's id"), _field(path, "broker", names[1:]))
+
+
+def _parse_config(path: str, names: list[str]) -> Thing:
+    if len(names) != 3 or not names[2]:
+        raise _malformed(path, "config")
+    type_name = names[0].upper().replace("-", "_")
+    if type_name not in _RESOURCE_TYPES:
+        hint = _near(type_name, _RESOURCE_TYPES) or f"the types are {', '.join(_RESOURCE_TYPES)}."
+        raise UsageError(f"{path!r}: {names[0]!r} is no type of resource with configs; {hint}")
+    return Thing("config", (ConfigResource(_RESOURCE_TYPES[type_name], names[1]), names[2]))
+
+
+def _parse_feature(path: str, names: list[str]) -> Thing:
+    if len(names) != 1 or not names[0]:
+        raise _malformed(path, "feature")
+    return Thing("feature", names[0])
+
+
+def _parse_acl(path: str, names: list[str]) -> Thing:
+    if len(names) != 1:
+        raise _malformed(path, "acl")
+    try:
+        return Thing("acl", Uuid.from_string(names[0]))
+    except ValueError:
+        raise UsageError(
+            f"{path!r}: {names[0]!r} is not an ACL's id: it has 22 letters, digits, '-' and '_'."
+        ) from None
+
+
+def _parse_quota(path: str, names: list[str]) -> Thing:
+    types = names[:-1:2]
+    if len(names) not in (3, 5) or not names[-1] or len({*types}) < len(types):
+        raise _malformed(path, "quota")
+    for type_ in types:
+        if type_ not in _QUOTA_TYPES:
+            raise UsageError(f"{path!r}: {type_!r} is no type of entity with quotas: these are user, client-id and ip.")
+    entries = zip(types, (name or None for name in names[1::2]), strict=True)
+    return Thing("quota", (ClientQuotaEntity(tuple(sorted(entries))), names[-1]))
+
+
+_PARSERS: Final[Mapping[str, Callable[[str, list[str]], Thing]]] = {
+    "topic": _parse_topic,
+    "broker": _parse_broker,
+    "config": _parse_config,
+    "feature": _parse_feature,
+    "acl": _parse_acl,
+    "quota": _parse_quota,
+}
+
+
+def _number(path: str, text: str, what: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 10) or int(text) >= 1 << 31:
+        raise UsageError(f"{path!r}: {text!r} is not {what}: give a whole number.")
+    return int(text)
+
+
+def _field(path: str, kind: str, given: Sequence[str]) -> str | None:
+    if not given:
+        return None
+    (field,) = given
+    fields = fields_of(kind)
+    if field not in fields:
+        hint = _near(field, fields) or f"the fields are {', '.join(fields)}."
+        raise UsageError(f"{path!r}: {field!r} is no field of a {kind}; {hint}")
+    return field
+
+
+def _given(field: str | None) -> list[str]:
+    return [] if field is None else [field]
+
+
+def _malformed(path: str, *kinds: str) -> UsageError:
+    return UsageError(f"{path!r} names nothing: it reads {' or '.join(FORMS[kind] for kind in kinds)}.")
+
+
+def _near(name: str, known: Collection[str]) -> str:
+    """A question with the known name that is nearest, empty where none is near."""
+    by_lower = {one.lower(): one for one in known}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    return f"did you mean {by_lower[close[0]]}?" if close else ""
+
+
+def _forms() -> str:
+    return ", ".join(FORMS.values())
+
+
+def _path(*names: str | None) -> str:
+    return "/".join(DEFAULT if name is None else name.replace("%", "%25").replace("/", "%2F") for name in names)

@@ -7,10 +7,26 @@ from typing import TYPE_CHECKING
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from kraftlake.diagnosis.bisection import Bisected, bisect
     from kraftlake.diagnosis.blaming import blame, blame_all, holding_since, newest_changes
     from kraftlake.diagnosis.changes import Change, Changes, changes_of
+    from kraftlake.diagnosis.condition_parser import parse_condition
+    from kraftlake.diagnosis.conditions import Condition
     from kraftlake.diagnosis.things import Thing
 
-__all__ = ["Change", "Changes", "Thing", "blame", "blame_all", "changes_of", "holding_since", "newest_changes"]
+__all__ = [
+    "Bisected",
+    "Change",
+    "Changes",
+    "Condition",
+    "Thing",
+    "bisect",
+    "blame",
+    "blame_all",
+    "changes_of",
+    "holding_since",
+    "newest_changes",
+    "parse_condition",
+]
 
 __getattr__, __dir__ = lazy_exports(__name__, __all__)

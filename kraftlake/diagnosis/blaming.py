@@ -8,6 +8,7 @@ from typing import Any
 
 from kraftlake.diagnosis.changes import Change, Changes, changes_of
 from kraftlake.diagnosis.things import Thing, paths_like
+from kraftlake.image import MetadataImage
 from kraftlake.replay import LogSource
 from kraftlake.runtime.errors import NoSuchThingError
 
@@ -50,6 +51,12 @@ def blame_all(source: LogSource, thing: Thing, at: int, *, lenient: bool = False
     return _line(source, thing, at, changes_of(source, [thing], at, lenient=lenient), lenient=lenient)
 
 
+def did_you_mean(thing: Thing, image: MetadataImage) -> str:
+    """A question with the paths of what an image has that are like that of a thing; empty where none is."""
+    near = difflib.get_close_matches(thing.text, paths_like(thing, image))
+    return f"did you mean {' or '.join(near)}?" if near else ""
+
+
 def _line(source: LogSource, thing: Thing, at: int, changes: Changes, *, lenient: bool) -> list[Change]:
     line = changes.lines.get(thing, [])
     if line and line[-1].after is not None:
@@ -62,7 +69,5 @@ def _why(source: LogSource, thing: Thing, at: int, line: Sequence[Change], *, le
     if line:
         gone = line[-1]
         return f": {gone.type} at offset {gone.offset} removed it, --at-offset {gone.since - 1} is before that."
-    near = difflib.get_close_matches(thing.text, paths_like(thing, source.replay(at, lenient=lenient).image))
-    if near:
-        return f": did you mean {' or '.join(near)}?"
-    return ", and the log up to there never had it."
+    near = did_you_mean(thing, source.replay(at, lenient=lenient).image)
+    return f": {near}" if near else ", and the log up to there never had it."

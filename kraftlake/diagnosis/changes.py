@@ -12,7 +12,7 @@ from kraftlake.diagnosis.things import Thing
 from kraftlake.diagnosis.watched_things import MARKS, Found, WatchedThings
 from kraftlake.image import MetadataImage
 from kraftlake.kafka_files import SourceKind
-from kraftlake.records import UnknownRecord
+from kraftlake.records import PartitionChangeRecord, PartitionRecord, UnknownRecord
 from kraftlake.replay import (
     RECORD_FAULTS,
     LogReader,
@@ -98,7 +98,7 @@ def changes_of(
     records are left out.
     """
     watched = list(dict.fromkeys(things))
-    begins = _begins(source, at, lenient=lenient)
+    begins = begins_of(source, at, lenient=lenient)
     for begin in begins:
         try:
             return _Fold(source, watched, begin, newest_only=newest_only).up_to(at)
@@ -108,7 +108,15 @@ def changes_of(
     return _Fold(source, watched, begins[-1], newest_only=newest_only, lenient=True).up_to(at)
 
 
-def _begins(source: LogSource, at: int, *, lenient: bool) -> Sequence[int]:
+def changes_after(source: LogSource, things: Iterable[Thing], begin: int, at: int) -> Changes:
+    """The lines of changes of things after the image at the offset `begin`, -1 for the empty one, up to `at`.
+
+    The values there are the first of each line. Raises as `changes_of`.
+    """
+    return _Fold(source, list(dict.fromkeys(things)), begin, newest_only=False).up_to(at)
+
+
+def begins_of(source: LogSource, at: int, *, lenient: bool = False) -> Sequence[int]:
     """The offsets of the images from which to replay up to `at`, -1 for the empty image.
 
     First the one that knows most of the log, then the one that needs the least of it.
@@ -123,6 +131,12 @@ def _begins(source: LogSource, at: int, *, lenient: bool) -> Sequence[int]:
     known += [one.end_offset - 1 for one in usable_snapshots(reader) if start <= one.end_offset <= at + 1]
     whole = (one for one in known if (one == at or at < end) and not broken_ranges(reader, one + 1, at))
     return list(dict.fromkeys([next(whole, newest), newest]))
+
+
+def image_after(source: LogSource, begin: int, *, lenient: bool = False) -> MetadataImage:
+    """The image at an offset that `begins_of` gives."""
+    is_empty = begin < 0 and source.kind is not SourceKind.SNAPSHOT
+    return MetadataImage.EMPTY if is_empty else source.replay(begin, lenient=lenient).image
 
 
 class _Effective(NamedTuple):
@@ -144,7 +158,8 @@ class _Fold:
         self._lenient = lenient
         self._newest_only = newest_only
         self._begin = begin
-        self._image = MetadataImage.EMPTY if begin < 0 else source.replay(begin, lenient=lenient).image
+        self._image = image_after(source, begin, lenient=lenient)
+        self._delta = MetadataDelta(self._image, of_log=True)
         self._watched = WatchedThings(things, self._image)
         self._values = {thing: thing.value(self._image) for thing in things}
         self._transaction = OpenTransaction[tuple[Found, Any]]()
@@ -196,25 +211,42 @@ class _Fold:
             yield _Effective(found, message, found.offset, found.time)
 
     def _replay(self, record: _Effective) -> None:
-        found, message = record.found, record.message
+        message = record.message
         things = self._watched.changed_by(message)
         if not things and not isinstance(message, UnknownRecord):
             return
-        delta = MetadataDelta(self._image, of_log=True)
+        is_of_partition = isinstance(message, (PartitionRecord, PartitionChangeRecord))
         try:
-            delta.replay(message, found.offset)
-            self._image = delta.apply(self._image.provenance)
+            if not is_of_partition:
+                self._apply()
+            self._delta.replay(message, record.found.offset)
         except RECORD_FAULTS as fault:
-            self._skip(found.offset, type_of(message), fault)
+            self._skip(record.found.offset, type_of(message), fault)
             return
-        for thing in things:
-            before, after = self._values[thing], thing.value(self._image)
+        if is_of_partition:  # most records: what they change is in the delta, and images are made for the others only
+            topic = self._delta.get_or_create_topics_delta().changed_topic(message.topic_id)
+            state = None if topic is None else topic.partition(message.partition_id)
+            self._add(record, things, [state] * len(things))
+        else:
+            self._apply()
+            self._add(record, things, [thing.state(self._image) for thing in things])
+
+    def _apply(self) -> None:
+        image = self._delta.apply(self._image.provenance)
+        if image is not self._image:
+            self._image, self._delta = image, MetadataDelta(image, of_log=True)
+
+    def _add(self, record: _Effective, things: Sequence[Thing], states: Sequence[Any]) -> None:
+        """Add the changes of things that a record has given these states."""
+        found = record.found
+        for thing, state in zip(things, states, strict=True):
+            before, after = self._values[thing], thing.value_of(state)
             if before == after:
                 continue
             self._values[thing] = after
             change = Change(
                 thing=thing, offset=found.offset, timestamp=_or_none(found.time), epoch=found.epoch,
-                type=type_of(message), before=before, after=after,
+                type=type_of(record.message), before=before, after=after,
                 since=record.since, since_time=_or_none(record.since_time),
             )  # fmt: skip
             line = self._lines.setdefault(thing, [])

@@ -75,26 +75,26 @@ class Thing:
     @classmethod
     def topic(cls, name: str) -> Thing:
         """A topic by its name: whether it exists."""
-        return cls("topic", name, text=_path("topic", name))
+        return cls("topic", name, text=path_of("topic", name))
 
     @classmethod
     def partition(cls, topic: str, number: int, field: str | None = None) -> Thing:
         """A partition, or one field of it."""
         return cls(
-            "partition", (topic, number), field, text=_path("topic", topic, "partition", str(number), *_given(field))
+            "partition", (topic, number), field, text=path_of("topic", topic, "partition", str(number), *_given(field))
         )
 
     @classmethod
     def broker(cls, broker: int, field: str | None = None) -> Thing:
         """A broker's registration, or one field of it."""
-        return cls("broker", broker, field, text=_path("broker", str(broker), *_given(field)))
+        return cls("broker", broker, field, text=path_of("broker", str(broker), *_given(field)))
 
     @classmethod
     def config(cls, resource_type: str, resource: str, name: str) -> Thing:
         """A config of a resource (TOPIC, BROKER, …); the resource `""` is the default of its type."""
         number = _RESOURCE_TYPES[resource_type]
         return cls(
-            "config", (ConfigResource(number, resource), name), text=_path("config", resource_type, resource, name)
+            "config", (ConfigResource(number, resource), name), text=path_of("config", resource_type, resource, name)
         )
 
     def state(self, image: MetadataImage) -> Any:
@@ -103,7 +103,11 @@ class Thing:
 
     def value(self, image: MetadataImage) -> Any:
         """The value in an image, in the form of its JSON; true for a topic. None where the image lacks the thing."""
-        kind, state = _KINDS[self.kind], self.state(image)
+        return self.value_of(self.state(image))
+
+    def value_of(self, state: Any) -> Any:
+        """The value that is made of a state."""
+        kind = _KINDS[self.kind]
         if state is None:
             return None
         return kind.json(state) if self.field is None or kind.value is None else kind.value(state, self.field)
@@ -112,6 +116,11 @@ class Thing:
         """A value of this thing as it may be shown: `(redacted)` where it may be a secret."""
         is_secret = self.kind == "config" and is_sensitive_config(self.key[0].type, self.key[1])
         return REDACTED if is_secret and value is not None else value
+
+    @property
+    def is_entity(self) -> bool:
+        """Whether it is a whole topic, partition, broker or ACL: what there is or is not."""
+        return self.field is None and self.kind in ("topic", "partition", "broker", "acl")
 
     @property
     def topic_name(self) -> str | None:
@@ -171,25 +180,25 @@ def fields_of(kind: str) -> tuple[str, ...]:
 def paths_like(thing: Thing, image: MetadataImage) -> list[str]:
     """The paths of what an image has that may be meant by the path of a thing that it does not have."""
     tail = f"/{thing.field}" if thing.field else ""
-    topics = [_path("topic", name) for name in image.topics.topics_by_name()]
+    topics = [path_of("topic", name) for name in image.topics.topics_by_name()]
     match thing.kind:
         case "partition":
             name, number = thing.key
             topic = image.topics.get_topic(name)
             if topic is None:
                 return [f"{path}/partition/{number}{tail}" for path in topics]
-            return [f"{_path('topic', name)}/partition/{number}{tail}" for number in sorted(topic.partitions)]
+            return [f"{path_of('topic', name)}/partition/{number}{tail}" for number in sorted(topic.partitions)]
         case "broker":
             return [f"broker/{broker}{tail}" for broker in sorted(image.cluster.brokers)]
         case "config":
             resources = sorted(image.configs.resource_data.items(), key=lambda item: item[0])
             return [
-                _path("config", one.type_name, one.name, name) for one, configs in resources for name in configs.data
+                path_of("config", one.type_name, one.name, name) for one, configs in resources for name in configs.data
             ]
         case "feature":
-            return [_path("feature", name) for name in (METADATA_VERSION, *sorted(image.features.finalized_versions))]
+            return [path_of("feature", name) for name in (METADATA_VERSION, *sorted(image.features.finalized_versions))]
         case "acl":
-            return [_path("acl", str(id_)) for id_ in image.acls.acls]
+            return [path_of("acl", str(id_)) for id_ in image.acls.acls]
         case "quota":
             return [_quota_path(entity, key) for entity, one in image.client_quotas.in_order() for key in one.quotas]
         case _:
@@ -198,7 +207,7 @@ def paths_like(thing: Thing, image: MetadataImage) -> list[str]:
 
 def _quota_path(entity: ClientQuotaEntity, key: str) -> str:
     names = (part for type_, name in entity.entries for part in (type_, name))
-    return f"{_path('quota', *names)}/{_path(key)}"
+    return f"{path_of('quota', *names)}/{path_of(key)}"
 
 
 def _parse_topic(path: str, names: list[str]) -> Thing:
@@ -301,5 +310,6 @@ def _forms() -> str:
     return ", ".join(FORMS.values())
 
 
-def _path(*names: str | None) -> str:
+def path_of(*names: str | None) -> str:
+    """The path of names, with slashes and percent signs in them escaped; None is a default."""
     return "/".join(DEFAULT if name is None else name.replace("%", "%25").replace("/", "%2F") for name in names)

@@ -10,6 +10,15 @@ if TYPE_CHECKING:
     from kraftlake.tables.catch_up.table_run import Progress, RunResult, TableRun, table_run
     from kraftlake.tables.catch_up.updating import update_by_job, update_tables, writers_of
     from kraftlake.tables.changes.changes_writer import ChangesWriter
+    from kraftlake.tables.changes.effective_records import (
+        UNKNOWN_KIND,
+        EffectiveRecords,
+        TransactionReader,
+        refuse_newer,
+        standing_alone,
+    )
+    from kraftlake.tables.changes.log_deltas import LogBegin
+    from kraftlake.tables.changes.partition_store import TOPIC_KINDS, PartitionStore
     from kraftlake.tables.cluster_id import cluster_id_of
     from kraftlake.tables.derived_tables import derived_table
     from kraftlake.tables.events.log_events import LogEvents
@@ -18,6 +27,7 @@ if TYPE_CHECKING:
     from kraftlake.tables.image_partitions import partition_table
     from kraftlake.tables.jobs import JOBS, Job, job_named
     from kraftlake.tables.lake_table import LakeTable, TableDescription
+    from kraftlake.tables.metrics.cluster_counts import BROKER_KINDS, ClusterCounter, topic_counts
     from kraftlake.tables.record_scan import RECORDS_A_PART, RecordScan, open_scanned, parts_of, read_part, type_of
     from kraftlake.tables.row_buffer import RowBuffer
     from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Chunk, Part, batch_of, chunk_of_fault, chunks_of
@@ -64,22 +74,29 @@ if TYPE_CHECKING:
     from kraftlake.tables.trimming import first_offsets, known_offset_since, trim_tables
 
 __all__ = [
+    "BROKER_KINDS",
     "CHUNK_SCHEMA",
     "FOLDED_SCHEMA",
     "JOBS",
     "RECORDS_A_PART",
+    "TOPIC_KINDS",
+    "UNKNOWN_KIND",
     "ChangesWriter",
     "Chunk",
+    "ClusterCounter",
     "Collected",
     "CountChanges",
     "DriverState",
     "DriverStep",
+    "EffectiveRecords",
     "FoldPlan",
     "HistoryTable",
     "Job",
     "LakeTable",
+    "LogBegin",
     "LogEvents",
     "Part",
+    "PartitionStore",
     "Progress",
     "Published",
     "RecordScan",
@@ -95,6 +112,7 @@ __all__ = [
     "TableRun",
     "TableWriter",
     "TopicRange",
+    "TransactionReader",
     "base_is_sound",
     "batch_of",
     "batches_of",
@@ -125,14 +143,17 @@ __all__ = [
     "read_part",
     "read_shard",
     "read_stream",
+    "refuse_newer",
     "row_of_fault",
     "row_of_others",
     "row_of_shard",
     "shards_in",
+    "standing_alone",
     "state_at",
     "stream_of",
     "table_run",
     "tail_of",
+    "topic_counts",
     "topics_in",
     "trim_tables",
     "type_of",

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from kraftlake.image import MetadataImage
 from kraftlake.replay import LogSource
-from kraftlake.runtime.arguments import path_text, whole
+from kraftlake.runtime.arguments import path_text, text, whole
 from kraftlake.runtime.errors import OffsetError, UsageError
 from kraftlake.runtime.moments import Moment
 
 if TYPE_CHECKING:
     from kraftlake.api.events import Events
     from kraftlake.api.metrics import Metrics
+    from kraftlake.diagnosis import Bisected, Change, Thing
     from kraftlake.image import ImageDiff
     from kraftlake.metadata_log import ChainLink
     from kraftlake.records.log_record import LogRecord
@@ -183,6 +184,44 @@ class Source(LogSource):
 
         images = [MetadataImage.EMPTY if at == -1 else self.image(at, lenient=lenient) for at in (before, after)]
         return diff_images(*images)
+
+    def blame(
+        self, thing: str, at: Moment | None = None, *, at_time: Moment | None = None, lenient: bool = False
+    ) -> Change:
+        """The record that made a thing what it is at a moment: `kraftlake blame`; None is the end of the log.
+
+        `thing` is a path such as `topic/foo/partition/3/isr`, `broker/2/fenced`, `config/TOPIC/foo/retention.ms` or
+        `feature/metadata.version`. Raises NoSuchThingError where there is no such thing then, UsageError for what is no
+        path of a thing, else as `image`.
+        """
+        from kraftlake.diagnosis import blame
+
+        return blame(self, self._thing(thing), self.offset_at(at, at_time=at_time), lenient=lenient)
+
+    def blame_all(
+        self, thing: str, at: Moment | None = None, *, at_time: Moment | None = None, lenient: bool = False
+    ) -> list[Change]:
+        """Every record that changed a thing up to a moment, the newest last. As `blame`."""
+        from kraftlake.diagnosis import blame_all
+
+        return blame_all(self, self._thing(thing), self.offset_at(at, at_time=at_time), lenient=lenient)
+
+    def bisect(self, condition: str, from_offset: Moment | None = None, to_offset: Moment | None = None) -> Bisected:
+        """The first offset of a range from which on a condition holds: `kraftlake bisect` (docs/questions.md).
+
+        `condition` is such as `offline_partitions > 0 and broker(3).fenced`. Raises NoSuchThingError where it never
+        holds, UsageError for what is no condition, else as `image`.
+        """
+        from kraftlake.diagnosis import bisect, parse_condition
+
+        parsed = parse_condition(text(condition, "a condition"))
+        return bisect(self, parsed, *self.offset_range(from_offset, to_offset))
+
+    @staticmethod
+    def _thing(path: str) -> Thing:
+        from kraftlake.diagnosis import Thing
+
+        return Thing.parse(text(path, "the path of a thing"))
 
     def verify(self, *, at_least: ChainLink | str | None = None, progress: Progress | None = None) -> VerifyReport:
         """Every check there is: see `replay.verify`; `at_least` also as text, OFFSET or OFFSET:HASH."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from kraftlake.cli.commands.bisect import bisect
+from kraftlake.cli.commands.blame import blame
 from kraftlake.cli.commands.controlled.brokers import brokers
 from kraftlake.cli.commands.controlled.settings import acls, configs, features, quotas
 from kraftlake.cli.commands.controlled.topics import topics
@@ -54,6 +56,8 @@ for _command in (
     log,
     diff,
     events,
+    blame,
+    bisect,
     local_changes,
     replay,
     metrics,

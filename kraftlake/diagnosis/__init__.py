@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kraftlake.diagnosis.changes import Change, Changes, changes_of
     from kraftlake.diagnosis.condition_parser import parse_condition
     from kraftlake.diagnosis.conditions import Condition
+    from kraftlake.diagnosis.since import since_json, since_of
     from kraftlake.diagnosis.things import Thing
 
 __all__ = [
@@ -27,6 +28,8 @@ __all__ = [
     "holding_since",
     "newest_changes",
     "parse_condition",
+    "since_json",
+    "since_of",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, __all__)

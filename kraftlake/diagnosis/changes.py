@@ -30,7 +30,7 @@ from kraftlake.replay import (
 from kraftlake.runtime.errors import KraftlakeError
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, repr=False)
 class Change:
     """A record gave a thing another value.
 
@@ -53,6 +53,10 @@ class Change:
     since: int
     since_time: int | None
     or_earlier: bool = False
+
+    def __repr__(self) -> str:
+        before, after = map(self.thing.shown, (self.before, self.after))
+        return f"<Change of {self.thing} by {self.type} at offset {self.offset}: {before} → {after}>"
 
     def to_json(self, *, show_secrets: bool = False) -> dict[str, Any]:
         """A line of `kraftlake blame --json`; secrets are `(redacted)` unless `show_secrets`."""

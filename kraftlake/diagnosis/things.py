@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -12,6 +13,7 @@ import attrs
 from kraftlake.image import (
     ClientQuotaEntity,
     ConfigResource,
+    JsonForm,
     MetadataImage,
     acl_json,
     broker_json,
@@ -27,20 +29,21 @@ DEFAULT: Final = "<default>"
 """What stands in a path for the name of a default: of a config's resource, or of a quota's user, client id or IP."""
 
 _QUOTA_TYPES: Final = ("user", "client-id", "ip")
-_RESOURCE_TYPES: Final = {name: number for number, name in CONFIG_RESOURCES.items() if number}
+_RESOURCE_TYPES: Final = {name: number for number, name in CONFIG_RESOURCES.items()}
 
 
-@attrs.frozen
+@attrs.frozen(kw_only=True)
 class _Kind:
-    """One kind of thing: how its paths read, its state in an image, and the JSON form of that state."""
+    """One kind of thing: how its paths read, its keys and states in an image, and the JSON form of a state."""
 
     form: str
+    keys: Callable[[MetadataImage], Iterable[Any]]
+    """The keys that an image has; of partitions the names of their topics."""
     look: Callable[[MetadataImage, Any], Any]
     """The state of a key in an image; None where the image does not have it."""
     json: Callable[[Any], Any] = lambda state: state
-    value: Callable[[Any, str], Any] | None = None
-    """The JSON value of one field of a state."""
-    fields: tuple[str, ...] = ()
+    fields: JsonForm | None = None
+    """The fields of a state that are things of their own."""
 
 
 @attrs.frozen
@@ -49,16 +52,22 @@ class Thing:
 
     `kind` is a key of FORMS; `key` identifies the thing among those of its kind: a topic's name, (topic, number) of a
     partition, a broker's id, (ConfigResource, name) of a config, a feature's name, an ACL's id, (ClientQuotaEntity,
-    quota) of a quota. `field` is a key of the image's JSON form; None is the whole thing. `text` is the path.
+    quota) of a quota. `field` is a key of the image's JSON form; None is the whole thing. `given` is the path by which
+    it was named, if by one.
     """
 
     kind: str
     key: Any
     field: str | None = None
-    text: str = attrs.field(default="", eq=False, kw_only=True)
+    given: str | None = attrs.field(default=None, eq=False, repr=False, kw_only=True)
 
     def __str__(self) -> str:
         return self.text
+
+    @property
+    def text(self) -> str:
+        """The thing's path."""
+        return self.given or _path_to(self.kind, self.key) + ("" if self.field is None else f"/{self.field}")
 
     @classmethod
     def parse(cls, path: str) -> Thing:
@@ -70,32 +79,29 @@ class Thing:
         if kind not in _KINDS:
             raise UsageError(f"{path!r} names nothing: {_near(kind, _KINDS) or f'a path is one of {_forms()}.'}")
         plain = ["" if name == DEFAULT else unquote(name) for name in names]
-        return attrs.evolve(_PARSERS[kind](path, plain), text=path)
+        return attrs.evolve(_PARSERS[kind](path, plain), given=path)
 
     @classmethod
     def topic(cls, name: str) -> Thing:
         """A topic by its name: whether it exists."""
-        return cls("topic", name, text=path_of("topic", name))
+        return cls("topic", name)
 
     @classmethod
     def partition(cls, topic: str, number: int, field: str | None = None) -> Thing:
         """A partition, or one field of it."""
-        return cls(
-            "partition", (topic, number), field, text=path_of("topic", topic, "partition", str(number), *_given(field))
-        )
+        return cls("partition", (topic, number), field)
 
     @classmethod
     def broker(cls, broker: int, field: str | None = None) -> Thing:
         """A broker's registration, or one field of it."""
-        return cls("broker", broker, field, text=path_of("broker", str(broker), *_given(field)))
+        return cls("broker", broker, field)
 
     @classmethod
     def config(cls, resource_type: str, resource: str, name: str) -> Thing:
-        """A config of a resource (TOPIC, BROKER, …); the resource `""` is the default of its type."""
-        number = _RESOURCE_TYPES[resource_type]
-        return cls(
-            "config", (ConfigResource(number, resource), name), text=path_of("config", resource_type, resource, name)
-        )
+        """A config of a resource, of the type that the image's JSON names; `""` is the default of its type."""
+        number = _resource_type(resource_type)
+        assert number is not None, f"{resource_type} is no type of resource"
+        return cls("config", (ConfigResource(number, resource), name))
 
     def state(self, image: MetadataImage) -> Any:
         """The object in an image that the value is made of; None where the image does not have the thing."""
@@ -110,7 +116,7 @@ class Thing:
         kind = _KINDS[self.kind]
         if state is None:
             return None
-        return kind.json(state) if self.field is None or kind.value is None else kind.value(state, self.field)
+        return kind.json(state) if self.field is None or kind.fields is None else kind.fields.value(state, self.field)
 
     def shown(self, value: Any) -> Any:
         """A value of this thing as it may be shown: `(redacted)` where it may be a secret."""
@@ -150,22 +156,53 @@ def _quota(image: MetadataImage, key: Any) -> float | None:
     return None if quotas is None else quotas.quotas.get(key[1])
 
 
+def _config_keys(image: MetadataImage) -> list[Any]:
+    resources = sorted(image.configs.resource_data.items(), key=lambda item: item[0])
+    return [(resource, name) for resource, configs in resources for name in configs.data]
+
+
 _KINDS: Final[Mapping[str, _Kind]] = {
-    "topic": _Kind("topic/NAME", lambda image, name: image.topics.get_topic(name), lambda _: True),
+    "topic": _Kind(
+        form="topic/NAME",
+        keys=lambda image: image.topics.topics_by_name(),
+        look=lambda image, name: image.topics.get_topic(name),
+        json=lambda _: True,
+    ),
     "partition": _Kind(
-        "topic/NAME/partition/N[/FIELD]", _partition, partition_json, partition_json.value, partition_json.keys
+        form="topic/NAME/partition/N[/FIELD]",
+        keys=lambda image: image.topics.topics_by_name(),
+        look=_partition,
+        json=partition_json,
+        fields=partition_json,
     ),
     "broker": _Kind(
-        "broker/ID[/FIELD]",
-        lambda image, id_: image.cluster.brokers.get(id_),
-        broker_json,
-        broker_json.value,
-        broker_json.keys,
+        form="broker/ID[/FIELD]",
+        keys=lambda image: sorted(image.cluster.brokers),
+        look=lambda image, id_: image.cluster.brokers.get(id_),
+        json=broker_json,
+        fields=broker_json,
     ),
-    "config": _Kind("config/TYPE/RESOURCE/NAME", lambda image, key: image.configs.config_map(key[0]).get(key[1])),
-    "feature": _Kind("feature/NAME", _feature),
-    "acl": _Kind("acl/ID", lambda image, id_: image.acls.acls.get(id_), acl_json),
-    "quota": _Kind("quota/user|client-id|ip/NAME[/…]/QUOTA", _quota),
+    "config": _Kind(
+        form="config/TYPE/RESOURCE/NAME",
+        keys=_config_keys,
+        look=lambda image, key: image.configs.config_map(key[0]).get(key[1]),
+    ),
+    "feature": _Kind(
+        form="feature/NAME",
+        keys=lambda image: (METADATA_VERSION, *sorted(image.features.finalized_versions)),
+        look=_feature,
+    ),
+    "acl": _Kind(
+        form="acl/ID",
+        keys=lambda image: image.acls.acls,
+        look=lambda image, id_: image.acls.acls.get(id_),
+        json=acl_json,
+    ),
+    "quota": _Kind(
+        form="quota/user|client-id|ip/NAME[/…]/QUOTA",
+        keys=lambda image: [(entity, key) for entity, one in image.client_quotas.in_order() for key in one.quotas],
+        look=_quota,
+    ),
 }
 
 FORMS: Final[Mapping[str, str]] = {name: kind.form for name, kind in _KINDS.items()}
@@ -174,40 +211,30 @@ FORMS: Final[Mapping[str, str]] = {name: kind.form for name, kind in _KINDS.item
 
 def fields_of(kind: str) -> tuple[str, ...]:
     """The fields of a kind of thing, as the image's JSON names them; empty for those that are a value."""
-    return _KINDS[kind].fields
+    fields = _KINDS[kind].fields
+    return () if fields is None else fields.keys
 
 
 def paths_like(thing: Thing, image: MetadataImage) -> list[str]:
     """The paths of what an image has that may be meant by the path of a thing that it does not have."""
-    tail = f"/{thing.field}" if thing.field else ""
-    topics = [path_of("topic", name) for name in image.topics.topics_by_name()]
-    match thing.kind:
+    keys = _KINDS[thing.kind].keys(image)
+    if thing.kind == "partition":
+        name, number = thing.key
+        topic = image.topics.get_topic(name)
+        keys = [(one, number) for one in keys] if topic is None else [(name, one) for one in sorted(topic.partitions)]
+    return [Thing(thing.kind, key, thing.field).text for key in keys]
+
+
+def _path_to(kind: str, key: Any) -> str:
+    match kind:
         case "partition":
-            name, number = thing.key
-            topic = image.topics.get_topic(name)
-            if topic is None:
-                return [f"{path}/partition/{number}{tail}" for path in topics]
-            return [f"{path_of('topic', name)}/partition/{number}{tail}" for number in sorted(topic.partitions)]
-        case "broker":
-            return [f"broker/{broker}{tail}" for broker in sorted(image.cluster.brokers)]
+            return path_of("topic", key[0], "partition", str(key[1]))
         case "config":
-            resources = sorted(image.configs.resource_data.items(), key=lambda item: item[0])
-            return [
-                path_of("config", one.type_name, one.name, name) for one, configs in resources for name in configs.data
-            ]
-        case "feature":
-            return [path_of("feature", name) for name in (METADATA_VERSION, *sorted(image.features.finalized_versions))]
-        case "acl":
-            return [path_of("acl", str(id_)) for id_ in image.acls.acls]
+            return path_of("config", key[0].type_name, key[0].name, key[1])
         case "quota":
-            return [_quota_path(entity, key) for entity, one in image.client_quotas.in_order() for key in one.quotas]
+            return path_of("quota", *(part for entry in key[0].entries for part in entry), key[1])
         case _:
-            return topics
-
-
-def _quota_path(entity: ClientQuotaEntity, key: str) -> str:
-    names = (part for type_, name in entity.entries for part in (type_, name))
-    return f"{path_of('quota', *names)}/{path_of(key)}"
+            return path_of(kind, str(key))
 
 
 def _parse_topic(path: str, names: list[str]) -> Thing:
@@ -230,10 +257,17 @@ def _parse_config(path: str, names: list[str]) -> Thing:
     if len(names) != 3 or not names[2]:
         raise _malformed(path, "config")
     type_name = names[0].upper().replace("-", "_")
-    if type_name not in _RESOURCE_TYPES:
+    number = _resource_type(type_name)
+    if number is None:
         hint = _near(type_name, _RESOURCE_TYPES) or f"the types are {', '.join(_RESOURCE_TYPES)}."
         raise UsageError(f"{path!r}: {names[0]!r} is no type of resource with configs; {hint}")
-    return Thing("config", (ConfigResource(_RESOURCE_TYPES[type_name], names[1]), names[2]))
+    return Thing("config", (ConfigResource(number, names[1]), names[2]))
+
+
+def _resource_type(name: str) -> int | None:
+    """The number of a type of resource by the name that ConfigResource gives it; None for another name."""
+    unknown = re.fullmatch(r"UNKNOWN\((-?[0-9]{1,3})\)", name)
+    return _RESOURCE_TYPES.get(name) if unknown is None else int(unknown[1])
 
 
 def _parse_feature(path: str, names: list[str]) -> Thing:
@@ -289,10 +323,6 @@ def _field(path: str, kind: str, given: Sequence[str]) -> str | None:
         hint = _near(field, fields) or f"the fields are {', '.join(fields)}."
         raise UsageError(f"{path!r}: {field!r} is no field of a {kind}; {hint}")
     return field
-
-
-def _given(field: str | None) -> list[str]:
-    return [] if field is None else [field]
 
 
 def _malformed(path: str, *kinds: str) -> UsageError:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     )
     from kraftlake.image.cluster_counts import ClusterCounts, count_cluster
     from kraftlake.image.diff import EntryChange, FieldChange, ImageDiff, diff_images
-    from kraftlake.image.json_form import acl_json, broker_json, image_to_json, partition_json
+    from kraftlake.image.json_form import JsonForm, acl_json, broker_json, image_to_json, partition_json
     from kraftlake.image.kafka_names import AclOperation, AclPermissionType, PatternType, ResourceType
     from kraftlake.image.topics.packed_topics import PackedTopics
     from kraftlake.image.topics.partition_registration import NO_LEADER
@@ -69,6 +69,7 @@ __all__ = [
     "FieldChange",
     "ImageDiff",
     "ImageWriterOptions",
+    "JsonForm",
     "LeaderRecoveryState",
     "LossHandler",
     "MetadataImage",

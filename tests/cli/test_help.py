@@ -28,7 +28,8 @@ def examples() -> Iterator[str]:
 def test_the_commands_are_those_that_others_rely_on() -> None:
     names = {path.removeprefix("kraftlake ") for path, _ in LEAVES}
     assert names == {
-        "image", "log", "diff", "events", "local-changes", "replay", "metrics", "quorum", "verify", "import", "export",
+        "image", "log", "diff", "events", "blame", "bisect", "local-changes", "replay", "metrics", "quorum", "verify",
+        "import", "export",
         "format", "fork", "generate", "log compact", "log trim", "log vacuum", "tables", "tables trim",
         *(f"spark {job}" for job in JOBS),
         "spark snapshot",
@@ -60,7 +61,7 @@ def test_a_command_has_the_shared_options(path: str, command: click.Command) -> 
     assert {"--json", "--color", "--verbose", "-v"} <= options
     if any(parameter.name == "source" for parameter in command.params):
         assert "--cluster-id" in options
-    shows_secrets = path.rpartition(" ")[2] in {"image", "log", "diff", "replay"} or path == "kraftlake events"
+    shows_secrets = path.rpartition(" ")[2] in {"image", "log", "diff", "replay", "blame"} or path == "kraftlake events"
     assert ("--show-secrets" in options) == shows_secrets
 
 

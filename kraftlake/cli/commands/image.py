@@ -42,6 +42,7 @@ def _only(kind: str, text: str) -> Callable[[Callable[..., None]], Callable[...,
             "which partitions have too few replicas in sync for acks=all",
             f"kraftlake image {SAMPLE} --under-min-isr-partitions",
         ),
+        Example("since when a topic's leaders and ISRs are so", f"kraftlake image {SAMPLE} --topic elr-a --since"),
         Example("all ACLs and nothing else", f"kraftlake image {SAMPLE} --part acls --all"),
         Example("for other programs", f"kraftlake image {SAMPLE} --at-offset 1059 --json"),
     ),
@@ -64,6 +65,7 @@ def _only(kind: str, text: str) -> Callable[[Callable[..., None]], Callable[...,
     metavar="PART",
     help=f"Only this part: {', '.join(PARTS)}. Repeatable.",
 )
+@option("--since", "with_since", is_flag=True, help="Since when leaders, ISRs, fenced brokers and configs are so.")
 @option("--all", "everything", is_flag=True, help="Draw long parts in full, not their beginning.")
 def image(
     call: Call,
@@ -73,6 +75,7 @@ def image(
     topic_ids: tuple[str, ...],
     broker: int | None,
     parts: tuple[str, ...],
+    with_since: bool,
     everything: bool,
     **only: bool,
 ) -> None:
@@ -106,6 +109,11 @@ def image(
         _add_leaderless(opened, form, whole["brokers"])
     if any("min-isr" in kind for kind in troubles):
         _add_min_isr(form, min_isr)
+    if with_since:
+        from kraftlake.diagnosis import since_of
+
+        drawn = form if overview is None else {key: part for key, part in form.items() if key != "topics"}
+        form["since"] = since_of(opened, drawn, lenient=not call.strict)
     if call.as_json:
         call.terminal.json(form)
         return

@@ -41,6 +41,12 @@ def moment(milliseconds: int | str | None) -> str:
     return iso(time)
 
 
+def since_words(since: Mapping[str, Any]) -> str:
+    """`4592 2026-11-21 07:49:37.784Z`: the offset and time since when something is so."""
+    earlier = " or earlier" if since.get("orEarlier") else ""
+    return f"{since['offset']} {moment(since['timestamp'])}{earlier}"
+
+
 def amount(value: Any) -> str:
     """A number without a needless fraction: `1,048,576`, `12.25`."""
     if isinstance(value, float):

@@ -11,7 +11,7 @@ from rich.tree import Tree
 
 from kraftlake.cli.output.drawing import branch, table, text
 from kraftlake.cli.output.theme import Piece, Style
-from kraftlake.cli.output.words import NONE, counted, listed, moment, numbers
+from kraftlake.cli.output.words import NONE, counted, listed, moment, numbers, since_words
 from kraftlake.cli.selection.image_parts import may_lead
 
 if TYPE_CHECKING:
@@ -82,10 +82,33 @@ def _worst_first(item: tuple[str, dict[str, Any]]) -> tuple[bool, bool, str]:
 
 def partition_table(partitions: dict[str, Any], brokers: dict[str, Any] | None, *, heading: str) -> Table:
     """A row for each partition of {name or number: PARTITION}, in the order given."""
-    rows = table(heading, "leader", "in sync", "replicas", "epochs", "", right=("#", "leader"), whole=heading)
+    with_since = any("since" in partition for partition in partitions.values())
+    headings = (heading, "leader", "in sync", "replicas", "epochs", *(["since"] if with_since else []), "")
+    rows = table(*headings, right=("#", "leader"), whole=heading)
     for name, partition in partitions.items():
-        rows.add_row(text((name, Style.NAME)), *state_cells(partition), text(*troubles(partition, brokers)))
+        since = [_since_lines(partition.get("since", {}))] if with_since else []
+        rows.add_row(text((name, Style.NAME)), *state_cells(partition), *since, text(*troubles(partition, brokers)))
     return rows
+
+
+def add_since(topics: dict[str, Any], since: dict[str, Any]) -> None:
+    """Add to each PARTITION of the topics since when it is so."""
+    for name, partitions in since.items():
+        for number, fields in partitions.items():
+            topics[name]["partitions"][number]["since"] = fields
+
+
+_SINCE = {"leader": "leader", "isr": "in sync", "state": "state"}
+
+
+def _since_lines(since: dict[str, Any]) -> Text:
+    """A line for each offset since which some of a PARTITION is so: `leader, in sync 5584 2026-11-21 07:50:28.535Z`."""
+    of_offset: dict[str, list[str]] = {}
+    for key, word in _SINCE.items():
+        if key in since:
+            of_offset.setdefault(since_words(since[key]), []).append(word)
+    lines = (f"{', '.join(words)} {when}" if len(of_offset) > 1 else when for when, words in of_offset.items())
+    return text(("\n".join(lines), Style.QUIET))
 
 
 def state_cells(partition: dict[str, Any]) -> list[Text]:

@@ -165,25 +165,30 @@ class _Fold:
         self._image = image_after(source, begin, lenient=lenient)
         self._delta = MetadataDelta(self._image, of_log=True)
         self._watched = WatchedThings(things, self._image)
-        self._values = {thing: thing.value(self._image) for thing in things}
+        states = [(thing, thing.state(self._image)) for thing in things]
+        self._states = {thing: (state, thing.compared(state)) for thing, state in states}
+        self._newest: dict[Thing, tuple[_Effective, Any, Any]] = {}
+        """By thing the record that changed it last, and its states before and after."""
         self._transaction = OpenTransaction[tuple[Found, Any]]()
         self._skipped: list[SkippedRecord] = []
-        time = _or_none(self._image.provenance.timestamp)
+        provenance = self._image.provenance
+        time = _or_none(provenance.timestamp)
         self._lines = {
             thing: [
                 Change(
-                    thing=thing, offset=begin, timestamp=time, epoch=self._image.provenance.epoch, type=None,
-                    before=None, after=value, since=begin, since_time=time, or_earlier=True,
+                    thing=thing, offset=begin, timestamp=time, epoch=provenance.epoch, type=None,
+                    before=None, after=thing.value_of(state), since=begin, since_time=time, or_earlier=True,
                 )
             ]
-            for thing, value in self._values.items()
-            if value is not None
+            for thing, state in states
+            if thing.value_of(state) is not None
         }  # fmt: skip
 
     def up_to(self, at: int) -> Changes:
         """The changes up to and including an offset."""
         for record in self._effective(at):
             self._replay(record)
+        self._lines |= {thing: [_change(thing, *newest)] for thing, newest in self._newest.items()}
         return Changes(lines=self._lines, begin=max(self._begin, 0), skipped=tuple(self._skipped))
 
     def _effective(self, at: int) -> Iterator[_Effective]:
@@ -242,21 +247,16 @@ class _Fold:
 
     def _add(self, record: _Effective, things: Sequence[Thing], states: Sequence[Any]) -> None:
         """Add the changes of things that a record has given these states."""
-        found = record.found
         for thing, state in zip(things, states, strict=True):
-            before, after = self._values[thing], thing.value_of(state)
-            if before == after:
+            before, compared = self._states[thing]
+            now = thing.compared(state)
+            if now == compared:
                 continue
-            self._values[thing] = after
-            change = Change(
-                thing=thing, offset=found.offset, timestamp=_or_none(found.time), epoch=found.epoch,
-                type=type_of(record.message), before=before, after=after,
-                since=record.since, since_time=_or_none(record.since_time),
-            )  # fmt: skip
-            line = self._lines.setdefault(thing, [])
+            self._states[thing] = state, now
             if self._newest_only:
-                line.clear()
-            line.append(change)
+                self._newest[thing] = record, before, state
+            else:
+                self._lines.setdefault(thing, []).append(_change(thing, record, before, state))
 
     def _skip(self, offset: int, type_: str, fault: KraftlakeError) -> None:
         if not self._lenient:
@@ -267,6 +267,16 @@ class _Fold:
         """Skip offsets that can't be read. A transaction may have ended there, so an open one is dropped."""
         self._skipped.append(SkippedRecord(offset=first, type="UNREADABLE", reason=reason))
         self._transaction = OpenTransaction()
+
+
+def _change(thing: Thing, record: _Effective, before: Any, after: Any) -> Change:
+    """The change of a thing that a record has brought from one state to another."""
+    found = record.found
+    return Change(
+        thing=thing, offset=found.offset, timestamp=_or_none(found.time), epoch=found.epoch,
+        type=type_of(record.message), before=thing.value_of(before), after=thing.value_of(after),
+        since=record.since, since_time=_or_none(record.since_time),
+    )  # fmt: skip
 
 
 def _or_none(time: int) -> int | None:

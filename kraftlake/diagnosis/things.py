@@ -42,11 +42,13 @@ class _Kind:
     look: Callable[[MetadataImage, Any], Any]
     """The state of a key in an image; None where the image does not have it."""
     json: Callable[[Any], Any] = lambda state: state
+    compared: Callable[[Any], Any] = lambda state: state
+    """What differs between two states where their JSON forms differ, and is quickly made."""
     fields: JsonForm | None = None
     """The fields of a state that are things of their own."""
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class Thing:
     """A topic, a partition, a broker, a config, a feature, an ACL or a quota, or one field of a partition or broker.
 
@@ -118,6 +120,13 @@ class Thing:
             return None
         return kind.json(state) if self.field is None or kind.fields is None else kind.fields.value(state, self.field)
 
+    def compared(self, state: Any) -> Any:
+        """What differs between two states where the values that are made of them differ; None for no state."""
+        kind = _KINDS[self.kind]
+        if state is None:
+            return None
+        return kind.compared(state) if self.field is None or kind.fields is None else kind.fields.raw(state, self.field)
+
     def shown(self, value: Any) -> Any:
         """A value of this thing as it may be shown: `(redacted)` where it may be a secret."""
         is_secret = self.kind == "config" and is_sensitive_config(self.key[0].type, self.key[1])
@@ -167,6 +176,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
         keys=lambda image: image.topics.topics_by_name(),
         look=lambda image, name: image.topics.get_topic(name),
         json=lambda _: True,
+        compared=lambda _: True,
     ),
     "partition": _Kind(
         form="topic/NAME/partition/N[/FIELD]",
@@ -180,6 +190,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
         keys=lambda image: sorted(image.cluster.brokers),
         look=lambda image, id_: image.cluster.brokers.get(id_),
         json=broker_json,
+        compared=broker_json,
         fields=broker_json,
     ),
     "config": _Kind(

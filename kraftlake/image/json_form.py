@@ -108,6 +108,10 @@ class JsonForm:
         get, make = self._by_key[key]
         return get(shown) if make is None else make(get(shown))
 
+    def raw(self, shown: Any, key: str) -> Any:
+        """The attribute behind a key of the JSON object."""
+        return self._by_key[key][0](shown)
+
     def changes(self, old: Any, new: Any) -> list[tuple[str, Any, Any]]:
         """Key, old and new JSON value of each attribute in which two objects differ."""
         values = zip(self._fields, self._values(old), self._values(new), strict=True)

@@ -56,9 +56,10 @@ def bisect(source: LogSource, condition: Condition, first: int | None = None, la
             f"The condition {condition.text} names nothing of the cluster, so that it holds always or never."
         )
     last = source.last_image_offset if last is None else last
-    first = max(begins_of(source, last)[0], 0) if first is None else first
-    if first > last:
+    if first is not None and first > last:
         raise UsageError(f"The range from offset {first} to {last} runs backwards.")
+    known = begins_of(source, last)[0]
+    first = max(known, min(last, 0)) if first is None else first
     begin = _begin(source, first)
     things = [name for name in condition.names if isinstance(name, Thing)]
     lines = changes_after(source, things, begin, last).lines if things else {}

@@ -127,7 +127,7 @@ def begins_of(source: LogSource, at: int, *, lenient: bool = False) -> Sequence[
     """
     reader = source.reader
     if source.kind is SourceKind.SNAPSHOT:
-        return [at]
+        return [source.replay(at).image.offset]  # raises where that is another one
     base = choose_base(reader, at, lenient=lenient)
     newest = -1 if base is None else base.end_offset - 1
     start, end = reader.start_offset, reader.end_offset

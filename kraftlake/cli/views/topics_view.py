@@ -107,8 +107,11 @@ def _since_lines(since: dict[str, Any]) -> Text:
     for key, word in _SINCE.items():
         if key in since:
             of_offset.setdefault(since_words(since[key]), []).append(word)
-    lines = (f"{', '.join(words)} {when}" if len(of_offset) > 1 else when for when, words in of_offset.items())
-    return text(("\n".join(lines), Style.QUIET))
+    made = text()
+    for when, words in of_offset.items():
+        made.append("\n" if made else "")
+        made.append_text(text((f"{', '.join(words)} {when}" if len(of_offset) > 1 else when, Style.QUIET)))
+    return made
 
 
 def state_cells(partition: dict[str, Any]) -> list[Text]:

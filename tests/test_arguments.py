@@ -176,8 +176,8 @@ OF_OBJECTS = {
     "counts_by_minute", "spark_session", "summary_to_json", "transition_to_json", "broken_ranges", "choose_base",
     "chunks_of", "decode_record", "readable_batches", "type_of", "usable_snapshots",
 }  # fmt: skip
-"""Functions that take no more than what other functions have made, the reader of a source with offsets that were checked
-already among it, or a session."""
+"""Functions that take no more than what other functions have made (the reader of a source, with offsets that were
+checked already), or a session."""
 
 
 def functions_of_doors() -> Iterator[str]:

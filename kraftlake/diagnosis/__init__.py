@@ -8,7 +8,7 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from kraftlake.diagnosis.bisection import Bisected, bisect
-    from kraftlake.diagnosis.blaming import blame, blame_all, holding_since, newest_changes
+    from kraftlake.diagnosis.blaming import blame, blame_all, blamed, holding_since, newest_changes
     from kraftlake.diagnosis.changes import Change, Changes, changes_of
     from kraftlake.diagnosis.condition_parser import parse_condition
     from kraftlake.diagnosis.conditions import Condition
@@ -24,6 +24,7 @@ __all__ = [
     "bisect",
     "blame",
     "blame_all",
+    "blamed",
     "changes_of",
     "holding_since",
     "newest_changes",

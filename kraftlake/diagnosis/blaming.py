@@ -38,30 +38,32 @@ def holding_since(line: Sequence[Change], holds: Callable[[Any], bool]) -> Chang
 
 
 def blame(source: LogSource, thing: Thing, at: int, *, lenient: bool = False) -> Change:
-    """The change that gave a thing the value that it has at the offset `at`.
-
-    Raises NoSuchThingError where the thing is not there at that offset, else as `changes_of`.
-    """
-    changes = changes_of(source, [thing], at, newest_only=True, lenient=lenient)
-    return _line(source, thing, at, changes, lenient=lenient)[-1]
+    """The change that gave a thing the value that it has at the offset `at`. Raises as `blamed`."""
+    return blamed(source, thing, at, newest_only=True, lenient=lenient).lines[thing][-1]
 
 
 def blame_all(source: LogSource, thing: Thing, at: int, *, lenient: bool = False) -> list[Change]:
-    """All changes of a thing up to the offset `at`, the newest last. Raises as `blame`."""
-    return _line(source, thing, at, changes_of(source, [thing], at, lenient=lenient), lenient=lenient)
+    """All changes of a thing up to the offset `at`, the newest last. Raises as `blamed`."""
+    return blamed(source, thing, at, lenient=lenient).lines[thing]
+
+
+def blamed(source: LogSource, thing: Thing, at: int, *, newest_only: bool = False, lenient: bool = False) -> Changes:
+    """As `changes_of` one thing, which has a value at the offset `at`.
+
+    Raises NoSuchThingError where it has none, else as `changes_of`.
+    """
+    changes = changes_of(source, [thing], at, newest_only=newest_only, lenient=lenient)
+    line = changes.lines.get(thing, [])
+    if not line or line[-1].after is None:
+        why = _why(source, thing, at, line, lenient=lenient)
+        raise NoSuchThingError(f"There is no {thing.text} at offset {at}{why}")
+    return changes
 
 
 def did_you_mean(thing: Thing, image: MetadataImage) -> str:
     """A question with the paths of what an image has that are like that of a thing; empty where none is."""
     near = difflib.get_close_matches(thing.text, paths_like(thing, image))
     return f"did you mean {' or '.join(near)}?" if near else ""
-
-
-def _line(source: LogSource, thing: Thing, at: int, changes: Changes, *, lenient: bool) -> list[Change]:
-    line = changes.lines.get(thing, [])
-    if line and line[-1].after is not None:
-        return line
-    raise NoSuchThingError(f"There is no {thing.text} at offset {at}{_why(source, thing, at, line, lenient=lenient)}")
 
 
 def _why(source: LogSource, thing: Thing, at: int, line: Sequence[Change], *, lenient: bool) -> str:

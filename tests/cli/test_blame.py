@@ -81,7 +81,10 @@ def test_secrets_are_redacted_and_names_from_the_log_harmless(tmp_path: Path) ->
     config = ("blame", directory, f"config/TOPIC/{topic}/retention.ms")
     assert "\x1b" not in run(*config, "--at-offset", 4).stdout
     assert "--lenient goes on without it" in fault(*config)
-    assert "– → \\x1b[2J" in run(*config, "--lenient").stdout
+    lenient = run(*config, "--lenient")
+    assert "– → \\x1b[2J" in lenient.stdout
+    assert "1 record skipped that can't be replayed, the first at offset 5" in lenient.stderr
+    assert "--to 4 searches what is before it" in fault("bisect", directory, "offline_partitions > 5")
 
 
 def test_bisect_says_from_where_on_a_condition_holds() -> None:

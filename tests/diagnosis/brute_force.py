@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import attrs
@@ -16,6 +17,7 @@ from kraftlake.image.kafka_names import CONFIG_RESOURCES
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.log_record import LogRecord, log_records
+from kraftlake.runtime.errors import ReplayError
 
 Line = list[tuple[int, int, str, Any, Any]]
 """By change: the offset of the record and that at which it takes effect, its type, the values before and after."""
@@ -30,7 +32,7 @@ class Step(NamedTuple):
 
 
 def steps(batches: Iterable[RecordBatch], image: MetadataImage = MetadataImage.EMPTY) -> Iterator[Step]:
-    """Replay each record on its own."""
+    """Replay each record on its own; one that contradicts the image has no effect."""
     held: list[LogRecord] | None = None
     for record in (one for batch in batches if not batch.control for one in log_records(batch)):
         if isinstance(record.message, r.BeginTransactionRecord):
@@ -43,7 +45,8 @@ def steps(batches: Iterable[RecordBatch], image: MetadataImage = MetadataImage.E
             ended = isinstance(record.message, r.EndTransactionRecord)
             for one in (held or ()) if ended else (record,):
                 delta = MetadataDelta(image, of_log=True)
-                delta.replay(one.message, one.offset)
+                with suppress(ReplayError):
+                    delta.replay(one.message, one.offset)
                 image = delta.apply(attrs.evolve(image.provenance, offset=record.offset))
                 yield Step(one, record.offset, image)
             held = None if ended else held

@@ -14,7 +14,7 @@ from kraftlake.diagnosis import Change, blame, changes_of, newest_changes
 from kraftlake.diagnosis.things import Thing
 from kraftlake.replay import import_source
 from kraftlake.replay.reading import chunks
-from tests.cli.running import DIRECTORY
+from tests.cli.running import DIRECTORY, LEGACY, TORN
 from tests.diagnosis.brute_force import Line, lines_of, parsed
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
@@ -79,3 +79,13 @@ def test_a_lake_and_a_directory_give_the_same(source: Source, expected: dict[str
     import_source(source, tmp_path / "lake")
     lake = kraftlake.open(tmp_path / "lake")
     assert by_path(changes_of(lake, parsed(expected), lake.last_image_offset).lines) == expected
+
+
+@pytest.mark.parametrize("directory", [LEGACY, TORN], ids=["Kafka 3.3", "a torn log"])
+def test_logs_of_other_releases_have_the_lines_that_brute_force_finds(directory: Path) -> None:
+    source = kraftlake.open(directory)
+    expected = lines_of(source.batches())
+    changes = changes_of(source, parsed(expected), source.last_image_offset, lenient=True)
+    assert by_path(changes.lines) == expected
+    assert {line[0][2] for path, line in expected.items() if path.startswith("broker/")}
+    assert bool(changes.skipped) == (directory == LEGACY)

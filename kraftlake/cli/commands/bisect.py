@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
+import click
+
 from kraftlake.cli.options.command import Example, argument
 from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, from_option, to_option
+from kraftlake.runtime.errors import CorruptDataError, ReplayError, UnknownRecordError
 
 
 @command(
@@ -44,7 +47,15 @@ def bisect(
     quotes, true, false, lists in brackets, and join with and, or, not and parentheses. What is asked of a thing that is
     not there does not hold, and neither does the opposite; `== none` asks for that.
     """
-    found = call.open(source).bisect(condition, first, last)
+    opened = call.open(source)
+    try:
+        found = opened.bisect(condition, first, last)
+    except (CorruptDataError, ReplayError, UnknownRecordError) as fault:
+        offset: int | None = getattr(fault, "offset", None)
+        if offset is None or offset < 1:
+            raise
+        sentence = str(fault).rstrip(".")
+        raise click.ClickException(f"{sentence}: --to {offset - 1} searches what is before it.") from None
     if call.as_json:
         call.terminal.json(found.to_json())
         return

@@ -36,15 +36,20 @@ def blame(call: Call, source: str, thing: str, *, everything: bool) -> None:
     which it took effect. What had its value already in the snapshot with which a log begins is so since then or
     earlier. %2F stands for a slash within a name, an empty RESOURCE or <default> for the default.
     """
+    from kraftlake.diagnosis import Thing, blamed
+
+    named = Thing.parse(thing)
     opened = call.open(source)
+    at = opened.offset_at(call.at)
     with call.suggest_lenient():
-        ask = opened.blame_all if everything else lambda *args, **options: [opened.blame(*args, **options)]
-        changes = ask(thing, call.at, lenient=not call.strict)
-    forms = [change.to_json(show_secrets=call.show_secrets) for change in changes]
+        changes = blamed(opened, named, at, newest_only=not everything, lenient=not call.strict)
+    call.warn_skipped(changes.skipped)
+    line = changes.lines[named]
+    forms = [change.to_json(show_secrets=call.show_secrets) for change in line]
     if call.as_json:
         for form in forms:
             call.terminal.json(form)
         return
     from kraftlake.cli.views.blame_view import show_blame
 
-    show_blame(call.terminal, changes[0].thing, forms)
+    show_blame(call.terminal, named, forms)

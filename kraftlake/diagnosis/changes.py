@@ -80,12 +80,11 @@ class Change:
 class Changes:
     """The changes of things up to an offset.
 
-    `lines` has those of each thing in the order in which they took effect; `begin` is the first offset of which the
-    values are known. `skipped` are the records that a lenient reading left out.
+    `lines` has those of each thing in the order in which they took effect. `skipped` are the records that a lenient
+    reading left out.
     """
 
     lines: dict[Thing, list[Change]]
-    begin: int
     skipped: tuple[SkippedRecord, ...] = ()
 
 
@@ -189,7 +188,7 @@ class _Fold:
         for record in self._effective(at):
             self._replay(record)
         self._lines |= {thing: [_change(thing, *newest)] for thing, newest in self._newest.items()}
-        return Changes(lines=self._lines, begin=max(self._begin, 0), skipped=tuple(self._skipped))
+        return Changes(lines=self._lines, skipped=tuple(self._skipped))
 
     def _effective(self, at: int) -> Iterator[_Effective]:
         """The records that take effect up to `at`; those of a metadata transaction at its end."""

@@ -8,6 +8,7 @@ hold, and neither does the opposite.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -238,13 +239,13 @@ def _as_numbers(left: Any, right: Any) -> tuple[Any, Any]:
 
 
 def _number(text: str) -> Any:
-    try:
-        return int(text)
-    except ValueError:
-        try:
-            return float(text)
-        except ValueError:
-            return text
+    """The number that a text shows, else the text."""
+    if not _PLAIN_NUMBER.fullmatch(text):
+        return text
+    return float(text) if "." in text else int(text)
+
+
+_PLAIN_NUMBER: Final = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
 
 
 def _kind(value: Any) -> str:

@@ -225,13 +225,13 @@ class Source(LogSource):
 
     def verify(self, *, at_least: ChainLink | str | None = None, progress: Progress | None = None) -> VerifyReport:
         """Every check there is: see `replay.verify`; `at_least` also as text, OFFSET or OFFSET:HASH."""
-        from kraftlake.replay.verify.verification import verify
+        from kraftlake.replay import verify_source
 
         if isinstance(at_least, str):
             from kraftlake.metadata_log import ChainLink
 
             at_least = ChainLink.parse(at_least)
-        return verify(self, at_least=at_least, progress=progress)
+        return verify_source(self, at_least=at_least, progress=progress)
 
     def export(
         self,

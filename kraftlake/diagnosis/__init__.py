@@ -12,23 +12,31 @@ if TYPE_CHECKING:
     from kraftlake.diagnosis.changes import Change, Changes, changes_of
     from kraftlake.diagnosis.condition_parser import parse_condition
     from kraftlake.diagnosis.conditions import Condition
+    from kraftlake.diagnosis.leadership import MAY_LEAD, may_lead, may_lead_words
+    from kraftlake.diagnosis.quorum_health import Verdict, node_faults, quorum_verdicts
     from kraftlake.diagnosis.since import since_json, since_of
     from kraftlake.diagnosis.things import Thing
 
 __all__ = [
+    "MAY_LEAD",
     "Bisected",
     "Change",
     "Changes",
     "Condition",
     "Thing",
+    "Verdict",
     "bisect",
     "blame",
     "blame_all",
     "blamed",
     "changes_of",
     "holding_since",
+    "may_lead",
+    "may_lead_words",
     "newest_changes",
+    "node_faults",
     "parse_condition",
+    "quorum_verdicts",
     "since_json",
     "since_of",
 ]

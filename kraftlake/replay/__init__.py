@@ -33,13 +33,16 @@ if TYPE_CHECKING:
     from kraftlake.replay.queries.changes import LogChanges, Published
     from kraftlake.replay.queries.export import ExportReport
     from kraftlake.replay.queries.local_changes import LocalChanges
-    from kraftlake.replay.queries.quorum_report import QuorumReport, describe_quorum
+    from kraftlake.replay.queries.log_copy import LogCopy
+    from kraftlake.replay.queries.quorum_report import QuorumReport, Role, describe_quorum
     from kraftlake.replay.queries.record_types import RECORD_TYPES
     from kraftlake.replay.queries.source import LogSource
     from kraftlake.replay.reading.chunks import Chunk, chunks_of
     from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
     from kraftlake.replay.reading.open_reader import LakeReader
+    from kraftlake.replay.reading.progress import Progress
     from kraftlake.replay.reading.replay_base import broken_ranges, choose_base, readable_batches, usable_snapshots
+    from kraftlake.replay.verify.verification import verify_source
     from kraftlake.replay.verify.verify_report import VerifyReport
 
 
@@ -56,6 +59,7 @@ __all__ = [
     "LoaderManifest",
     "LocalChanges",
     "LogChanges",
+    "LogCopy",
     "LogDeltaManifest",
     "LogFollower",
     "LogReader",
@@ -65,10 +69,12 @@ __all__ = [
     "MetadataLoaderMetrics",
     "MetadataPublisher",
     "OpenTransaction",
+    "Progress",
     "Published",
     "QuorumReport",
     "QuorumState",
     "Replay",
+    "Role",
     "SkippedRecord",
     "SnapshotManifest",
     "SnapshotReader",
@@ -87,6 +93,7 @@ __all__ = [
     "topics_to_arrow",
     "type_of",
     "usable_snapshots",
+    "verify_source",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, __all__)

@@ -11,7 +11,7 @@ import click
 from kraftlake.cli.options.command import Example, option
 from kraftlake.cli.options.parameters import BROKER
 from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, topic_ids_option, topics_option
-from kraftlake.cli.selection.image_parts import PARTITIONS, PARTS, ImageSelection, may_lead
+from kraftlake.cli.selection.image_parts import PARTITIONS, PARTS, ImageSelection
 
 if TYPE_CHECKING:
     from kraftlake.api import Source
@@ -151,6 +151,7 @@ def _name_of(image: MetadataImage, topic_id: str) -> str:
 
 def _add_leaderless(source: Source, form: dict[str, Any], brokers: dict[str, Any]) -> None:
     """Add to the form since when each partition has had no leader, its last leader, and why it has none."""
+    from kraftlake.diagnosis import may_lead
     from kraftlake.records.uuid import Uuid
     from kraftlake.replay.queries.leaderless import leaderless_since
 

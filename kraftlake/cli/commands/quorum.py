@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import click
+
+from kraftlake.cli.faults import UNHEALTHY
 from kraftlake.cli.options.command import Example, argument
 from kraftlake.cli.options.parameters import SOURCE
 from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
@@ -32,14 +35,20 @@ def quorum(call: Call, sources: tuple[str, ...]) -> None:
     which of these voters can be elected, whether their logs hold everything that was committed, and which offsets of a
     deposed leader a node would lose. No node needs to run, and nothing is written.
 
+    The exit code is 3 where a verdict is bad or a node is at fault, 0 where all is well.
+
     meta.properties beside a directory has the ids of the node and the directory, quorum-state in it the node's votes.
     """
+    from kraftlake.diagnosis import node_faults, quorum_verdicts
     from kraftlake.replay import describe_quorum
 
-    report = describe_quorum(sources).to_json()
+    report = describe_quorum(sources)
+    verdicts = quorum_verdicts(report)
     if call.as_json:
-        call.terminal.json(report)
-        return
-    from kraftlake.cli.views.quorum_view import show_quorum
+        call.terminal.json(report.to_json())
+    else:
+        from kraftlake.cli.views.quorum_view import show_quorum
 
-    show_quorum(call.terminal, report)
+        show_quorum(call.terminal, report.to_json(), verdicts)
+    if any(node_faults(report)) or not all(verdict.good for verdict in verdicts):
+        raise click.exceptions.Exit(UNHEALTHY)

@@ -97,29 +97,6 @@ class ImageSelection(NamedTuple):
         return made
 
 
-MAY_LEAD = ("isr", "elr", "lastKnownElr")
-"""The lists of brokers that may lead a partition without a leader; the first one that is not empty counts."""
-
-
-def may_lead(partition: dict[str, Any], brokers: dict[str, Any]) -> dict[str, Any]:
-    """Why a PARTITION has no leader: the first non-empty list of MAY_LEAD, and why none of its brokers leads.
-
-    `mayLead` is None, and `states` are empty, where no replica was in sync.
-    """
-    key = next((key for key in MAY_LEAD if partition[key]), None)
-    ids = [] if key is None else partition[key]
-    return {"mayLead": key, "states": {str(id_): _why_not(brokers.get(str(id_))) for id_ in ids}}
-
-
-def _why_not(broker: dict[str, Any] | None) -> str:
-    """Why a broker does not lead."""
-    if broker is None:
-        return "not registered"
-    if broker["fenced"]:
-        return "fenced"
-    return "shutting down" if broker["inControlledShutdown"] else "not elected"
-
-
 def of_topics(diff: ImageDiff, topics: Sequence[str]) -> ImageDiff:
     """The changes of a diff to these topics (shell patterns allowed), their partitions and configs."""
     import attrs

@@ -12,7 +12,7 @@ from rich.tree import Tree
 from kraftlake.cli.output.drawing import branch, table, text
 from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import NONE, counted, listed, moment, numbers, since_words
-from kraftlake.cli.selection.image_parts import may_lead
+from kraftlake.diagnosis import MAY_LEAD, may_lead_words
 
 if TYPE_CHECKING:
     from kraftlake.image.topics_overview import TopicsOverview
@@ -136,9 +136,6 @@ def _replicas(partition: dict[str, Any]) -> Text:
     return text(*pieces) if pieces else text(NONE)
 
 
-_MAY_LEAD = {"isr": "last in sync", "elr": "eligible to lead", "lastKnownElr": "last known eligible"}
-
-
 def troubles(partition: dict[str, Any], brokers: dict[str, Any] | None = None) -> list[Piece]:
     """The problems of a PARTITION in words; with the image's `brokers` also why it has no leader.
 
@@ -148,18 +145,13 @@ def troubles(partition: dict[str, Any], brokers: dict[str, Any] | None = None) -
     told: list[int] = []
     if partition["leader"] < 0:
         pieces.append((f"offline{_since(partition.get('leaderless'))}", Style.BAD))
-        why = may_lead(partition, brokers or {})
-        if why["mayLead"] is None:
-            pieces.append(("no replica was in sync", Style.WARNING))
-        else:
-            told = partition[why["mayLead"]]
-            states = (id_ if brokers is None else f"{id_} ({state})" for id_, state in why["states"].items())
-            pieces.append((f"{_MAY_LEAD[why['mayLead']]}: {' '.join(states)}", Style.WARNING))
+        told = next((partition[key] for key in MAY_LEAD if partition[key]), [])
+        pieces.append((may_lead_words(partition, brokers), Style.WARNING))
     elif len(partition["isr"]) < len(partition["replicas"]):
         pieces.append(("under-replicated", Style.WARNING))
     if partition["leader"] >= 0 and "minIsr" in partition:
         pieces += _of_min_isr(partition)
-    for key, word in (*list(_MAY_LEAD.items())[1:], ("addingReplicas", "adding"), ("removingReplicas", "removing")):
+    for key, word in (*list(MAY_LEAD.items())[1:], ("addingReplicas", "adding"), ("removingReplicas", "removing")):
         if partition[key] and partition[key] != told:
             pieces.append((f"{word}: {numbers(partition[key])}", Style.WARNING))
     if partition["leaderRecoveryState"]:

@@ -104,6 +104,12 @@ class QuorumReport:
         ends = sorted((copy.shared_with(furthest) for copy in self.voting.values()), reverse=True)
         return max(-1, ends[self.needed - 1] - 1) if len(ends) >= self.needed else -1
 
+    def diverges_from(self, copy: LogCopy) -> int | None:
+        """The first offset of `copy` that is not what the furthest log has: its node will cut it off. None for none."""
+        furthest = self.furthest
+        shared = copy.end_offset if copy is furthest else copy.shared_with(furthest)
+        return shared if 0 <= shared < copy.end_offset else None
+
     def to_json(self) -> dict[str, Any]:
         """The report as `kraftlake quorum --json` prints it; an offset or id that there is none of is null."""
         voting = self.voting
@@ -128,7 +134,6 @@ class QuorumReport:
 
     def _copy_json(self, copy: LogCopy) -> dict[str, Any]:
         furthest = self.furthest
-        shared = copy.end_offset if copy is furthest else copy.shared_with(furthest)
         election = copy.election
         return {
             "source": copy.path,
@@ -139,7 +144,7 @@ class QuorumReport:
             "endOffset": copy.end_offset,
             "lastEpoch": copy.position[0] if copy.epoch_ends else None,
             "behind": max(0, furthest.end_offset - copy.end_offset),
-            "otherFrom": shared if 0 <= shared < copy.end_offset else None,
+            "otherFrom": self.diverges_from(copy),
             "leaderEpoch": None if election is None else election.leader_epoch,
             "leaderId": None if election is None else election.leader_id,
             "votedId": None if election is None else election.voted_id,

@@ -10,6 +10,7 @@ from kraftlake.cli.commands.controlled.brokers import brokers
 from kraftlake.cli.commands.controlled.settings import acls, configs, features, quotas
 from kraftlake.cli.commands.controlled.topics import topics
 from kraftlake.cli.commands.diff import diff
+from kraftlake.cli.commands.doctor import doctor
 from kraftlake.cli.commands.events import events
 from kraftlake.cli.commands.export import export
 from kraftlake.cli.commands.fork import fork
@@ -52,6 +53,7 @@ def application(context: click.Context) -> None:
 
 
 for _command in (
+    doctor,
     image,
     log,
     diff,

@@ -12,17 +12,23 @@ if TYPE_CHECKING:
     from kraftlake.diagnosis.changes import Change, Changes, changes_of
     from kraftlake.diagnosis.condition_parser import parse_condition
     from kraftlake.diagnosis.conditions import Condition
+    from kraftlake.diagnosis.doctor.diagnosis import CHECKS, Diagnosis, diagnose
+    from kraftlake.diagnosis.doctor.finding import Finding, Severity
     from kraftlake.diagnosis.leadership import MAY_LEAD, may_lead, may_lead_words
     from kraftlake.diagnosis.quorum_health import Verdict, node_faults, quorum_verdicts
     from kraftlake.diagnosis.since import since_json, since_of
     from kraftlake.diagnosis.things import Thing
 
 __all__ = [
+    "CHECKS",
     "MAY_LEAD",
     "Bisected",
     "Change",
     "Changes",
     "Condition",
+    "Diagnosis",
+    "Finding",
+    "Severity",
     "Thing",
     "Verdict",
     "bisect",
@@ -30,6 +36,7 @@ __all__ = [
     "blame_all",
     "blamed",
     "changes_of",
+    "diagnose",
     "holding_since",
     "may_lead",
     "may_lead_words",

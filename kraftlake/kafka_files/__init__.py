@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kraftlake.kafka_files.faults import BrokenFileError, RemovedFileError
     from kraftlake.kafka_files.file_names import segment_name, snapshot_name
     from kraftlake.kafka_files.follow import DirectoryFollower, TruncatedLogError
+    from kraftlake.kafka_files.node.meta_properties import find_properties
     from kraftlake.kafka_files.open_source import open_kafka_files
     from kraftlake.kafka_files.problem import Problem
     from kraftlake.kafka_files.snapshots.batches import checkpoint_batches
@@ -38,6 +39,7 @@ __all__ = [
     "TruncatedLogError",
     "check_directory",
     "checkpoint_batches",
+    "find_properties",
     "open_archive",
     "open_directory",
     "open_kafka_files",

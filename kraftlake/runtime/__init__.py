@@ -20,6 +20,7 @@ from kraftlake.runtime.errors import (
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from kraftlake.runtime.arguments import path_texts
     from kraftlake.runtime.clock import Clock
     from kraftlake.runtime.extras import check_spark
     from kraftlake.runtime.fault_sentences import sentence_of
@@ -63,6 +64,7 @@ __all__ = [
     "lazy_exports",
     "moment_of",
     "offset_or_time",
+    "path_texts",
     "sentence_of",
     "time_of",
 ]

@@ -17,11 +17,16 @@ if TYPE_CHECKING:
         refuse_newer,
         standing_alone,
     )
-    from kraftlake.tables.changes.log_deltas import LogBegin
+    from kraftlake.tables.changes.log_deltas import DeltaChunk, LogBegin, LogDeltas
+    from kraftlake.tables.changes.partition_changes import HAD, HAS, PartitionChanges, changes_of_image
     from kraftlake.tables.changes.partition_store import TOPIC_KINDS, PartitionStore
     from kraftlake.tables.cluster_id import cluster_id_of
     from kraftlake.tables.derived_tables import derived_table
+    from kraftlake.tables.events.distinct_changes import event_columns
     from kraftlake.tables.events.log_events import LogEvents
+    from kraftlake.tables.events.partition_events import PartitionColumns
+    from kraftlake.tables.history.entity_history import EntityHistory
+    from kraftlake.tables.history.entity_tables import ACLS, CONFIGS, SmallTable
     from kraftlake.tables.history.history_table import HistoryTable
     from kraftlake.tables.history.state_at import state_at
     from kraftlake.tables.image_partitions import partition_table
@@ -74,9 +79,13 @@ if TYPE_CHECKING:
     from kraftlake.tables.trimming import first_offsets, known_offset_since, trim_tables
 
 __all__ = [
+    "ACLS",
     "BROKER_KINDS",
     "CHUNK_SCHEMA",
+    "CONFIGS",
     "FOLDED_SCHEMA",
+    "HAD",
+    "HAS",
     "JOBS",
     "RECORDS_A_PART",
     "TOPIC_KINDS",
@@ -86,16 +95,21 @@ __all__ = [
     "ClusterCounter",
     "Collected",
     "CountChanges",
+    "DeltaChunk",
     "DriverState",
     "DriverStep",
     "EffectiveRecords",
+    "EntityHistory",
     "FoldPlan",
     "HistoryTable",
     "Job",
     "LakeTable",
     "LogBegin",
+    "LogDeltas",
     "LogEvents",
     "Part",
+    "PartitionChanges",
+    "PartitionColumns",
     "PartitionStore",
     "Progress",
     "Published",
@@ -106,6 +120,7 @@ __all__ = [
     "ShardDone",
     "ShardFold",
     "ShardTask",
+    "SmallTable",
     "StateFile",
     "StateManifest",
     "TableDescription",
@@ -116,11 +131,13 @@ __all__ = [
     "base_is_sound",
     "batch_of",
     "batches_of",
+    "changes_of_image",
     "check_piece",
     "chunk_of_fault",
     "chunks_of",
     "cluster_id_of",
     "derived_table",
+    "event_columns",
     "fault_to_json",
     "first_offsets",
     "fold_driver",

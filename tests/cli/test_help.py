@@ -29,6 +29,7 @@ def test_the_commands_are_those_that_others_rely_on() -> None:
     names = {path.removeprefix("kraftlake ") for path, _ in LEAVES}
     assert names == {
         "image", "log", "diff", "events", "blame", "bisect", "local-changes", "replay", "metrics", "quorum", "verify",
+        "doctor",
         "import", "export",
         "format", "fork", "generate", "log compact", "log trim", "log vacuum", "tables", "tables trim",
         *(f"spark {job}" for job in JOBS),
@@ -105,7 +106,7 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     lines.sort(key=lambda line: (" import " not in line, " tables trim " in line, "--force" in line))
     assert len(lines) > 15
     for line in lines:
-        printed = run(*shlex.split(line)[1:]).stdout
+        printed = run(*shlex.split(line)[1:], code=3 if " doctor " in line else 0).stdout  # the sample's end is unwell
         assert printed.strip(), line
     assert (tmp_path / "lake").exists()
     assert (tmp_path / "newest.checkpoint").exists()

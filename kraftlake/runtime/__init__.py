@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from kraftlake.runtime.log import get_logger
     from kraftlake.runtime.moments import (
         EPOCH,
+        LogTime,
         Moment,
         is_whole_number,
         iso,
+        length_of_time,
         moment_of,
         offset_or_time,
         time_of,
@@ -45,6 +47,7 @@ __all__ = [
     "ImportConflictError",
     "KraftlakeError",
     "LakeError",
+    "LogTime",
     "Moment",
     "NotASourceError",
     "OffsetError",
@@ -61,6 +64,7 @@ __all__ = [
     "is_whole_number",
     "iso",
     "lazy_exports",
+    "length_of_time",
     "moment_of",
     "offset_or_time",
     "sentence_of",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kraftlake.tables.cluster_id import cluster_id_of
     from kraftlake.tables.derived_tables import derived_table
     from kraftlake.tables.events.log_events import LogEvents
+    from kraftlake.tables.events.table import KIND_WORDS, KINDS
     from kraftlake.tables.history.history_table import HistoryTable
     from kraftlake.tables.history.state_at import state_at
     from kraftlake.tables.image_partitions import partition_table
@@ -67,6 +68,8 @@ __all__ = [
     "CHUNK_SCHEMA",
     "FOLDED_SCHEMA",
     "JOBS",
+    "KINDS",
+    "KIND_WORDS",
     "RECORDS_A_PART",
     "ChangesWriter",
     "Chunk",

@@ -214,10 +214,12 @@ class Source(LogSource):
         return export(self, Path(path_text(path)), at, allow_loss=allow_loss, lenient=lenient)
 
 
-def open_source(source: str | os.PathLike[str], *, cluster_id: str | None = None) -> Source:
+def open_source(source: str | os.PathLike[str], *, cluster_id: str | None = None, node: int | None = None) -> Source:
     """Open whatever holds a metadata log: its content says what it is. `kraftlake.open` is this function.
 
+    A folder is searched for metadata directories, `-` is stdin. `node` chooses one of several nodes' logs by its id.
     `cluster_id` names the cluster where nothing beside the log does. Raises NotASourceError for a path that holds no
-    log, CorruptDataError for a broken one, UsageError where `cluster_id` contradicts the source's own.
+    log, or several of which none is chosen, CorruptDataError for a broken one, UsageError where `cluster_id`
+    contradicts the source's own.
     """
-    return Source.open(source, cluster_id=cluster_id)
+    return Source.open(source, cluster_id=cluster_id, node=node)

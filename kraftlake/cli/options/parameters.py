@@ -114,14 +114,14 @@ def _offset(value: Any, *, lowest: int = 0) -> int:
     return offset
 
 
-def _broker(value: Any) -> int:
-    """The id of a broker: an int that fits Kafka's 32 bits and is not negative."""
+def _broker(value: Any, of: str = "a broker") -> int:
+    """The id of a broker, or another node: an int that fits Kafka's 32 bits and is not negative."""
     try:
         broker = int(value)
     except ValueError:
-        raise UsageError(f"{value!r} is not a broker's id: give a whole number.") from None
+        raise UsageError(f"{value!r} is not {of}'s id: give a whole number.") from None
     if not 0 <= broker < 2**31:
-        raise UsageError(f"{broker} is not a broker's id: they go from 0 to {2**31 - 1}.")
+        raise UsageError(f"{broker} is not {of}'s id: they go from 0 to {2**31 - 1}.")
     return broker
 
 
@@ -229,6 +229,7 @@ LAKE = PathParameter("lake", _LAKE_SCHEMES)
 OUTPUT = PathParameter("file")
 OFFSET = ParsedParameter("offset", _offset)
 BROKER = ParsedParameter("broker", _broker)
+NODE = ParsedParameter("node", partial(_broker, of="a node"))
 BROKERS = ListParameter("broker", _broker)
 TOPICS = ListParameter("topic", str)
 TOPIC_ID = ParsedParameter("topic id", _topic_id)

@@ -16,6 +16,7 @@ from kraftlake.cli.options.parameters import (
     BEFORE_THE_END,
     BROKERS,
     MOMENT,
+    NODE,
     OFFSET,
     PARTITIONS,
     SOURCE,
@@ -48,7 +49,7 @@ CHANGE = "Change a controlled lake, as its controller"
 
 SAMPLE = "samples/kafka-4.4/log/__cluster_metadata-0"
 """The source in every example: a real log that lies in the repository."""
-_SOURCE_HELP = "A Kafka metadata directory, segment, snapshot file or archive of these, or a lake."
+_SOURCE_HELP = "A Kafka metadata directory, segment, snapshot file, archive or bundle of these, - (stdin), or a lake."
 
 from_option = option("--from", "first", type=MOMENT, metavar="N", help="From this offset or time on.")
 to_option = option("--to", "last", type=MOMENT, metavar="N", help="Up to this offset or time, itself included.")
@@ -122,6 +123,7 @@ class Call:
         """The zone that times are shown in; None is this machine's, which TZ names, on a terminal."""
         self.as_json: bool = options.pop("as_json")
         self.strict: bool = options.pop("strict", True)
+        self.node: int | None = options.pop("node", None)
         self.cluster_id: str | None = options.pop("cluster_id", None)
         self.show_secrets: bool = options.pop("show_secrets", False)
         if not options.pop("no_pager", True) and not self.as_json:
@@ -155,7 +157,7 @@ class Call:
         """
         import kraftlake
 
-        opened = kraftlake.open(source, cluster_id=self.cluster_id)
+        opened = kraftlake.open(source, cluster_id=self.cluster_id, node=self.node)
         self._note_times(opened)
         self.warn_past_end(opened, self.at)
         if tell_torn and opened.torn is not None:
@@ -316,6 +318,7 @@ def shared_options(*, source: bool, replays: bool, at: bool, secrets: bool, long
         (True, shared(["--json", "as_json"], is_flag=True, help="Print JSON, nothing else.")),
         (secrets, shared(["--show-secrets"], is_flag=True, help="Show keys and sensitive configs as they are.")),
         (source and replays, shared(["--strict/--lenient", "strict"], default=True, help=strict)),
+        (source, shared(["--node"], type=NODE, metavar="ID", help="Of the logs of several nodes, that of this one.")),
         (source, shared(["--cluster-id"], metavar="ID", help="The cluster's id, if no meta.properties has it.")),
         (source or at, shared(["--tz", "zone"], type=ZONE, is_eager=True, metavar="ZONE", help=zones)),
         (True, shared(["--color"], type=ways, default="auto", help=colours)),

@@ -40,14 +40,14 @@ class LogSource:
         return f"<{type(self).__name__} {kind} {self.path!r} offsets {offsets}>"
 
     @classmethod
-    def open(cls, source: str | os.PathLike[str], *, cluster_id: str | None = None) -> Self:
+    def open(cls, source: str | os.PathLike[str], *, cluster_id: str | None = None, node: int | None = None) -> Self:
         """Open a path or URI; its content says what it is. See `kraftlake.open`."""
         from kraftlake.replay.reading.open_reader import open_reader
 
         path = path_text(source)
         if cluster_id is not None:
             text(cluster_id, "the id of a cluster")
-        reader, kind = open_reader(path)
+        reader, kind = open_reader(path, whole_or_none(node, "a node's id", least=0))
         if cluster_id is not None and reader.cluster_id not in (None, cluster_id):
             raise UsageError(f"{path} is of cluster {reader.cluster_id}, not of cluster {cluster_id}.")
         return cls(reader, kind, path, reader.cluster_id or cluster_id)

@@ -27,9 +27,11 @@ if TYPE_CHECKING:
 class Source(LogSource):
     """A lake, a Kafka metadata directory, a segment, a snapshot file or an archive, opened by `kraftlake.open`.
 
-    A moment is an offset (an int) or a time (ISO 8601 text or a datetime, in UTC unless it names a zone); milliseconds
-    since 1970 are given as `at_time`. Ranges include both ends: a time as `from_offset` stands for the first record
-    written since then, one as `to_offset` for the last record written up to then, None for the end of the log.
+    A moment is an offset (an int) or a time (text or a datetime, in UTC unless it names a zone); milliseconds since
+    1970 are given as `at_time`. Text is ISO 8601, or counts from the end of the log, whose newest record is of `now`:
+    `now-15m`, `07:46` (the last one that the log reaches), `yesterday`. Ranges include both ends: a time as
+    `from_offset` stands for the first record written since then, one as `to_offset` for the last record written up to
+    then, None for the end of the log.
 
     Offsets are Kafka's; `start_offset` is the first one of the log, `end_offset` the one after the last. A snapshot
     file alone has no log: its one image is the one at `end_offset - 1`, and its records are the snapshot's own, with
@@ -167,16 +169,20 @@ class Source(LogSource):
         *,
         show_secrets: bool = False,
         lenient: bool = False,
+        of_brokers: Iterable[int] | None = None,
     ) -> Events:
         """What happened in a range, an event for each thing that a change touched: `kraftlake events`.
 
-        Sensitive configs are `(redacted)` unless `show_secrets`. Raises as `changes` does.
+        `of_brokers` leaves only the events of these brokers themselves, of the partitions that they host before or
+        after the change, and of topics that came, grew or went with such partitions. Sensitive configs are `(redacted)`
+        unless `show_secrets`. Raises as `changes` does.
         """
         from kraftlake.api.events import Events
 
         self._refuse_snapshot()
         first, last = self.offset_range(from_offset, to_offset)
-        return Events(self, first, last, show_secrets=show_secrets, lenient=lenient)
+        brokers = None if of_brokers is None else frozenset(whole(one, "a broker's id", least=0) for one in of_brokers)
+        return Events(self, first, last, show_secrets=show_secrets, lenient=lenient, of_brokers=brokers)
 
     def diff(self, before: Moment, after: Moment, *, lenient: bool = False) -> ImageDiff:
         """What differs between the images at two moments; the offset -1 is the empty image."""
@@ -247,10 +253,12 @@ class Source(LogSource):
         return export(self, Path(path_text(path)), at, allow_loss=allow_loss, lenient=lenient)
 
 
-def open_source(source: str | os.PathLike[str], *, cluster_id: str | None = None) -> Source:
+def open_source(source: str | os.PathLike[str], *, cluster_id: str | None = None, node: int | None = None) -> Source:
     """Open whatever holds a metadata log: its content says what it is. `kraftlake.open` is this function.
 
+    A folder is searched for metadata directories, `-` is stdin. `node` chooses one of several nodes' logs by its id.
     `cluster_id` names the cluster where nothing beside the log does. Raises NotASourceError for a path that holds no
-    log, CorruptDataError for a broken one, UsageError where `cluster_id` contradicts the source's own.
+    log, or several of which none is chosen, CorruptDataError for a broken one, UsageError where `cluster_id`
+    contradicts the source's own.
     """
-    return Source.open(source, cluster_id=cluster_id)
+    return Source.open(source, cluster_id=cluster_id, node=node)

@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from kraftlake.runtime.log import get_logger
     from kraftlake.runtime.moments import (
         EPOCH,
+        LogTime,
         Moment,
         is_whole_number,
         iso,
+        length_of_time,
         moment_of,
         offset_or_time,
         time_of,
@@ -46,6 +48,7 @@ __all__ = [
     "ImportConflictError",
     "KraftlakeError",
     "LakeError",
+    "LogTime",
     "Moment",
     "NotASourceError",
     "OffsetError",
@@ -62,6 +65,7 @@ __all__ = [
     "is_whole_number",
     "iso",
     "lazy_exports",
+    "length_of_time",
     "moment_of",
     "offset_or_time",
     "path_texts",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kraftlake.tables.events.distinct_changes import event_columns
     from kraftlake.tables.events.log_events import LogEvents
     from kraftlake.tables.events.partition_events import PartitionColumns
+    from kraftlake.tables.events.table import KIND_WORDS, KINDS
     from kraftlake.tables.history.entity_history import EntityHistory
     from kraftlake.tables.history.entity_tables import ACLS, CONFIGS, SmallTable
     from kraftlake.tables.history.history_table import HistoryTable
@@ -87,6 +88,8 @@ __all__ = [
     "HAD",
     "HAS",
     "JOBS",
+    "KINDS",
+    "KIND_WORDS",
     "RECORDS_A_PART",
     "TOPIC_KINDS",
     "UNKNOWN_KIND",

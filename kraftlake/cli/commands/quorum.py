@@ -17,6 +17,7 @@ from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
     question="Who votes, whose log goes furthest, and can they elect a leader?",
     examples=(
         Example("the voters, and what one controller has", f"kraftlake quorum {SAMPLE}"),
+        Example("all nodes below a folder, or in an archive", "kraftlake quorum samples/kafka-4.4"),
         Example("for other programs", f"kraftlake quorum {SAMPLE} --json"),
     ),
 )
@@ -26,12 +27,13 @@ from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
     nargs=-1,
     required=True,
     metavar="SOURCE...",
-    help="The metadata directories of the quorum's nodes, one or more.",
+    help="The metadata directories of the quorum's nodes, one or more, or bundles and archives of several.",
 )
 def quorum(call: Call, sources: tuple[str, ...]) -> None:
     """Show the quorum as the directories of its nodes have it: who votes, how far each log goes and in which epoch.
 
-    Name the metadata directories of all controllers that are left, of brokers too, or copies of them. The command shows
+    Name the metadata directories of all controllers that are left, of brokers too, or copies of them; a folder or an
+    archive of several stands for all that it holds. The command shows
     which of these voters can be elected, whether their logs hold everything that was committed, and which offsets of a
     deposed leader a node would lose. No node needs to run, and nothing is written.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rich.console import RenderableType
+
 from kraftlake.cli.output.drawing import table, text
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Piece, Style
@@ -42,9 +44,18 @@ def show_quorum(terminal: Terminal, report: dict[str, Any], verdicts: Sequence[V
             rows.add_row(id_, directory, text("voter"), *[text(NONE)] * 3, text(("not here", Style.BAD)))
     cluster = (report["clusterId"] or "of unknown id", Style.HEADING)
     kind = f"  {counted(len(voters), 'voter')}, kraft.version {report['kraftVersion']}"
-    terminal.render(text(("cluster ", Style.STRONG), cluster, kind), text(), rows, text())
+    terminal.render(text(("cluster ", Style.STRONG), cluster, kind), text(), rows, *_endpoints(voters), text())
     for verdict in verdicts:
         terminal.line(("✓ ", Style.GOOD) if verdict.good else ("✗ ", Style.BAD), verdict.sentence)
+
+
+def _endpoints(voters: list[dict[str, Any]]) -> list[RenderableType]:
+    """Where the voters are reached, as far as the log holds it: from kraft.version 1 on."""
+    known = [voter for voter in voters if voter["endpoints"]]
+    rows = table("voter", "endpoints", right=("voter",))
+    for voter in known:
+        rows.add_row(text((str(voter["id"]), Style.STRONG)), text(", ".join(voter["endpoints"])))
+    return [text(), rows] if known else []
 
 
 def _or_dash(value: object) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import enum
 import os
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import attrs
 
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay.queries.log_copy import LogCopy, read_log_copy
+from kraftlake.replay.queries.log_copy import LogCopy, read_log_copies
 from kraftlake.runtime.arguments import path_texts
 from kraftlake.runtime.errors import UsageError
 
@@ -153,14 +154,14 @@ class QuorumReport:
 
 
 def describe_quorum(sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> QuorumReport:
-    """Read the copies at these paths, or at one, and hold them against each other.
+    """Read the copies at these paths, or at one, and hold them against each other: of a bundle all that it holds.
 
     Raises UsageError where they are of several clusters, and for none; NotASourceError where one is no log.
     """
     if not sources:
         raise UsageError("Name the metadata directory of at least one node.")
     paths = path_texts([sources] if isinstance(sources, (str, os.PathLike)) else sources)
-    copies = tuple(map(read_log_copy, paths))
+    copies = tuple(chain.from_iterable(map(read_log_copies, paths)))
     known = {copy.properties.cluster_id: copy.path for copy in copies if copy.properties.cluster_id is not None}
     if len(known) > 1:
         told = ", ".join(f"{path} of {cluster_id}" for cluster_id, path in known.items())

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from kraftlake.replay.queries.source import LogSource
     from kraftlake.replay.reading.chunks import Chunk, chunks_of
     from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
-    from kraftlake.replay.reading.open_reader import LakeReader
+    from kraftlake.replay.reading.open_reader import LakeReader, is_lake
     from kraftlake.replay.reading.progress import Progress
     from kraftlake.replay.reading.replay_base import broken_ranges, choose_base, readable_batches, usable_snapshots
     from kraftlake.replay.verify.verification import verify_source
@@ -86,6 +86,7 @@ __all__ = [
     "describe_quorum",
     "image_at",
     "import_source",
+    "is_lake",
     "load_snapshot",
     "loader_at",
     "readable_batches",

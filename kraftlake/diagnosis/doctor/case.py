@@ -13,6 +13,7 @@ import attrs
 
 from kraftlake.diagnosis.blaming import holding_since
 from kraftlake.diagnosis.changes import changes_of
+from kraftlake.diagnosis.doctor.checked_logs import CheckedLog
 from kraftlake.diagnosis.doctor.finding import LogPosition
 from kraftlake.diagnosis.doctor.partition_times import Concerned
 from kraftlake.diagnosis.doctor.timeline import Timeline, read_timeline
@@ -20,7 +21,7 @@ from kraftlake.diagnosis.things import Thing
 from kraftlake.image import MetadataImage, broker_json
 from kraftlake.kafka_files import find_properties
 from kraftlake.records import Uuid
-from kraftlake.replay import LogSource, QuorumReport, Replay, VerifyReport
+from kraftlake.replay import LogSource, QuorumReport, Replay
 from kraftlake.runtime import KraftlakeError, UsageError, path_texts
 
 if TYPE_CHECKING:
@@ -30,15 +31,6 @@ RECENT_HOURS = 24
 """For how long before the end of the log changes of configs and ACLs, and unclean elections, are found."""
 STUCK_HOURS = 1
 """From which age on a reassignment counts as stuck."""
-
-
-@attrs.frozen(kw_only=True)
-class CheckedLog:
-    """The log of one source: what `verify` says of it, or why it can't be read at all."""
-
-    path: str
-    report: VerifyReport | None = None
-    fault: str | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -52,7 +44,7 @@ class BrokerFolders:
 
 @attrs.frozen(kw_only=True, slots=False)
 class Case:
-    """The cluster as some sources have it; `source` is the one whose log goes furthest.
+    """The cluster as some `sources` have it, the paths given; of their `logs` `furthest` is the one that is looked at.
 
     `replay` has its image, at the offset that was asked for or the last one before `stopped`, the fault that keeps the
     replay from going on; None where there is no image at all. `as_asked` says that an offset was asked for, so that
@@ -62,6 +54,7 @@ class Case:
     sources: tuple[str, ...]
     quorum: QuorumReport
     logs: tuple[CheckedLog, ...]
+    furthest: CheckedLog
     source: LogSource
     replay: Replay | None
     stopped: KraftlakeError | None
@@ -117,16 +110,16 @@ class Case:
             return None
         return self.end_ms - since.timestamp
 
-    def command(self, template: str, *, source: str | None = None, **values: str) -> str:
+    def command(self, template: str, *, log: CheckedLog | None = None, **values: str) -> str:
         """A command line of `kraftlake` with quoted words in the slots of its template.
 
-        `{source}` is that of the image unless another one is given, `{sources}` are all, `{at}` and `{to}` are the
-        options for an offset that was asked for. Further `values` are quoted already.
+        `{source}` is the log of the image unless another one is given, `{sources}` are all sources, `{at}` and `{to}`
+        the options for an offset that was asked for. Further `values` are quoted already.
         """
         offset = self.image.offset if self.replay is not None and self.as_asked else None
         return "kraftlake " + template.format(
-            source=shlex.quote(self.source.path if source is None else source),
-            sources=" ".join(map(shlex.quote, self.sources)),
+            source=shlex.join((self.furthest if log is None else log).words),
+            sources=shlex.join(self.sources),
             at="" if offset is None else f" --at-offset {offset}",
             to="" if offset is None else f" --to {offset}",
             **values,

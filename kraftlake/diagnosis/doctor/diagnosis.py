@@ -9,13 +9,14 @@ from typing import Any, Final
 import attrs
 
 from kraftlake.diagnosis.doctor.broker_checks import BROKER_CHECKS
-from kraftlake.diagnosis.doctor.case import BrokerFolders, Case, CheckedLog, brokers_of
+from kraftlake.diagnosis.doctor.case import BrokerFolders, Case, brokers_of
 from kraftlake.diagnosis.doctor.check import Check
+from kraftlake.diagnosis.doctor.checked_logs import checked_logs
 from kraftlake.diagnosis.doctor.finding import Finding, Severity
 from kraftlake.diagnosis.doctor.partition_checks import PARTITION_CHECKS
 from kraftlake.diagnosis.doctor.quorum_checks import QUORUM_CHECKS
 from kraftlake.image import ClusterCounts, MetadataImage, count_cluster
-from kraftlake.replay import LogSource, Progress, QuorumReport, Replay, describe_quorum, verify_source
+from kraftlake.replay import LogSource, Progress, QuorumReport, Replay, describe_quorum
 from kraftlake.runtime import (
     CorruptDataError,
     KraftlakeError,
@@ -24,7 +25,10 @@ from kraftlake.runtime import (
     ReplayError,
     UnknownRecordError,
     UsageError,
+    path_texts,
 )
+
+STDIN: Final = "-"
 
 CHECKS: Final[tuple[Check, ...]] = (*QUORUM_CHECKS, *PARTITION_CHECKS, *BROKER_CHECKS)
 """All checks. Findings of the same severity are in this order."""
@@ -76,11 +80,10 @@ def diagnose(
     at: Moment | None = None,
     *,
     log_dirs: Sequence[str | os.PathLike[str]] = (),
-    cluster_id: str | None = None,
     checks: Sequence[Check] = CHECKS,
     progress: Progress | None = None,
 ) -> Diagnosis:
-    """Look at a cluster: one source, or those of all nodes that are left, whose furthest log is taken.
+    """Look at a cluster: one source, or those of all nodes that are left; of all their logs the furthest is taken.
 
     `at` is the offset or time to look at, None the end of the log. `log_dirs` are log directories of brokers, which are
     compared with the image. A log that is damaged is looked at as far as it can be replayed. `progress` is called while
@@ -93,16 +96,22 @@ def diagnose(
         from kraftlake.replica_manager import check_log_dirs
 
         check_log_dirs(log_dirs)
-    quorum = describe_quorum(sources)
-    paths = tuple(copy.path for copy in quorum.copies)
-    logs = tuple(_checked(path, progress) for path in paths)
-    source = LogSource.open(quorum.furthest.path, cluster_id=cluster_id)
+    paths = path_texts([sources] if isinstance(sources, (str, os.PathLike)) else sources)
+    if STDIN in paths:
+        raise UsageError("A diagnosis reads its sources several times, and stdin can be read once: save it to a file.")
+    quorum = describe_quorum(paths)
+    logs = tuple(log for path in paths for log in checked_logs(path, progress))
+    furthest = logs[quorum.copies.index(quorum.furthest)]
+    source = furthest.source
+    if source is None:
+        raise CorruptDataError(furthest.fault or "")
     known = source.cluster_id or quorum.cluster_id
-    replay, stopped = _replayed(source, at, _first_bad_offset(logs, source.path))
+    replay, stopped = _replayed(source, at, None if furthest.report is None else furthest.report.first_bad_offset)
     case = Case(
         sources=paths,
         quorum=quorum,
         logs=logs,
+        furthest=furthest,
         source=source,
         replay=replay,
         stopped=stopped,
@@ -118,17 +127,6 @@ def diagnose(
         findings=tuple(sorted(findings, key=lambda finding: finding.severity)),
         cluster_id=known,
     )
-
-
-def _checked(path: str, progress: Progress | None) -> CheckedLog:
-    try:
-        return CheckedLog(path=path, report=verify_source(LogSource.open(path), progress=progress))
-    except CorruptDataError as fault:
-        return CheckedLog(path=path, fault=str(fault))
-
-
-def _first_bad_offset(logs: Sequence[CheckedLog], path: str) -> int | None:
-    return next((log.report.first_bad_offset for log in logs if log.path == path and log.report is not None), None)
 
 
 def _replayed(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kraftlake.diagnosis.doctor.case import Case, CheckedLog
+from kraftlake.diagnosis.doctor.case import Case
 from kraftlake.diagnosis.doctor.check import Check, counted
+from kraftlake.diagnosis.doctor.checked_logs import CheckedLog
 from kraftlake.diagnosis.doctor.finding import Found, Group, LogPosition, Severity
 from kraftlake.diagnosis.quorum_health import Verdict, node_faults, quorum_verdicts
 from kraftlake.kafka_files import Problem
@@ -17,7 +18,7 @@ def _is_partly_seen(case: Case) -> bool:
     """Whether one source alone was given, of a quorum of more: then nothing follows from what it lacks."""
     report = case.quorum
     seen = {copy.properties.node_id for copy in report.copies if report.role_of(copy) is Role.VOTER}
-    return len(case.sources) == 1 and (not report.voters or any(voter.id not in seen for voter in report.voters))
+    return len(case.logs) == 1 and (not report.voters or any(voter.id not in seen for voter in report.voters))
 
 
 def _bad(case: Case, *checks: str) -> Iterator[Verdict]:
@@ -82,22 +83,21 @@ def _unsound(case: Case) -> Iterator[Found]:
         return
     more = len(groups) - 1 + sum(log.report.more_problems for log in case.logs if log.report is not None)
     rest = f", and {counted(more, 'problem')} more" if more else ""
-    path = next((log.path for log, _ in told), faults[0].path if faults else "")
-    command = case.command("verify {source}", source=path)
+    command = case.command("verify {source}", log=[*(log for log, _ in told), *faults][0])
     yield Found(sentence=f"{groups[0].reason.rstrip('.')}{rest}", groups=tuple(groups), command=command)
 
 
 def _problems(case: Case, log: CheckedLog) -> tuple[Problem, ...]:
     """The problems of a log but for the one that stops the replay, which is a finding of its own."""
     found = () if log.report is None else log.report.problems
-    stops = "" if case.stopped is None or log.path != case.source.path else str(case.stopped)
+    stops = "" if case.stopped is None or log is not case.furthest else str(case.stopped)
     return tuple(problem for problem in found if problem.message not in stops)
 
 
 def _places(case: Case, log: CheckedLog, problem: Problem) -> tuple[str, ...]:
     places = [] if problem.file is None else [problem.file]
     places += [] if problem.offset is None or problem.in_snapshot else [f"offset {problem.offset}"]
-    return tuple(places if len(case.sources) == 1 and places else [log.path, *places])
+    return tuple(places if len(case.logs) == 1 and places else [log.path, *places])
 
 
 def _torn(case: Case) -> Iterator[Found]:

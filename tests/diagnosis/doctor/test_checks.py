@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +16,18 @@ from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.runtime.errors import NotASourceError, UsageError
 from tests.cli.made_logs import TOPIC_ID
-from tests.diagnosis.doctor.made import BEGIN, HEALTHY, HOUR, broker, by_check, change, config, log_of, time_of
+from tests.diagnosis.doctor.made import (
+    BEGIN,
+    HEALTHY,
+    HOUR,
+    batches_of,
+    broker,
+    by_check,
+    change,
+    config,
+    log_of,
+    time_of,
+)
 from tests.replay.queries.test_quorum_report import elected, no_ops, node_at
 
 CRITICAL, WARNING, INFO = Severity
@@ -327,6 +339,31 @@ def test_the_furthest_sound_log_is_looked_at(tmp_path: Path) -> None:
     assert diagnosis.offset == 20
     assert found["unsound_log"].command == f"kraftlake verify {sources[0]}"
     assert "log_stops" not in found
+
+
+def test_a_bundle_and_an_archive_of_several_nodes_are_all_of_them(tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    log = batches_of(change(0, isr=(1,)))
+    log[0] = elected(0, 1, 1, 2, 3, dynamic=False)
+    node_at(bundle, 1, log)
+    node_at(bundle, 2, log[:6])
+    with tarfile.open(tmp_path / "bundle.tar", "w") as archive:
+        archive.add(bundle, "support")
+    for source, command in (
+        (bundle, bundle / "node-1-None"),
+        (tmp_path / "bundle.tar", f"{tmp_path}/bundle.tar --node 1"),
+    ):
+        diagnosis = diagnose(source)
+        assert len(diagnosis.quorum.voting) == 2
+        assert diagnosis.offset == BEGIN
+        (finding,) = diagnosis.findings
+        assert finding.check == "under_replicated"
+        assert finding.command.startswith(f"kraftlake events {command}")
+
+
+def test_stdin_is_refused() -> None:
+    with pytest.raises(UsageError, match="save it to a file"):
+        diagnose("-")
 
 
 # the folders

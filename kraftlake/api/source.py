@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from kraftlake.replay.reading.progress import Progress
 
 
+_LARGEST = 2**63 - 1
+
+
 class Source(LogSource):
     """A lake, a Kafka metadata directory, a segment, a snapshot file or an archive, opened by `kraftlake.open`.
 
@@ -77,10 +80,13 @@ class Source(LogSource):
     def _records(self, first: int | None, last: int | None, types: frozenset[str] | None) -> Iterator[LogRecord]:
         from kraftlake.records.log_record import log_records
 
+        begin, end = first or 0, _LARGEST if last is None else last
         for batch in self.batches(first, last):
+            if types is None and begin <= batch.base_offset and batch.last_offset <= end:
+                yield from log_records(batch)
+                continue
             for record in log_records(batch):
-                wanted = (first is None or record.offset >= first) and (last is None or record.offset <= last)
-                if wanted and (types is None or record.type in types):
+                if begin <= record.offset <= end and (types is None or record.type in types):
                     yield record
 
     def _check_held(self, *offsets: int | None) -> None:

@@ -50,12 +50,15 @@ def replicas_of(image: MetadataImage, delta: TopicsDelta) -> Replicas:
     }
 
 
-@pytest.mark.parametrize("bulk_from", [1, 10**9], ids=["in bulk", "one by one"])
+@pytest.mark.parametrize(
+    ("bulk_from", "first", "last"), [(1, 2784, 3085), (10**9, 0, 5736)], ids=["bulk", "one by one"]
+)
 def test_events_of_hosted_partitions_are_those_of_partitions_with_a_replica_before_or_after(
-    hosted: dict[int, tuple[Replicas, Replicas]], monkeypatch: pytest.MonkeyPatch, bulk_from: int
+    hosted: dict[int, tuple[Replicas, Replicas]], monkeypatch: pytest.MonkeyPatch, bulk_from: int, first: int, last: int
 ) -> None:
     monkeypatch.setattr(log_events, "BULK_FROM", bulk_from)
-    everything = lines("events")
+    range_ = ("--from", first, "--to", last)
+    everything = lines("events", *range_)
 
     def is_of(event: dict[str, Any], brokers: set[int]) -> bool:
         if event["broker"] is not None or event["topicId"] is None:
@@ -69,10 +72,10 @@ def test_events_of_hosted_partitions_are_those_of_partitions_with_a_replica_befo
     for brokers in ({3}, {1, 4}):
         given = ",".join(map(str, brokers))
         expected = [event for event in everything if is_of(event, brokers)]
-        assert lines("events", "--broker", given, "--hosted") == expected
-        assert {event["broker"] for event in expected} >= brokers
-    some = lines("events", "--broker", 3, "--hosted", "--topic", "big-a", "--from", 3000)
-    assert some == [e for e in everything if is_of(e, {3}) and e["topic"] == "big-a" and e["offset"] >= 3000]
+        assert lines("events", "--broker", given, "--hosted", *range_) == expected
+        assert expected
+    some = lines("events", "--broker", 3, "--hosted", "--topic", "big-a", *range_)
+    assert some == [e for e in everything if is_of(e, {3}) and e["topic"] == "big-a"]
 
 
 def test_records_of_a_broker_are_its_own_and_with_hosted_those_of_its_partitions() -> None:
@@ -124,7 +127,7 @@ def test_a_topic_that_only_the_log_between_two_snapshots_had_is_found_by_the_rec
     """Its name is in a record of another type than the one asked for."""
     names = {record["data"]["topicId"]: record["data"]["name"] for record in lines("log", "--type", "topic")}
     removed = [(one["offset"], names[one["data"]["topicId"]]) for one in lines("log", "--type", "remove_topic")]
-    for offset, name in removed:
+    for offset, name in removed[::6]:
         found = [record["offset"] for record in lines("log", "--topic", name, "--type", "remove_topic")]
         assert offset in found, name
 
@@ -167,9 +170,10 @@ def test_a_diffs_entries_are_those_of_the_partitions_and_brokers_named() -> None
 
 
 def test_values_may_be_repeated_or_have_commas_between_them() -> None:
-    assert lines("events", "--topic", "elr-a,big-?") == lines("events", "--topic", "elr-a", "--topic", "big-?")
+    some = ("events", "--to", 3000)
+    assert lines(*some, "--topic", "elr-a,big-?") == lines(*some, "--topic", "elr-a", "--topic", "big-?")
     assert lines("log", "--type", "topic, remove_topic") == lines("log", "--type", "topic", "--type", "remove_topic")
-    assert lines("events", "--kind", "fenced,unfenced") == lines("events", "--kind", "broker_*fenced")
+    assert lines(*some, "--kind", "fenced,unfenced") == lines(*some, "--kind", "broker_*fenced")
 
 
 @pytest.mark.parametrize("word", KIND_WORDS)
@@ -197,9 +201,7 @@ def test_what_the_log_had_but_nothing_happened_to_is_no_mistake() -> None:
 
 
 @pytest.mark.parametrize("command", ["log", "events"])
-@pytest.mark.parametrize(
-    "words", [[], ["--topic", "big-a"], ["--from", "100", "--to", "4000"], ["--from", "5735"]], ids=str
-)
+@pytest.mark.parametrize("words", [["--topic", "elr-?"], ["--from", "5300"]], ids=str)
 def test_a_limit_takes_the_first_lines_and_a_tail_the_last(command: str, words: list[str]) -> None:
     everything = lines(command, *words)
     for count in (1, 7, 10**6):
@@ -211,13 +213,13 @@ def test_a_limit_takes_the_first_lines_and_a_tail_the_last(command: str, words: 
 @pytest.mark.parametrize("by", ["kind", "topic", "broker", "minute"])
 def test_counts_are_those_of_the_events(by: str) -> None:
     key = (lambda event: event["timestamp"] // 60_000 * 60_000) if by == "minute" else (lambda event: event[by])
-    expected = Counter(key(event) for event in lines("events", "--from", 300))
-    counted = lines("events", "--from", 300, "--count-by", by)
+    expected = Counter(key(event) for event in lines("events", "--from", 3000))
+    counted = lines("events", "--from", 3000, "--count-by", by)
     assert {line[by]: line["events"] for line in counted} == expected
     assert {line["clusterId"] for line in counted} == {"VXUoBgBGTaWWfCM4Toybuw"}
     numbers = [line[by] if by == "minute" else -line["events"] for line in counted]
     assert numbers == sorted(numbers)
-    drawn = run("events", DIRECTORY, "--from", 300, "--count-by", by).stdout
+    drawn = run("events", DIRECTORY, "--from", 3000, "--count-by", by).stdout
     assert drawn.startswith(f"{expected.total():,} events of the offsets ")
 
 

@@ -103,8 +103,8 @@ def diff(
     second = opened if other is None else call.open(other)
     images = _image(call, opened, first), _image(call, second, last)
     found = DiffSelection(topics, partitions, brokers, hosted).of(diff_images(*images), *images)
-    for one in [opened] if second is opened else []:
-        call.check_names(one, topics=topics, partitions=partitions, brokers=brokers, found=not found.is_empty())
+    sources = [opened] if second is opened else [opened, second]
+    call.check_names(*sources, topics=topics, partitions=partitions, brokers=brokers, found=not found.is_empty())
     begin, end = (image.provenance.to_json()["timestamp"] for image in images)
     times = {"fromTimestamp": begin, "toTimestamp": end}
     form = {"clusterId": opened.cluster_id} | times | found.to_json(show_secrets=call.show_secrets)

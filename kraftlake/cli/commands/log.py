@@ -119,7 +119,7 @@ def log(
     if brokers := names["brokers"]:
         before = hosted_before(opened, begin, brokers, lenient=not call.strict) if hosted else None
         filters.append(OfBrokers(brokers, before))
-    records = _selected(opened, (begin, end), filters, types)
+    records = _selected(opened, (begin, end), filters, types, known)
     if no_noop:
         records = (record for record in records if record.type != NO_OP)
     if tail is not None:
@@ -137,12 +137,16 @@ def _selected(
     range_: tuple[int | None, int | None],
     filters: Sequence[OfTopics | OfBrokers],
     types: tuple[str, ...],
+    known: Names,
 ) -> Iterator[LogRecord]:
-    """The records of a range that all filters want, of the types or of all."""
+    """The records of a range that all filters want, of the types or of all; `known` learns the names of the others."""
     if not filters:
         return source.records(*range_, types=types or None)
 
     def is_wanted(record: LogRecord) -> bool:
+        if record.type == "TOPIC_RECORD":
+            message: Any = record.message
+            known.topics[str(message.topic_id)] = message.name
         wanted = [one.wants(record) for one in filters]  # each sees each record
         return all(wanted) and (not types or record.type in types)
 
@@ -165,12 +169,13 @@ def _show(call: Call, records: Iterable[LogRecord], known: Names, *, whole: bool
             show_flood(call.terminal, tally_of_records(chain(held, records)), "record", narrower)
             return
         records = held
-    view = LogView(call.terminal, known)
-    with call.terminal.paged():
+    if call.as_json:
         for record in records:
             form = record.to_json()
             shown = form["data"] if call.show_secrets else redact_record_json(form["type"], form["data"])
-            if call.as_json:
-                call.terminal.json(form | {"data": shown})
-            else:
-                view.show(form, shown)
+            call.terminal.json(form | {"data": shown})
+        return
+    view = LogView(call.terminal, known, show_secrets=call.show_secrets)
+    with call.terminal.paged():
+        for record in records:
+            view.show(record)

@@ -51,7 +51,9 @@ SAMPLE = "samples/kafka-4.4/log/__cluster_metadata-0"
 """The source in every example: a real log that lies in the repository."""
 _SOURCE_HELP = "A Kafka metadata directory, segment, snapshot file, archive or bundle of these, - (stdin), or a lake."
 
-from_option = option("--from", "first", type=MOMENT, metavar="N", help="From this offset or time on.")
+from_option = option(
+    "--from", "first", type=MOMENT, metavar="N", help="From this offset or time on: ISO 8601, now-15m, 07:46."
+)
 to_option = option("--to", "last", type=MOMENT, metavar="N", help="Up to this offset or time, itself included.")
 
 
@@ -230,17 +232,16 @@ class Call:
 
     def check_names(
         self,
-        source: Source,
-        *,
+        *sources: Source,
         topics: Sequence[str] = (),
         topic_ids: Sequence[str] = (),
         partitions: Sequence[str] = (),
         brokers: Sequence[int] = (),
         found: bool,
     ) -> None:
-        """Warn of names that the whole log does not know; a ClickException where therefore nothing can match.
+        """Warn of names that no offset of the sources knows; a ClickException where therefore nothing can match.
 
-        Reads the log where nothing was `found`, or something beside what one of several names may lack.
+        Reads the logs where nothing was `found`, or something beside what one of several names may lack.
         """
         asked = (topics, topic_ids, partitions, brokers)
         if not any(asked) or (found and all(len(names) < 2 for names in asked)):
@@ -248,7 +249,7 @@ class Call:
         from kraftlake.cli.selection.known_names import unknown_names
 
         told, nothing = unknown_names(
-            source, topics=topics, topic_ids=topic_ids, partitions=partitions, brokers=brokers
+            sources, topics=topics, topic_ids=topic_ids, partitions=partitions, brokers=brokers
         )
         if nothing and not found:
             raise click.ClickException("; ".join(told))

@@ -66,15 +66,25 @@ class Terminal:
 
     def render(self, *renderables: RenderableType) -> None:
         """Draw rich renderables on stdout, without the blanks that rich fills lines up with."""
-        console = self.console(sys.stdout)
-        # rich's own writing would end the process where the reader of stdout went away; a fault ends it in our way
-        with console.capture() as drawn:
-            for renderable in renderables:
-                console.print(renderable)
-        text = _LINE_END.sub(lambda end: end.group().replace(" ", ""), drawn.get())
+        text = "".join(map(self._drawn, renderables))
         is_long = self.pager is not None and text.count("\n") >= shutil.get_terminal_size().lines
         with self.paged() if is_long else nullcontext():
             sys.stdout.write(text)
+
+    def _drawn(self, renderable: RenderableType) -> str:
+        from rich.tree import Tree
+
+        from kraftlake.cli.output.tree_lines import tree_lines
+
+        console = self.console(sys.stdout)
+        if isinstance(renderable, Tree) and not console.options.ascii_only:
+            drawn = "\n".join([*tree_lines(renderable, console), ""])
+        else:
+            # rich's own writing would end the process where the reader of stdout went away; a fault ends it in our way
+            with console.capture() as captured:
+                console.print(renderable)
+            drawn = captured.get()
+        return _LINE_END.sub(lambda end: end.group().replace(" ", ""), drawn)
 
     def paged(self) -> AbstractContextManager[None]:
         """Show what is written within the context in the pager, if there is one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from kraftlake.cli.output.words import did_you_mean
@@ -25,10 +26,11 @@ class KnownNames(NamedTuple):
     brokers: set[int]
 
     @classmethod
-    def of(cls, source: Source) -> KnownNames:
-        """Those in all of a source's log and its snapshots; what can't be read is left out."""
+    def of(cls, sources: Iterable[Source]) -> KnownNames:
+        """Those in all of the sources' logs and snapshots; what can't be read is left out."""
         names = cls({}, {}, set())
-        for type_, data in records_before(source, source.end_offset, (_REGISTER_BROKER, _TOPIC, _PARTITION)):
+        keys = (_REGISTER_BROKER, _TOPIC, _PARTITION)
+        for type_, data in chain.from_iterable(records_before(one, one.end_offset, keys) for one in sources):
             if type_ == "TOPIC_RECORD":
                 names.topics[data["topicId"]] = data["name"]
             elif type_ == "PARTITION_RECORD":
@@ -73,18 +75,18 @@ class KnownNames(NamedTuple):
 
 
 def unknown_names(
-    source: Source,
+    sources: Iterable[Source],
     *,
     topics: Sequence[str] = (),
     topic_ids: Sequence[str] = (),
     partitions: Sequence[str] = (),
     brokers: Sequence[int] = (),
 ) -> tuple[list[str], bool]:
-    """Sentences on each of these that the whole log does not know, and whether therefore nothing can match.
+    """Sentences on each of these that the whole logs do not know, and whether therefore nothing can match.
 
     Topics, ids and partitions select together what any of them names; brokers select among that.
     """
-    known = KnownNames.of(source)
+    known = KnownNames.of(sources)
     of_topics = [*known.without_topic(topics), *known.without_id(topic_ids), *known.without_partition(partitions)]
     of_brokers = known.without_broker(brokers)
     asked = len(topics) + len(topic_ids) + len(partitions)

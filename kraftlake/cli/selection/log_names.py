@@ -23,12 +23,15 @@ class Names:
         self.topics: dict[str, str] = {}
         self.acls: dict[str, str] = {}
 
-    def learn(self, type_: str, data: Mapping[str, Any]) -> None:
-        """Remember what a record names."""
+    def learn(self, type_: str, data: Mapping[str, Any]) -> bool:
+        """Remember what a record names; whether it names anything."""
         if type_ == "TOPIC_RECORD":
             self.topics[data["topicId"]] = data["name"]
         elif type_ == "ACCESS_CONTROL_ENTRY_RECORD":
             self.acls[data["id"]] = acl_words(data)
+        else:
+            return False
+        return True
 
     def topic(self, id_: str) -> str:
         """The topic's name, or its id where the name is unknown."""

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Piece, Style, paint, styled
+from kraftlake.cli.output.visible import visible
 from kraftlake.cli.output.words import moment
 from kraftlake.cli.selection.log_names import Names
 from kraftlake.cli.views.record_summary import summary
+from kraftlake.records.redaction import redact_record_json
+
+if TYPE_CHECKING:
+    from kraftlake.records.log_record import LogRecord
+    from kraftlake.records.serde import AnyMessage
 
 _NARROW = 110
 _TYPE_WIDTH = 19
+_MOST_SAID = 4096
 _ENDINGS = {"REMOVE": Style.BAD, "UNREGISTER": Style.BAD, "ABORT": Style.BAD}
 
 
@@ -60,30 +68,62 @@ class LogView:
     Lines are cut to a terminal's width, never when stdout is piped.
     """
 
-    def __init__(self, terminal: Terminal, names: Names) -> None:
+    def __init__(self, terminal: Terminal, names: Names, *, show_secrets: bool = False) -> None:
         self._terminal = terminal
         self._names = names
+        self._show_secrets = show_secrets
         self._times = LineTimes(terminal)
+        self._is_plain = not (terminal.interactive or terminal.colour)
+        self._said: dict[int, tuple[AnyMessage, str]] = {}
+        """What messages say, with the message, by its identity: records that come again are the same object."""
 
-    def show(self, form: dict[str, Any], shown: Any) -> None:
-        """Write the line of one record in its JSON form, with `shown` in place of its data."""
-        type_ = form["type"]
-        self._names.learn(type_, form["data"])
-        words = summary(type_, shown, self._names)
+    def show(self, record: LogRecord) -> None:
+        """Write the line of the next record."""
+        time = self._times.of(record.timestamp)
+        if self._is_plain:
+            sys.stdout.write(f"{record.offset:>8} {record.epoch:>3}  {time}  {self._text(record)}\n")
+            return
         room = self._terminal.width if self._terminal.interactive else None
-        line = fit(_line(form, type_, self._times.of(form["timestamp"]), words), room, colour=self._terminal.colour)
-        sys.stdout.write(f"{self._times.day_line(form['timestamp'])}{line.rstrip()}\n")
+        line = fit(_line(record, time, self._words(record)), room, colour=self._terminal.colour)
+        sys.stdout.write(f"{self._times.day_line(record.timestamp)}{line.rstrip()}\n")
+
+    def _words(self, record: LogRecord) -> list[Piece]:
+        form = record.to_json()
+        if self._names.learn(form["type"], form["data"]):
+            self._said.clear()
+        shown = form["data"] if self._show_secrets else redact_record_json(form["type"], form["data"])
+        return summary(record.type, shown, self._names)
+
+    def _text(self, record: LogRecord) -> str:
+        """Type and summary as plain text."""
+        known = self._said.get(id(record.message))
+        if known is not None and known[0] is record.message:
+            return known[1]
+        words = self._words(record)
+        said = "".join([piece if isinstance(piece, str) else piece[0] for piece in words])
+        text = visible(_short(record.type) + said).rstrip()
+        if len(self._said) >= _MOST_SAID:
+            self._said.clear()
+        self._said[id(record.message)] = record.message, text
+        return text
 
 
-def _line(form: dict[str, Any], type_: str, time: str, words: list[Piece]) -> list[Piece]:
-    short = type_.removesuffix("_RECORD")
+def _line(record: LogRecord, time: str, words: list[Piece]) -> list[Piece]:
+    type_ = record.type
+    short = _short(type_)
     quiet = type_ == "NO_OP_RECORD"
     return [
-        (f"{form['offset']:>8}", Style.QUIET if quiet else Style.NUMBER),
-        (f" {form['epoch']:>3}  {time}  ", Style.QUIET),
-        (f"{short:<{_TYPE_WIDTH}}  " if words else short, Style.QUIET if quiet else _type_style(type_)),
+        (f"{record.offset:>8}", Style.QUIET if quiet else Style.NUMBER),
+        (f" {record.epoch:>3}  {time}  ", Style.QUIET),
+        (short if words else short.rstrip(), Style.QUIET if quiet else _type_style(type_)),
         *words,
     ]
+
+
+@functools.cache
+def _short(type_: str) -> str:
+    """The name of a type in its column: `PARTITION_CHANGE     `."""
+    return f"{type_.removesuffix('_RECORD'):<{_TYPE_WIDTH}}  "
 
 
 def _type_style(type_: str) -> Style:

@@ -22,7 +22,9 @@ from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay import LogSource, import_source
 from kraftlake.runtime.errors import OffsetError
 from tests.cli.running import DIRECTORY, TORN
+from tests.diagnosis.doctor.made import by_check
 from tests.diagnosis.doctor.plain import since_when
+from tests.docs.broken_logs import BROKEN
 from tests.generate.made_up import MadeUp
 
 LOGS = 1_000 if os.environ.get("KRAFTLAKE_TESTS") == "long" else 20
@@ -103,6 +105,35 @@ def test_a_lake_is_diagnosed_as_its_directory(tmp_path: Path) -> None:
     assert [(one.check, one.groups) for one in lake.findings if one.check not in about_files] == [
         (one.check, one.groups) for one in directory.findings if one.check not in about_files
     ]
+
+
+def test_a_wrong_bit_is_named_and_what_the_snapshots_know_is_diagnosed(tmp_path: Path) -> None:
+    BROKEN["flipped"](tmp_path, "458")
+    diagnosis, whole = diagnose(tmp_path / "md"), diagnose(DIRECTORY)
+    found = by_check(diagnosis)
+    assert diagnosis.offset == whole.offset
+    assert found["unsound_log"].things == ("00000000000000000000.log", "offset 403")
+    assert found["quorum_election"].severity is Severity.CRITICAL  # the only voter does not start
+    for check in ("offline_partitions", "fenced_brokers", "throttles"):
+        assert sorted(found[check].things) == sorted(by_check(whole)[check].things)
+
+
+def test_a_log_without_a_segment_is_diagnosed_up_to_the_gap(tmp_path: Path) -> None:
+    for file in DIRECTORY.iterdir():
+        if file.name != "00000000000000002027.log" and file.suffix != ".checkpoint":
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+    diagnosis = diagnose(tmp_path)
+    assert diagnosis.offset == 2026
+    assert "from offset 2027 on nothing is known" in by_check(diagnosis)["log_stops"].sentence
+    assert_same_troubles(diagnosis, diagnose(DIRECTORY, 2026))
+
+
+def assert_same_troubles(one: Diagnosis, other: Diagnosis) -> None:
+    """Both find the same of partitions, brokers and settings."""
+    of_cluster = {*CHECKS.values(), "throttles", "unclean_elections", "recent_changes"}
+    pairs = [[(f.check, f.groups) for f in each.findings if f.check in of_cluster] for each in (one, other)]
+    assert pairs[0] == pairs[1]
+    assert pairs[0]
 
 
 def test_a_moment_that_is_not_there_is_an_error() -> None:

@@ -95,6 +95,12 @@ CALLS: dict[str, tuple[Call, tuple[Any, ...]]] = {
     "Source.changes to": (lambda a, bad: list(a.source.changes(1, bad)), NUMBERS),
     "Source.diff": (lambda a, bad: a.source.diff(bad, 3), NUMBERS),
     "Source.diff after": (lambda a, bad: a.source.diff(3, bad), NUMBERS),
+    "Source.blame": (lambda a, bad: a.source.blame(bad), (*NAMES, "", "topic", "brokers/1")),
+    "Source.blame at": (lambda a, bad: a.source.blame("feature/metadata.version", bad), (*NUMBERS, -1)),
+    "Source.blame_all": (lambda a, bad: a.source.blame_all(bad), (*NAMES, "", "topic")),
+    "Source.bisect": (lambda a, bad: a.source.bisect(bad), (*NAMES, "", "1", "nothing")),
+    "Source.bisect from": (lambda a, bad: a.source.bisect("broker(1).fenced", bad), (*NUMBERS, -1)),
+    "Source.bisect to": (lambda a, bad: a.source.bisect("broker(1).fenced", 1, bad), (*NUMBERS, -1)),
     "Source.export": (lambda a, bad: a.source.export(bad, 3), PATHS),
     "Source.export at": (lambda a, bad: a.source.export(a.folder / "out.checkpoint", bad), NUMBERS),
     "describe_quorum": (lambda _, bad: describe_quorum(bad), (*LISTS[:4], *PATHS[:2], b"x", None)),
@@ -167,9 +173,11 @@ CALLS: dict[str, tuple[Call, tuple[Any, ...]]] = {
 OF_OBJECTS = {
     "count_cluster", "count_partitions_of_brokers", "diff_images", "image_to_json", "min_insync_replicas",
     "partitions_of", "refuse_loss", "load_snapshot", "topics_from_arrow", "topics_to_arrow", "java_home",
-    "counts_by_minute", "spark_session", "summary_to_json", "transition_to_json",
+    "counts_by_minute", "spark_session", "summary_to_json", "transition_to_json", "broken_ranges", "choose_base",
+    "chunks_of", "decode_record", "readable_batches", "type_of", "usable_snapshots", "verify_source", "is_lake",
 }  # fmt: skip
-"""Functions that take no more than what other functions have made, or a session."""
+"""Functions that take no more than what other functions have made (the reader of a source, with offsets that were
+checked already), or a session."""
 
 
 def functions_of_doors() -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -30,11 +30,18 @@ class Events:
     """
 
     def __init__(
-        self, source: LogSource, first: int | None, last: int | None, *, show_secrets: bool, lenient: bool
+        self,
+        source: LogSource,
+        first: int | None,
+        last: int | None,
+        *,
+        show_secrets: bool,
+        lenient: bool,
+        of_brokers: frozenset[int] | None = None,
     ) -> None:
         self._source = source
         self._range = first, last
-        self._show_secrets = show_secrets
+        self._kept: dict[str, Any] = {"show_secrets": show_secrets, "of_brokers": of_brokers}
         self._changes = partial(LogChanges, source.reader, lenient=lenient, cluster_id=source.cluster_id)
         self._next: LogEvents | None = self._log_events()  # raises at once where the range can't be read
         self._skipped: Sequence[SkippedRecord] = ()
@@ -59,7 +66,7 @@ class Events:
         for table in self.tables():
             yield from rows_of(table)
 
-    def tables(self) -> Iterator[pa.Table]:
+    def tables(self) -> Generator[pa.Table]:
         """The events in Arrow tables of bounded size."""
         found, self._next = self._next or self._log_events(), None
         try:
@@ -73,7 +80,7 @@ class Events:
         return pa.concat_tables(tables) if tables else EVENTS.schema.empty_table()
 
     def _log_events(self) -> LogEvents:
-        return LogEvents(self._source.reader, self._changes, *self._range, show_secrets=self._show_secrets)
+        return LogEvents(self._source.reader, self._changes, *self._range, **self._kept)
 
 
 def rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:

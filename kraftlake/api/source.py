@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from kraftlake.image import MetadataImage
 from kraftlake.replay import LogSource
-from kraftlake.runtime.arguments import path_text, whole
+from kraftlake.runtime.arguments import path_text, text, whole
 from kraftlake.runtime.errors import OffsetError, UsageError
 from kraftlake.runtime.moments import Moment
 
 if TYPE_CHECKING:
     from kraftlake.api.events import Events
     from kraftlake.api.metrics import Metrics
+    from kraftlake.diagnosis import Bisected, Change, Thing
     from kraftlake.image import ImageDiff
     from kraftlake.metadata_log import ChainLink
     from kraftlake.records.log_record import LogRecord
@@ -23,12 +24,17 @@ if TYPE_CHECKING:
     from kraftlake.replay.reading.progress import Progress
 
 
+_LARGEST = 2**63 - 1
+
+
 class Source(LogSource):
     """A lake, a Kafka metadata directory, a segment, a snapshot file or an archive, opened by `kraftlake.open`.
 
-    A moment is an offset (an int) or a time (ISO 8601 text or a datetime, in UTC unless it names a zone); milliseconds
-    since 1970 are given as `at_time`. Ranges include both ends: a time as `from_offset` stands for the first record
-    written since then, one as `to_offset` for the last record written up to then, None for the end of the log.
+    A moment is an offset (an int) or a time (text or a datetime, in UTC unless it names a zone); milliseconds since
+    1970 are given as `at_time`. Text is ISO 8601, or counts from the end of the log, whose newest record is of `now`:
+    `now-15m`, `07:46` (the last one that the log reaches), `yesterday`. Ranges include both ends: a time as
+    `from_offset` stands for the first record written since then, one as `to_offset` for the last record written up to
+    then, None for the end of the log.
 
     Offsets are Kafka's; `start_offset` is the first one of the log, `end_offset` the one after the last. A snapshot
     file alone has no log: its one image is the one at `end_offset - 1`, and its records are the snapshot's own, with
@@ -74,10 +80,13 @@ class Source(LogSource):
     def _records(self, first: int | None, last: int | None, types: frozenset[str] | None) -> Iterator[LogRecord]:
         from kraftlake.records.log_record import log_records
 
+        begin, end = first or 0, _LARGEST if last is None else last
         for batch in self.batches(first, last):
+            if types is None and begin <= batch.base_offset and batch.last_offset <= end:
+                yield from log_records(batch)
+                continue
             for record in log_records(batch):
-                wanted = (first is None or record.offset >= first) and (last is None or record.offset <= last)
-                if wanted and (types is None or record.type in types):
+                if begin <= record.offset <= end and (types is None or record.type in types):
                     yield record
 
     def _check_held(self, *offsets: int | None) -> None:
@@ -166,16 +175,20 @@ class Source(LogSource):
         *,
         show_secrets: bool = False,
         lenient: bool = False,
+        of_brokers: Iterable[int] | None = None,
     ) -> Events:
         """What happened in a range, an event for each thing that a change touched: `kraftlake events`.
 
-        Sensitive configs are `(redacted)` unless `show_secrets`. Raises as `changes` does.
+        `of_brokers` leaves only the events of these brokers themselves, of the partitions that they host before or
+        after the change, and of topics that came, grew or went with such partitions. Sensitive configs are `(redacted)`
+        unless `show_secrets`. Raises as `changes` does.
         """
         from kraftlake.api.events import Events
 
         self._refuse_snapshot()
         first, last = self.offset_range(from_offset, to_offset)
-        return Events(self, first, last, show_secrets=show_secrets, lenient=lenient)
+        brokers = None if of_brokers is None else frozenset(whole(one, "a broker's id", least=0) for one in of_brokers)
+        return Events(self, first, last, show_secrets=show_secrets, lenient=lenient, of_brokers=brokers)
 
     def diff(self, before: Moment, after: Moment, *, lenient: bool = False) -> ImageDiff:
         """What differs between the images at two moments; the offset -1 is the empty image."""
@@ -184,15 +197,53 @@ class Source(LogSource):
         images = [MetadataImage.EMPTY if at == -1 else self.image(at, lenient=lenient) for at in (before, after)]
         return diff_images(*images)
 
+    def blame(
+        self, thing: str, at: Moment | None = None, *, at_time: Moment | None = None, lenient: bool = False
+    ) -> Change:
+        """The record that made a thing what it is at a moment: `kraftlake blame`; None is the end of the log.
+
+        `thing` is a path such as `topic/foo/partition/3/isr`, `broker/2/fenced`, `config/TOPIC/foo/retention.ms` or
+        `feature/metadata.version`. Raises NoSuchThingError where there is no such thing then, UsageError for what is no
+        path of a thing, else as `image`.
+        """
+        from kraftlake.diagnosis import blame
+
+        return blame(self, self._thing(thing), self.offset_at(at, at_time=at_time), lenient=lenient)
+
+    def blame_all(
+        self, thing: str, at: Moment | None = None, *, at_time: Moment | None = None, lenient: bool = False
+    ) -> list[Change]:
+        """Every record that changed a thing up to a moment, the newest last. As `blame`."""
+        from kraftlake.diagnosis import blame_all
+
+        return blame_all(self, self._thing(thing), self.offset_at(at, at_time=at_time), lenient=lenient)
+
+    def bisect(self, condition: str, from_offset: Moment | None = None, to_offset: Moment | None = None) -> Bisected:
+        """The first offset of a range from which on a condition holds: `kraftlake bisect` (docs/questions.md).
+
+        `condition` is such as `offline_partitions > 0 and broker(3).fenced`. Raises NoSuchThingError where it never
+        holds, UsageError for what is no condition, else as `image`.
+        """
+        from kraftlake.diagnosis import bisect, parse_condition
+
+        parsed = parse_condition(text(condition, "a condition"))
+        return bisect(self, parsed, *self.offset_range(from_offset, to_offset))
+
+    @staticmethod
+    def _thing(path: str) -> Thing:
+        from kraftlake.diagnosis import Thing
+
+        return Thing.parse(text(path, "the path of a thing"))
+
     def verify(self, *, at_least: ChainLink | str | None = None, progress: Progress | None = None) -> VerifyReport:
         """Every check there is: see `replay.verify`; `at_least` also as text, OFFSET or OFFSET:HASH."""
-        from kraftlake.replay.verify.verification import verify
+        from kraftlake.replay import verify_source
 
         if isinstance(at_least, str):
             from kraftlake.metadata_log import ChainLink
 
             at_least = ChainLink.parse(at_least)
-        return verify(self, at_least=at_least, progress=progress)
+        return verify_source(self, at_least=at_least, progress=progress)
 
     def export(
         self,
@@ -208,10 +259,12 @@ class Source(LogSource):
         return export(self, Path(path_text(path)), at, allow_loss=allow_loss, lenient=lenient)
 
 
-def open_source(source: str | os.PathLike[str], *, cluster_id: str | None = None) -> Source:
+def open_source(source: str | os.PathLike[str], *, cluster_id: str | None = None, node: int | None = None) -> Source:
     """Open whatever holds a metadata log: its content says what it is. `kraftlake.open` is this function.
 
+    A folder is searched for metadata directories, `-` is stdin. `node` chooses one of several nodes' logs by its id.
     `cluster_id` names the cluster where nothing beside the log does. Raises NotASourceError for a path that holds no
-    log, CorruptDataError for a broken one, UsageError where `cluster_id` contradicts the source's own.
+    log, or several of which none is chosen, CorruptDataError for a broken one, UsageError where `cluster_id`
+    contradicts the source's own.
     """
-    return Source.open(source, cluster_id=cluster_id)
+    return Source.open(source, cluster_id=cluster_id, node=node)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import click
 
+from kraftlake.cli.commands.bisect import bisect
+from kraftlake.cli.commands.blame import blame
 from kraftlake.cli.commands.controlled.brokers import brokers
 from kraftlake.cli.commands.controlled.settings import acls, configs, features, quotas
 from kraftlake.cli.commands.controlled.topics import topics
 from kraftlake.cli.commands.diff import diff
+from kraftlake.cli.commands.doctor import doctor
 from kraftlake.cli.commands.events import events
 from kraftlake.cli.commands.export import export
 from kraftlake.cli.commands.fork import fork
@@ -50,10 +53,13 @@ def application(context: click.Context) -> None:
 
 
 for _command in (
+    doctor,
     image,
     log,
     diff,
     events,
+    blame,
+    bisect,
     local_changes,
     replay,
     metrics,

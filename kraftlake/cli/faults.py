@@ -18,6 +18,8 @@ import click
 from kraftlake.cli.output.terminal import wants_colour
 from kraftlake.cli.output.theme import Style, painted
 
+UNHEALTHY = 3
+"""`doctor` and `quorum` have answered, and something is wrong with the cluster."""
 INTERRUPTED = 130
 READER_LEFT = 141
 TRACEBACK_VARIABLE = "KRAFTLAKE_TRACEBACK"
@@ -97,8 +99,9 @@ class _Closed(io.TextIOBase):
 def exit_code_of(run: Callable[[], object]) -> int:
     """Run a command and print its error on stderr; gives the exit code.
 
-    0 done, 1 the source is unsound or the request can't be met, 2 the command line is wrong, 130 interrupted, 129 and
-    143 hung up and terminated, 141 the reader of stdout went away (all silent, as other programs do).
+    0 done, 1 the source is unsound or the request can't be met, 2 the command line is wrong, 3 (`doctor`, `quorum`)
+    something is wrong with the cluster, 130 interrupted, 129 and 143 hung up and terminated, 141 the reader of stdout
+    went away (all silent, as other programs do).
     """
     from kraftlake.runtime import sentence_of
     from kraftlake.runtime.errors import KraftlakeError

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     )
     from kraftlake.image.cluster_counts import ClusterCounts, count_cluster
     from kraftlake.image.diff import EntryChange, FieldChange, ImageDiff, diff_images
-    from kraftlake.image.json_form import image_to_json
+    from kraftlake.image.json_form import JsonForm, acl_json, broker_json, image_to_json, partition_json
     from kraftlake.image.kafka_names import AclOperation, AclPermissionType, PatternType, ResourceType
     from kraftlake.image.topics.packed_topics import PackedTopics
     from kraftlake.image.topics.partition_registration import NO_LEADER
@@ -69,6 +69,7 @@ __all__ = [
     "FieldChange",
     "ImageDiff",
     "ImageWriterOptions",
+    "JsonForm",
     "LeaderRecoveryState",
     "LossHandler",
     "MetadataImage",
@@ -84,11 +85,14 @@ __all__ = [
     "TopicImage",
     "TopicsImage",
     "VersionRange",
+    "acl_json",
+    "broker_json",
     "count_cluster",
     "count_partitions_of_brokers",
     "diff_images",
     "image_to_json",
     "min_insync_replicas",
+    "partition_json",
     "partitions_of",
     "refuse_loss",
 ]

@@ -91,11 +91,26 @@ class JsonForm:
         names = types if names is None else names
         self._fields = tuple((_KEYS.get(name) or json_name(name), _MAKERS[types[name]]) for name in names)
         self._values = attrgetter(*names)
+        self._by_key = {key: (attrgetter(name), make) for name, (key, make) in zip(names, self._fields, strict=True)}
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of the JSON object."""
+        return tuple(self._by_key)
 
     def __call__(self, shown: Any) -> Json:
         """The JSON object of an object."""
         values = zip(self._fields, self._values(shown), strict=True)
         return {key: value if make is None else make(value) for (key, make), value in values}
+
+    def value(self, shown: Any, key: str) -> Any:
+        """The value of one key of the JSON object."""
+        get, make = self._by_key[key]
+        return get(shown) if make is None else make(get(shown))
+
+    def raw(self, shown: Any, key: str) -> Any:
+        """The attribute behind a key of the JSON object."""
+        return self._by_key[key][0](shown)
 
     def changes(self, old: Any, new: Any) -> list[tuple[str, Any, Any]]:
         """Key, old and new JSON value of each attribute in which two objects differ."""

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from kraftlake.kafka_files.faults import BrokenFileError, RemovedFileError
     from kraftlake.kafka_files.file_names import segment_name, snapshot_name
     from kraftlake.kafka_files.follow import DirectoryFollower, TruncatedLogError
-    from kraftlake.kafka_files.open_source import open_kafka_files
+    from kraftlake.kafka_files.node.meta_properties import find_properties
+    from kraftlake.kafka_files.node.node_files import NodeFiles
+    from kraftlake.kafka_files.open_source import node_files, open_kafka_files
     from kraftlake.kafka_files.problem import Problem
     from kraftlake.kafka_files.snapshots.batches import checkpoint_batches
     from kraftlake.kafka_files.snapshots.snapshot import Snapshot
@@ -31,6 +33,7 @@ __all__ = [
     "BrokenFileError",
     "DirectoryFollower",
     "MetadataDirectory",
+    "NodeFiles",
     "Problem",
     "RemovedFileError",
     "Snapshot",
@@ -38,6 +41,8 @@ __all__ = [
     "TruncatedLogError",
     "check_directory",
     "checkpoint_batches",
+    "find_properties",
+    "node_files",
     "open_archive",
     "open_directory",
     "open_kafka_files",

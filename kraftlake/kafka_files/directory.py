@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 
 from kraftlake.kafka_files.faults import BrokenFileError, TornTail, unreadable
-from kraftlake.kafka_files.file_names import METADATA_DIRECTORY, is_log_file, segment_base_offset, snapshot_id
+from kraftlake.kafka_files.file_names import is_log_file, segment_base_offset, snapshot_id
 from kraftlake.kafka_files.node.meta_properties import find_properties
+from kraftlake.kafka_files.node.node_files import NodeFiles, node_named
+from kraftlake.kafka_files.node.quorum_state import MAX_SIZE, QUORUM_STATE
 from kraftlake.kafka_files.segments.batch_walk import Whole, walk
 from kraftlake.kafka_files.segments.salvage import Lost, salvage
 from kraftlake.kafka_files.segments.segment import LogPosition, Segment, find_log_end
 from kraftlake.kafka_files.snapshots.snapshot import Snapshot, read_snapshot
+from kraftlake.kafka_files.sniffing.nested import metadata_directories
+from kraftlake.kafka_files.sniffing.sniffing import holds_metadata
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.kafka_files.stored_file import DiskFile, StoredFile
 from kraftlake.records.batch import RecordBatch
@@ -140,18 +144,46 @@ def check_follows(offset: int, segment: Segment) -> None:
         raise broken_follow(offset, segment)
 
 
-def open_directory(path: str | Path) -> MetadataDirectory:
-    """Open a folder of segments and snapshots, or a log directory that contains `__cluster_metadata-0`.
+def open_directory(path: str | Path, *, node: int | None = None) -> MetadataDirectory:
+    """Open a folder of segments and snapshots, or one that contains a metadata directory at any depth.
 
-    Looks at file names, at the last segment, and at the heads and ends of snapshots. Raises NotASourceError where
-    there is nothing of the kind.
+    Of several the one of the `node`. Looks at file names, at the last segment, and at the heads and ends of snapshots.
+    Raises NotASourceError where there is nothing of the kind, or several and no `node` chooses (named).
     """
+    return node_named(nodes_in_directory(path), node, str(path)).open()
+
+
+def nodes_in_directory(path: str | Path) -> tuple[NodeFiles, ...]:
+    """The metadata directories in a folder, at any depth, or the folder itself. Raises as `open_directory`."""
     folder = Path(path)
-    inner = folder / METADATA_DIRECTORY
     try:
-        if inner.is_dir():
-            folder = inner
-        names = sorted(entry.name for entry in folder.iterdir() if is_log_file(entry.name) and entry.is_file())
+        folders = [folder] if _log_files(folder) else metadata_directories(folder, holds_metadata)
+        if not folders:
+            raise NotASourceError(
+                f"{folder} holds no segments (*.log) and no snapshots (*.checkpoint) of a metadata log"
+            )
+        return tuple(map(_node, folders))
+    except OSError as error:
+        raise unreadable(str(folder), error) from None
+
+
+def _node(folder: Path) -> NodeFiles:
+    state = folder / QUORUM_STATE
+    return NodeFiles(
+        folder=str(folder),
+        properties=find_properties(folder),
+        quorum_state=state.read_bytes()[:MAX_SIZE] if state.is_file() else None,
+        open=partial(_open_folder, folder),
+    )
+
+
+def _log_files(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir() if is_log_file(entry.name) and entry.is_file())
+
+
+def _open_folder(folder: Path) -> MetadataDirectory:
+    try:
+        names = _log_files(folder)
     except OSError as error:
         raise unreadable(str(folder), error) from None
     if not names:

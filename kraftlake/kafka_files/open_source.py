@@ -2,31 +2,57 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO, Final, TypeVar
 
-from kraftlake.kafka_files.directory import MetadataDirectory, log_of, open_directory
-from kraftlake.kafka_files.node.meta_properties import find_properties
+import attrs
+
+from kraftlake.kafka_files.directory import MetadataDirectory, log_of, nodes_in_directory
+from kraftlake.kafka_files.node.meta_properties import MetaProperties, find_properties
+from kraftlake.kafka_files.node.node_files import NodeFiles, node_named
 from kraftlake.kafka_files.sniffing.sniffing import sniff
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.kafka_files.stored_file import DiskFile
-from kraftlake.runtime.errors import NotASourceError
+from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, NotASourceError
+
+T = TypeVar("T")
+
+STDIN: Final = "-"
+"""The path that stands for stdin."""
 
 
-def open_kafka_files(path: str | Path, kind: SourceKind | None = None) -> MetadataDirectory:
+def open_kafka_files(path: str | Path, kind: SourceKind | None = None, *, node: int | None = None) -> MetadataDirectory:
     """Open a directory, a segment, a snapshot or an archive; a known `kind` skips the recognition.
 
-    Raises NotASourceError for anything else, a lake among them.
+    `-` is stdin. Of the logs of several nodes `node` chooses one by its id. Raises NotASourceError for anything else, a
+    lake among them, and where no log is chosen.
     """
-    kind = kind or sniff(path)
-    match kind:
-        case SourceKind.DIRECTORY:
-            return open_directory(path)
-        case SourceKind.SEGMENT | SourceKind.SNAPSHOT:
-            return _open_file(path, kind)
-        case SourceKind.ARCHIVE:
-            from kraftlake.kafka_files.archives.archive import open_archive
+    return node_named(node_files(path, kind), node, "stdin" if str(path) == STDIN else str(path)).open()
 
-            return open_archive(path)
+
+def node_files(path: str | Path, kind: SourceKind | None = None) -> tuple[NodeFiles, ...]:
+    """The metadata logs that a path holds, one for each node: several in a bundle of folders or an archive.
+
+    Raises as `open_kafka_files`; a broken log is one of them, whose `open` raises.
+    """
+    if str(path) == STDIN:
+        return _of_stdin(sys.stdin.buffer)
+    match kind or sniff(path):
+        case SourceKind.DIRECTORY:
+            return nodes_in_directory(path)
+        case SourceKind.SEGMENT | SourceKind.SNAPSHOT as kind:
+            properties = MetaProperties(cluster_id=find_properties(Path(path).absolute().parent).cluster_id)
+            return (NodeFiles(folder=str(path), properties=properties, open=partial(_open_file, path, kind)),)
+        case SourceKind.ARCHIVE:
+            from kraftlake.kafka_files.archives.archive import nodes_in_archive
+
+            return nodes_in_archive(path)
         case SourceKind.LAKE:
             raise NotASourceError(f"{path} is a lake, not Kafka's own files")
 
@@ -40,3 +66,31 @@ def _open_file(path: str | Path, kind: SourceKind) -> MetadataDirectory:
     file = DiskFile.at(path)
     cluster_id = find_properties(Path(path).absolute().parent).cluster_id
     return log_of([file], kind=kind, path=str(path), name=file.name, cluster_id=cluster_id)
+
+
+def _of_stdin(stdin: BinaryIO) -> tuple[NodeFiles, ...]:
+    """The logs in what stdin gives: a copy of it in a file without a name, which ends with the process."""
+    spool = tempfile.TemporaryFile()  # noqa: SIM115 - its descriptor outlives it
+    with spool:
+        shutil.copyfileobj(stdin, spool, 1024 * 1024)
+        spool.flush()
+        path = f"/dev/fd/{os.dup(spool.fileno())}"
+    nodes = _told_of_stdin(partial(node_files, path), path)
+    return tuple(attrs.evolve(one, folder=_plain(one.folder, path), open=partial(_opened, one, path)) for one in nodes)
+
+
+def _opened(node: NodeFiles, path: str) -> MetadataDirectory:
+    return attrs.evolve(_told_of_stdin(node.open, path), path=STDIN, name="stdin")
+
+
+def _told_of_stdin(call: Callable[[], T], path: str) -> T:
+    """What a function gives; its errors name stdin, not the copy."""
+    try:
+        return call()
+    except KraftlakeError as error:
+        kind = CorruptDataError if isinstance(error, CorruptDataError) else NotASourceError
+        raise kind(_plain(str(error), path)) from None
+
+
+def _plain(text: str, path: str) -> str:
+    return text.replace(path, "stdin")

@@ -8,7 +8,7 @@ was read can be written again byte for byte.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import attrs
 
@@ -114,15 +114,18 @@ class RecordBatch(Value):
         """The bytes of all values."""
         return sum(map(len, self.values))
 
-    def messages(self) -> tuple[ApiMessageAndVersion, ...]:
-        """The decoded records; CorruptDataError that names the offset of the first that is broken."""
+    def messages(
+        self, decode: Callable[[bytes], ApiMessageAndVersion] = decode_value
+    ) -> tuple[ApiMessageAndVersion, ...]:
+        """The decoded records; CorruptDataError that names the offset of the first that is broken.
+
+        `decode` is `decode_value`, or gives the same.
+        """
         index = 0
         try:
             messages = []
             for index, value in enumerate(self.values):
-                messages.append(
-                    decode_control(self.control_types[index], value) if self.control else decode_value(value)
-                )
+                messages.append(decode_control(self.control_types[index], value) if self.control else decode(value))
         except CorruptDataError as fault:
             raise CorruptDataError(f"Offset {self.base_offset + index}: {fault}") from None
         return tuple(messages)

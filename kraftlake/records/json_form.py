@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from kraftlake.records.codec_source import default_of, unwritable
@@ -35,22 +36,42 @@ def to_json(message: Struct, version: int) -> dict[str, Any]:
     """
     cls = type(message)
     data: dict[str, Any] = {}
-    for name, key, spec, default, convert in _plan(cls):
+    for key, name, is_known, is_tagged, default, convert in _plan_at(cls, version):
         value = getattr(message, name)
-        if version not in spec.versions:
+        if not is_known:
             if value != default:
                 raise unwritable(cls, version, name)
-        elif value is None:
-            if spec.tag is None or default is not None:
-                data[key] = None
-        elif spec.tag is None or value != default:
-            if not isinstance(spec.type, Primitive):
-                data[key] = [to_json(item, version) for item in value] if spec.array else to_json(value, version)
-            elif convert is None:
-                data[key] = list(value) if spec.array else value
-            else:
-                data[key] = [convert(item) for item in value] if spec.array else convert(value)
+        elif is_tagged and (value is default or value == default):
+            continue
+        else:
+            data[key] = value if convert is None or value is None else convert(value)
     return data
+
+
+_FieldAt = tuple[str, str, bool, bool, Any, Callable[[Any], Any] | None]
+
+
+@memoized
+def _plan_at(cls: type[Struct], version: int) -> tuple[_FieldAt, ...]:
+    """Of each field its key and name, whether the version has it, whether it is tagged, its default and conversion."""
+    return tuple(
+        (key, name, version in spec.versions, spec.tag is not None, default, _conversion(spec, convert, version))
+        for name, key, spec, default, convert in _plan(cls)
+    )
+
+
+def _conversion(spec: FieldSpec, convert: Callable[[Any], Any] | None, version: int) -> Callable[[Any], Any] | None:
+    if not isinstance(spec.type, Primitive):
+        convert = functools.partial(to_json, version=version)
+    if not spec.array:
+        return convert
+    if convert is None:
+        return list
+    return functools.partial(_converted, convert)
+
+
+def _converted(convert: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+    return [convert(item) for item in items]
 
 
 def from_json(cls: type[S], data: Any, version: int) -> S:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import CONTROL_NAMES
 from kraftlake.records.json_form import to_json
 from kraftlake.records.schema import type_name
-from kraftlake.records.serde import UNKNOWN, AnyMessage, UnknownRecord
+from kraftlake.records.serde import UNKNOWN, AnyMessage, ApiMessageAndVersion, UnknownRecord, decode_value
 
 
 @attrs.frozen(kw_only=True)
@@ -46,9 +47,15 @@ class LogRecord:
         return {**head, "data": to_json(self.message, self.version)}
 
 
+@functools.lru_cache(maxsize=4096)
+def _decode_again(value: bytes) -> ApiMessageAndVersion:
+    """As `decode_value`: what comes again and again, such as no-ops, is decoded once, into one object."""
+    return decode_value(value)
+
+
 def log_records(batch: RecordBatch) -> Iterator[LogRecord]:
     """The decoded records of a batch; CorruptDataError that names the offset of the first that is broken."""
-    for index, (message, version) in enumerate((m.message, m.version) for m in batch.messages()):
+    for index, (message, version) in enumerate((m.message, m.version) for m in batch.messages(_decode_again)):
         if isinstance(message, UnknownRecord):
             name = UNKNOWN
         else:

@@ -19,6 +19,7 @@ REDACTED = "(redacted)"
 SCRAM_SECRETS = ("salt", "storedKey", "serverKey")
 TOKEN_ID = "tokenId"  # noqa: S105 - the name of a field
 
+_WITH_SECRETS: Final = {"UNKNOWN", "USER_SCRAM_CREDENTIAL_RECORD", "DELEGATION_TOKEN_RECORD", "CONFIG_RECORD"}
 _BROKER: Final = 4
 _LISTENER_PREFIX = re.compile(r"listener\.name\.[^.]*\.")
 """What the name of a broker config begins with that is of one listener; the rest says which config it is."""
@@ -51,12 +52,12 @@ def redact_record_json(type: str, data: Any) -> Any:  # noqa: A002 - the word th
 
     The whole `data` of an UNKNOWN record is secret, since its content is not known.
     """
+    if type not in _WITH_SECRETS:
+        return data
     if type == "UNKNOWN":
         return REDACTED
     if type == "USER_SCRAM_CREDENTIAL_RECORD":
         return redact_scram(data)
     if type == "DELEGATION_TOKEN_RECORD":
         return redact_delegation_token(data)
-    if type == "CONFIG_RECORD":
-        return {**data, "value": redact_config(data["resourceType"], data["name"], data["value"])}
-    return data
+    return {**data, "value": redact_config(data["resourceType"], data["name"], data["value"])}

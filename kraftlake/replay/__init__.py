@@ -28,19 +28,28 @@ if TYPE_CHECKING:
     from kraftlake.replay.loader.metadata_loader import MetadataLoader
     from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
     from kraftlake.replay.loader.quorum_state import QuorumState
+    from kraftlake.replay.loader.record_faults import RECORD_FAULTS, decode_record, type_of
+    from kraftlake.replay.loader.transactions import OpenTransaction
     from kraftlake.replay.queries.changes import LogChanges, Published
     from kraftlake.replay.queries.export import ExportReport
     from kraftlake.replay.queries.local_changes import LocalChanges
-    from kraftlake.replay.queries.quorum_report import QuorumReport, describe_quorum
+    from kraftlake.replay.queries.log_copy import LogCopy
+    from kraftlake.replay.queries.quorum_report import QuorumReport, Role, describe_quorum
     from kraftlake.replay.queries.record_types import RECORD_TYPES
     from kraftlake.replay.queries.source import LogSource
+    from kraftlake.replay.reading.chunks import Chunk, chunks_of
     from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
-    from kraftlake.replay.reading.open_reader import LakeReader
+    from kraftlake.replay.reading.open_reader import LakeReader, is_lake
+    from kraftlake.replay.reading.progress import Progress
+    from kraftlake.replay.reading.replay_base import broken_ranges, choose_base, readable_batches, usable_snapshots
+    from kraftlake.replay.verify.verification import verify_source
     from kraftlake.replay.verify.verify_report import VerifyReport
 
 
 __all__ = [
+    "RECORD_FAULTS",
     "RECORD_TYPES",
+    "Chunk",
     "ExportReport",
     "FollowStep",
     "ImportReport",
@@ -50,6 +59,7 @@ __all__ = [
     "LoaderManifest",
     "LocalChanges",
     "LogChanges",
+    "LogCopy",
     "LogDeltaManifest",
     "LogFollower",
     "LogReader",
@@ -58,21 +68,33 @@ __all__ = [
     "MetadataLoader",
     "MetadataLoaderMetrics",
     "MetadataPublisher",
+    "OpenTransaction",
+    "Progress",
     "Published",
     "QuorumReport",
     "QuorumState",
     "Replay",
+    "Role",
     "SkippedRecord",
     "SnapshotManifest",
     "SnapshotReader",
     "VerifyReport",
+    "broken_ranges",
+    "choose_base",
+    "chunks_of",
+    "decode_record",
     "describe_quorum",
     "image_at",
     "import_source",
+    "is_lake",
     "load_snapshot",
     "loader_at",
+    "readable_batches",
     "topics_from_arrow",
     "topics_to_arrow",
+    "type_of",
+    "usable_snapshots",
+    "verify_source",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, __all__)

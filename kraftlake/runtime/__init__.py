@@ -20,6 +20,7 @@ from kraftlake.runtime.errors import (
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from kraftlake.runtime.arguments import path_texts
     from kraftlake.runtime.clock import Clock
     from kraftlake.runtime.extras import check_spark
     from kraftlake.runtime.fault_sentences import sentence_of
@@ -28,9 +29,11 @@ if TYPE_CHECKING:
     from kraftlake.runtime.log import get_logger
     from kraftlake.runtime.moments import (
         EPOCH,
+        LogTime,
         Moment,
         is_whole_number,
         iso,
+        length_of_time,
         moment_of,
         offset_or_time,
         time_of,
@@ -45,6 +48,7 @@ __all__ = [
     "ImportConflictError",
     "KraftlakeError",
     "LakeError",
+    "LogTime",
     "Moment",
     "NotASourceError",
     "OffsetError",
@@ -61,8 +65,10 @@ __all__ = [
     "is_whole_number",
     "iso",
     "lazy_exports",
+    "length_of_time",
     "moment_of",
     "offset_or_time",
+    "path_texts",
     "sentence_of",
     "time_of",
 ]

@@ -46,6 +46,10 @@ class OffsetError(KraftlakeError):
     """An offset or time outside of the range that the source covers."""
 
 
+class NoSuchThingError(KraftlakeError):
+    """A topic, broker, config or another thing that is asked for by its name is not there at an offset."""
+
+
 class ImportConflictError(KraftlakeError):
     """Imported data contradicts the lake: a gap, another epoch, other bytes, another cluster."""
 

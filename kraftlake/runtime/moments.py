@@ -1,20 +1,66 @@
-"""Moments of a log in arguments: an int is an offset, text or a datetime is a time."""
+"""Moments of a log in arguments: an int is an offset, text or a datetime is a time.
+
+A time as text is ISO 8601, or counts from the end of a log, whose newest record is of `now`: `now`, `now-1h30m`, a
+time of day (`07:46`, the last one that the log reaches), `today` and `yesterday`, also with a time of day.
+"""
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
-from typing import Any, TypeAlias
+from datetime import UTC, datetime, time, timedelta, tzinfo
+from typing import Any, NamedTuple, TypeAlias
 
 from kraftlake.runtime.arguments import whole
 from kraftlake.runtime.errors import UsageError
 
-Moment: TypeAlias = int | str | datetime
-"""An offset, or a time as ISO 8601 or a datetime, in UTC unless it has a time zone."""
-
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WHOLE_NUMBER = re.compile(r"\s*[+-]?\d+\s*")
-_NO_TIME = "not a time: give ISO 8601 (2026-11-21T08:00:00Z) or milliseconds since 1970"
+_FORMS = "ISO 8601 (2026-11-21T08:00:00Z), now-15m, a time of day (07:46)"
+_NO_TIME = f"not a time: give {_FORMS} or milliseconds since 1970"
+_NO_MOMENT = f"neither an offset nor a time: give a whole number, {_FORMS} or yesterday"
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_LENGTH = re.compile(r"(?:\d+(?:\.\d+)?\s*[a-z]+\s*)+")
+_PART_OF_LENGTH = re.compile(r"([\d.]+)\s*([a-z]+)")
+_UNIT_WORDS = re.compile(r"(ms|s|m|h|d|w)|(s)ec(?:ond)?s?|(m)in(?:ute)?s?|(h)(?:ou)?rs?|(d)ays?|(w)eeks?")
+_BEFORE_NOW = re.compile(r"now(?:\s*-\s*(.+))?")
+_DAYS = {"today": 0, "yesterday": 1}
+_ON_A_DAY = re.compile(r"(?:(today|yesterday)(?:\s+|$))?(\d{1,2}:\d\d.*)?")
+
+
+class LogTime(NamedTuple):
+    """A time that counts from the end of a log, as `text` gives it.
+
+    Without `clock` it is `back` before the end; with `clock` that time of day in `zone`, the last one at or before the
+    end, or `days` before the date of the end.
+    """
+
+    text: str
+    back: timedelta = timedelta()
+    clock: time | None = None
+    days: int | None = None
+    zone: tzinfo = UTC
+
+    def before(self, end: datetime) -> datetime:
+        """The time in UTC in a log whose newest record is of `end`. Raises UsageError before the year 1."""
+        try:
+            if self.clock is None:
+                return end.astimezone(UTC) - self.back
+            zone = self.clock.tzinfo or self.zone
+            date = end.astimezone(zone).date()
+            if self.days is not None:
+                return datetime.combine(date - timedelta(days=self.days), self.clock, zone).astimezone(UTC)
+            found = [
+                datetime.combine(date - timedelta(days=days), self.clock.replace(fold=fold), zone).astimezone(UTC)
+                for days in range(3)  # where clocks are set forward a time of day may be the next one's
+                for fold in (0, 1)  # where they are set back it comes twice
+            ]
+            return max(moment for moment in found if moment <= end)
+        except OverflowError:
+            raise UsageError(f"{self.text} lies before the year 1.") from None
+
+
+Moment: TypeAlias = int | str | datetime | LogTime
+"""An offset, or a time as text or a datetime, in UTC unless it has a time zone."""
 
 
 def is_whole_number(text: str) -> bool:
@@ -22,33 +68,36 @@ def is_whole_number(text: str) -> bool:
     return _WHOLE_NUMBER.fullmatch(text) is not None
 
 
-def offset_or_time(given: Any) -> int | datetime:
-    """An offset as an int, or a time as an aware datetime in UTC. Raises UsageError for any other value."""
-    if isinstance(given, datetime):
-        return _in_utc(given)
+def offset_or_time(given: Any, zone: tzinfo = UTC) -> int | datetime | LogTime:
+    """An offset as an int, a time as an aware datetime in UTC, or one that counts from the end of a log.
+
+    A time that names no zone is of `zone`. Raises UsageError for any other value.
+    """
+    if isinstance(given, (datetime, LogTime)):
+        return _known(given, zone)
     if isinstance(given, str):
         if is_whole_number(given):
             raise UsageError(f"{given!r} is not an offset: give an int, or milliseconds since 1970 as at_time.")
-        return _parsed(given, "neither an offset nor a time: give a whole number, or ISO 8601 (2026-11-21T08:00:00Z)")
+        return _parsed(given, zone, _NO_MOMENT)
     return whole(given, "an offset or a time")
 
 
-def time_of(given: Any) -> datetime:
-    """A time as an aware datetime in UTC: milliseconds since 1970 (also as text), ISO 8601 or a datetime.
+def time_of(given: Any, zone: tzinfo = UTC) -> datetime | LogTime:
+    """A time as `offset_or_time` gives it; a whole number, also as text, is milliseconds since 1970.
 
     Raises UsageError for any other value.
     """
-    if isinstance(given, datetime):
-        return _in_utc(given)
+    if isinstance(given, (datetime, LogTime)):
+        return _known(given, zone)
     if isinstance(given, str) and not is_whole_number(given):
-        return _parsed(given, _NO_TIME)
+        return _parsed(given, zone, _NO_TIME)
     try:
         return EPOCH + timedelta(milliseconds=int(given) if isinstance(given, str) else whole(given, "a time"))
     except (ValueError, OverflowError):
         raise UsageError(f"{given!r} is {_NO_TIME}.") from None
 
 
-def moment_of(at: Any, at_time: Any) -> int | datetime | None:
+def moment_of(at: Any, at_time: Any) -> int | datetime | LogTime | None:
     """The moment in one of two arguments; None if both are None, UsageError if both are given."""
     if at_time is None:
         return None if at is None else offset_or_time(at)
@@ -57,20 +106,59 @@ def moment_of(at: Any, at_time: Any) -> int | datetime | None:
     return time_of(at_time)
 
 
-def iso(time: datetime) -> str:
-    """An aware time as ISO 8601 in UTC, to the millisecond: `2026-11-21 07:46:16.256Z`."""
-    return f"{time.astimezone(UTC).replace(tzinfo=None).isoformat(sep=' ', timespec='milliseconds')}Z"
-
-
-def _parsed(text: str, refused: str) -> datetime:
+def length_of_time(given: str) -> timedelta:
+    """A length of time: `15m`, `1h30m`, `2 days`; raises UsageError for any other text."""
+    text, found = given.strip().lower(), timedelta()
     try:
-        return _in_utc(datetime.fromisoformat(text))
+        if _LENGTH.fullmatch(text) is None:
+            raise ValueError
+        for number, word in _PART_OF_LENGTH.findall(text):
+            unit = _UNIT_WORDS.fullmatch(word)
+            if unit is None:
+                raise ValueError
+            found += timedelta(seconds=float(number) * _UNITS[next(filter(None, unit.groups()))])
+    except (ValueError, OverflowError):
+        raise UsageError(f"{given!r} is not a length of time: give a number and s, m, h or d, as in 15m.") from None
+    return found
+
+
+def iso(time: datetime, zone: tzinfo | None = UTC) -> str:
+    """An aware time as ISO 8601 to the millisecond: `2026-11-21 07:46:16.256Z`, `2026-11-21 08:46:16.256+01:00`.
+
+    `zone` None is the zone of this machine.
+    """
+    there = time.astimezone(zone)
+    text = there.isoformat(sep=" ", timespec="milliseconds")
+    return f"{text[:-6]}Z" if text.endswith("+00:00") else text
+
+
+def _parsed(text: str, zone: tzinfo, refused: str) -> datetime | LogTime:
+    try:
+        counted = _from_the_end(text, zone)
+        return _in_utc(datetime.fromisoformat(text), zone) if counted is None else counted
     except (ValueError, OverflowError):
         raise UsageError(f"{text!r} is {refused}.") from None
 
 
-def _in_utc(time: datetime) -> datetime:
+def _from_the_end(text: str, zone: tzinfo) -> LogTime | None:
+    """The time that a text counts from the end of a log, None for any other text."""
+    plain = text.strip().lower()
+    if back := _BEFORE_NOW.fullmatch(plain):
+        return LogTime(text=plain, back=length_of_time(back[1]) if back[1] else timedelta(), zone=zone)
+    day = _ON_A_DAY.fullmatch(plain)
+    if day is None or not plain:
+        return None
+    hour, colon, rest = (day[2] or "00:00").upper().partition(":")
+    clock = time.fromisoformat(f"{hour:0>2}{colon}{rest}")
+    return LogTime(text=plain, clock=clock, days=_DAYS.get(day[1] or ""), zone=zone)
+
+
+def _known(given: datetime | LogTime, zone: tzinfo) -> datetime | LogTime:
+    return given if isinstance(given, LogTime) else _in_utc(given, zone)
+
+
+def _in_utc(time: datetime, zone: tzinfo) -> datetime:
     try:
-        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+        return (time if time.tzinfo else time.replace(tzinfo=zone)).astimezone(UTC)
     except OverflowError:
         raise UsageError(f"{time.isoformat()} is not a time in UTC: it lies outside of the years 1 to 9999.") from None

@@ -10,14 +10,30 @@ if TYPE_CHECKING:
     from kraftlake.tables.catch_up.table_run import Progress, RunResult, TableRun, table_run
     from kraftlake.tables.catch_up.updating import update_by_job, update_tables, writers_of
     from kraftlake.tables.changes.changes_writer import ChangesWriter
+    from kraftlake.tables.changes.effective_records import (
+        UNKNOWN_KIND,
+        EffectiveRecords,
+        TransactionReader,
+        refuse_newer,
+        standing_alone,
+    )
+    from kraftlake.tables.changes.log_deltas import DeltaChunk, LogBegin, LogDeltas
+    from kraftlake.tables.changes.partition_changes import HAD, HAS, PartitionChanges, changes_of_image
+    from kraftlake.tables.changes.partition_store import TOPIC_KINDS, PartitionStore
     from kraftlake.tables.cluster_id import cluster_id_of
     from kraftlake.tables.derived_tables import derived_table
+    from kraftlake.tables.events.distinct_changes import event_columns
     from kraftlake.tables.events.log_events import LogEvents
+    from kraftlake.tables.events.partition_events import PartitionColumns
+    from kraftlake.tables.events.table import KIND_WORDS, KINDS
+    from kraftlake.tables.history.entity_history import EntityHistory
+    from kraftlake.tables.history.entity_tables import ACLS, CONFIGS, SmallTable
     from kraftlake.tables.history.history_table import HistoryTable
     from kraftlake.tables.history.state_at import state_at
     from kraftlake.tables.image_partitions import partition_table
     from kraftlake.tables.jobs import JOBS, Job, job_named
     from kraftlake.tables.lake_table import LakeTable, TableDescription
+    from kraftlake.tables.metrics.cluster_counts import BROKER_KINDS, ClusterCounter, topic_counts
     from kraftlake.tables.record_scan import RECORDS_A_PART, RecordScan, open_scanned, parts_of, read_part, type_of
     from kraftlake.tables.row_buffer import RowBuffer
     from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Chunk, Part, batch_of, chunk_of_fault, chunks_of
@@ -64,22 +80,40 @@ if TYPE_CHECKING:
     from kraftlake.tables.trimming import first_offsets, known_offset_since, trim_tables
 
 __all__ = [
+    "ACLS",
+    "BROKER_KINDS",
     "CHUNK_SCHEMA",
+    "CONFIGS",
     "FOLDED_SCHEMA",
+    "HAD",
+    "HAS",
     "JOBS",
+    "KINDS",
+    "KIND_WORDS",
     "RECORDS_A_PART",
+    "TOPIC_KINDS",
+    "UNKNOWN_KIND",
     "ChangesWriter",
     "Chunk",
+    "ClusterCounter",
     "Collected",
     "CountChanges",
+    "DeltaChunk",
     "DriverState",
     "DriverStep",
+    "EffectiveRecords",
+    "EntityHistory",
     "FoldPlan",
     "HistoryTable",
     "Job",
     "LakeTable",
+    "LogBegin",
+    "LogDeltas",
     "LogEvents",
     "Part",
+    "PartitionChanges",
+    "PartitionColumns",
+    "PartitionStore",
     "Progress",
     "Published",
     "RecordScan",
@@ -89,20 +123,24 @@ __all__ = [
     "ShardDone",
     "ShardFold",
     "ShardTask",
+    "SmallTable",
     "StateFile",
     "StateManifest",
     "TableDescription",
     "TableRun",
     "TableWriter",
     "TopicRange",
+    "TransactionReader",
     "base_is_sound",
     "batch_of",
     "batches_of",
+    "changes_of_image",
     "check_piece",
     "chunk_of_fault",
     "chunks_of",
     "cluster_id_of",
     "derived_table",
+    "event_columns",
     "fault_to_json",
     "first_offsets",
     "fold_driver",
@@ -125,14 +163,17 @@ __all__ = [
     "read_part",
     "read_shard",
     "read_stream",
+    "refuse_newer",
     "row_of_fault",
     "row_of_others",
     "row_of_shard",
     "shards_in",
+    "standing_alone",
     "state_at",
     "stream_of",
     "table_run",
     "tail_of",
+    "topic_counts",
     "topics_in",
     "trim_tables",
     "type_of",

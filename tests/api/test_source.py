@@ -352,7 +352,7 @@ def test_opening_imports_no_spark_and_naming_the_package_no_arrow() -> None:
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda source: source.image("yesterday"),
+        lambda source: source.image("tomorrow"),
         lambda source: source.image(1.5),
         lambda source: source.offset_at(np.datetime64("2023-11-14")),
         lambda source: source.records("1"),

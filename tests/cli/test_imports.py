@@ -50,6 +50,8 @@ def test_help_imports_click_and_nothing_heavy(words: list[str]) -> None:
         ["image", CHECKPOINT, "--json"],
         ["log", DIRECTORY, "--to", 20],
         ["log", CHECKPOINT, "--json"],
+        ["blame", DIRECTORY, "broker/3/fenced", "--all"],
+        ["bisect", DIRECTORY, "broker(3).fenced"],
     ],
     ids=lambda words: " ".join(map(str, words[:1] + words[2:])),
 )

@@ -28,7 +28,8 @@ def on_terminal(*words: object, width: int = 80, **environment: str) -> str:
     variables = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "COLUMNS", "LINES")}
     with subprocess.Popen(
         [sys.executable, "-m", "kraftlake.cli", *map(str, words)],
-        cwd=ROOT, stdin=child, stdout=child, stderr=child, env={**variables, "TERM": "xterm-256color", **environment},
+        cwd=ROOT, stdin=child, stdout=child, stderr=child,
+        env={**variables, "TERM": "xterm-256color", "PAGER": "cat", **environment},
     ) as command:  # fmt: skip
         os.close(child)
         received = bytearray()

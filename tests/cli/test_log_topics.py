@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.cli.running import DIRECTORY, SAMPLES, run
+from tests.cli.running import DIRECTORY, SAMPLES, fault, run
 
 
 def records(*words: object) -> list[dict[str, Any]]:
@@ -43,7 +43,7 @@ def test_patterns_types_and_words_go_together() -> None:
 
 
 def test_a_topic_that_never_was_is_doubted() -> None:
-    assert "no topic matches nope" in run("log", DIRECTORY, "--topic", "nope").stderr
+    assert "no topic matches nope" in fault("log", DIRECTORY, "--topic", "nope")
     assert run("log", DIRECTORY, "--topic", "elr-a", "--from", 5000).stderr == ""
 
 
@@ -69,5 +69,5 @@ def test_configs_of_an_id_are_those_that_its_name_was_given_while_it_was_there()
 
 
 def test_an_id_that_no_topic_had_is_doubted() -> None:
-    assert "no topic has the id AAAAAAAAAAAAAAAAAAAAAQ" in run("log", DIRECTORY, "--topic-id", "A" * 21 + "Q").stderr
+    assert "no topic has the id AAAAAAAAAAAAAAAAAAAAAQ" in fault("log", DIRECTORY, "--topic-id", "A" * 21 + "Q")
     assert "'big-a' is not a topic's id" in run("log", DIRECTORY, "--topic-id", "big-a", code=2).stderr

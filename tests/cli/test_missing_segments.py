@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -168,7 +169,7 @@ def test_commands_answer_what_is_wholly_known_and_write_nothing_else(copy: Damag
 def test_verify_and_quorum_name_the_gap(gap: int, tmp_path: Path) -> None:
     copy = damaged(tmp_path, gap, snapshots=True)
     assert copy.says_what_is_missing(run("verify", copy.path, code=1).stdout)
-    (fault,) = [node["fault"] for node in run_json("quorum", copy.path)["nodes"]]
+    (fault,) = [node["fault"] for node in json.loads(run("quorum", copy.path, "--json", code=3).stdout)["nodes"]]
     assert copy.says_what_is_missing(fault)
 
 

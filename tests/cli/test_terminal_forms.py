@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from kraftlake.cli.output.terminal import PIPED_WIDTH, Terminal, wants_colour
 from tests.cli.made_logs import HOSTILE, hostile_log
-from tests.cli.running import DIRECTORY, LEGACY, TORN, run, run_json
+from tests.cli.running import DIRECTORY, LEGACY, TORN, fault, run, run_json
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 FORMS: list[list[object]] = [
@@ -245,7 +245,10 @@ def test_a_table_without_room_for_all_topics_begins_with_those_that_want_attenti
 
 
 def test_a_topic_that_does_not_exist_is_told() -> None:
-    assert "no topic matches nope" in run("image", DIRECTORY, "--topic", "nope").stderr
+    assert fault("image", DIRECTORY, "--topic", "nope") == "no topic matches nope at any offset of this log"
+    assert fault("image", DIRECTORY, "--topic", "elr-c").endswith(": did you mean elr-a?")
+    gone = run("image", DIRECTORY, "--topic", "t-21-w0f")
+    assert "no topic matches t-21-w0f at offset 5736" in gone.stderr
 
 
 def test_a_topic_is_asked_for_by_its_id() -> None:

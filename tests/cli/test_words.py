@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from kraftlake.cli.options.parameters import RECORD_TYPE, TIME
+from kraftlake.cli.options.parameters import TIME, TYPES
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Style
 from kraftlake.cli.output.visible import visible
@@ -88,7 +88,7 @@ def test_any_other_text_is_refused_as_a_time(text: str) -> None:
 @given(ANY_TEXT.filter(lambda text: not any(character.isalpha() for character in text)))
 def test_any_other_text_is_refused_as_a_record_type(text: str) -> None:
     with pytest.raises(click.BadParameter, match="is not a record type"):
-        RECORD_TYPE.convert(text, None, None)
+        TYPES.convert(text, None, None)
 
 
 def test_numbers_that_json_lacks_are_written_as_strings(capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,7 +100,7 @@ def test_numbers_that_json_lacks_are_written_as_strings(capsys: pytest.CaptureFi
 def test_every_record_type_is_understood_in_every_spelling(name: str) -> None:
     short = name.removesuffix("_RECORD")
     for spelling in (name, name.lower(), short, short.lower().replace("_", "-"), name.title().replace("_", "")):
-        assert RECORD_TYPE.convert(spelling, None, None) == name
+        assert TYPES.convert(spelling, None, None) == (name,)
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 
 from kraftlake.cli.options.command import Example, argument, option
 from kraftlake.cli.options.parameters import MOMENT_OR_EMPTY, SOURCE
-from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, topics_option
-from kraftlake.cli.selection.image_parts import of_topics
-from kraftlake.cli.selection.topic_names import any_matches
+from kraftlake.cli.options.shared import (
+    LOOK,
+    SAMPLE,
+    Call,
+    brokers_option,
+    check_hosted,
+    command,
+    hosted_option,
+    last_option,
+    partitions_option,
+    topics_option,
+)
+from kraftlake.cli.selection.diff_entries import DiffSelection
+from kraftlake.runtime.moments import LogTime
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from kraftlake.api import Source
     from kraftlake.image import MetadataImage
 
@@ -23,9 +35,11 @@ if TYPE_CHECKING:
     section=LOOK,
     question="What changed between two offsets or times?",
     secrets=True,
+    long=True,
     examples=(
         Example("what the offsets 4593 to 4639 changed", f"kraftlake diff {SAMPLE} 4592 4639"),
-        Example("what changed in two minutes", f"kraftlake diff {SAMPLE} 2026-11-21T07:46Z 2026-11-21T07:48Z"),
+        Example("what changed in two minutes", f"kraftlake diff {SAMPLE} 07:46 07:48"),
+        Example("what the last minute changed of a broker", f"kraftlake diff {SAMPLE} --last 1m --broker 3"),
         Example(
             "two snapshots, wherever they come from",
             f"kraftlake diff {SAMPLE}/00000000000000003038-0000000002.checkpoint "
@@ -37,14 +51,24 @@ if TYPE_CHECKING:
     ),
 )
 @argument(
-    "before",
+    "first",
     type=MOMENT_OR_EMPTY,
     required=False,
     metavar="N",
     help="The offset or time of the first image, -1 for the empty one.",
 )
-@argument("after", type=MOMENT_OR_EMPTY, required=False, metavar="M", help="The offset or time of the second image.")
+@argument(
+    "last",
+    type=MOMENT_OR_EMPTY,
+    required=False,
+    metavar="M",
+    help="The offset or time of the second image; the end of the log where N counts back from there (now-15m, 07:46).",
+)
+@last_option
 @topics_option("Only what is of this topic, its partitions and its configs")
+@partitions_option("Only this partition, and that its topic came or went")
+@brokers_option("Only what is of this broker itself: registration, fencing, configs")
+@hosted_option
 @option(
     "--with",
     "other",
@@ -56,10 +80,13 @@ if TYPE_CHECKING:
 def diff(
     call: Call,
     source: str,
-    before: int | datetime | None,
-    after: int | datetime | None,
+    first: int | datetime | LogTime | None,
+    last: int | datetime | LogTime | None,
     *,
     topics: tuple[str, ...],
+    partitions: tuple[str, ...],
+    brokers: tuple[int, ...],
+    hosted: bool,
     other: str | None,
     everything: bool,
 ) -> None:
@@ -69,16 +96,15 @@ def diff(
     """
     from kraftlake.image import diff_images
 
-    if other is None and (before is None or after is None):
+    if other is None and (first is None or (last is None and not isinstance(first, LogTime))):
         raise click.UsageError("Give the offsets or times N and M, or another source --with which to compare.")
+    check_hosted(brokers, hosted=hosted)
     opened = call.open(source)
     second = opened if other is None else call.open(other)
-    images = _image(call, opened, before), _image(call, second, after)
-    found = diff_images(*images)
-    if topics:
-        found = of_topics(found, topics)
-        if found.is_empty() and not any(any_matches(image.topics, topics) for image in images):
-            call.terminal.warn(f"no topic matches {', '.join(topics)} at either offset")
+    images = _image(call, opened, first), _image(call, second, last)
+    found = DiffSelection(topics, partitions, brokers, hosted).of(diff_images(*images), *images)
+    sources = [opened] if second is opened else [opened, second]
+    call.check_names(*sources, topics=topics, partitions=partitions, brokers=brokers, found=not found.is_empty())
     begin, end = (image.provenance.to_json()["timestamp"] for image in images)
     times = {"fromTimestamp": begin, "toTimestamp": end}
     form = {"clusterId": opened.cluster_id} | times | found.to_json(show_secrets=call.show_secrets)
@@ -89,10 +115,10 @@ def diff(
         return
     from kraftlake.cli.views.diff_view import draw_diff
 
-    call.terminal.render(draw_diff(form, everything=everything or bool(topics)))
+    call.terminal.render(draw_diff(form, everything=everything or bool(topics or partitions)))
 
 
-def _image(call: Call, source: Source, at: int | datetime | None) -> MetadataImage:
+def _image(call: Call, source: Source, at: int | datetime | LogTime | None) -> MetadataImage:
     from kraftlake.image import MetadataImage
 
     if at == -1:

@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
-import re
-from datetime import datetime
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kraftlake.cli.options.command import Example, option
-from kraftlake.cli.options.parameters import BROKER, EVENT_KIND
+from kraftlake.cli.options.parameters import KINDS
 from kraftlake.cli.options.shared import (
     LOOK,
     SAMPLE,
     Call,
+    brokers_option,
+    check_cut,
+    check_hosted,
     command,
     from_option,
+    hosted_option,
+    last_option,
+    limit_option,
+    list_option,
+    partitions_option,
+    tail_option,
     to_option,
     topic_ids_option,
     topics_option,
 )
 from kraftlake.cli.output.theme import Style
-from kraftlake.cli.selection.events import Wanted
+from kraftlake.cli.selection.events import Wanted, first_rows, last_rows
+from kraftlake.cli.selection.tally import COUNTED_BY, FLOOD, tally_of_events
 
 if TYPE_CHECKING:
-    from kraftlake.image import MetadataImage
+    import pyarrow as pa
 
-_PARTITION = re.compile(r".+-\d+", re.DOTALL)
+    from kraftlake.runtime import Moment
 
 
 @command(
@@ -34,45 +44,56 @@ _PARTITION = re.compile(r".+-\d+", re.DOTALL)
     section=LOOK,
     question="What happened in the cluster, in sentences?",
     secrets=True,
+    long=True,
     examples=(
-        Example(
-            "what happened in a minute", f"kraftlake events {SAMPLE} --from 2026-11-21T07:46Z --to 2026-11-21T07:47Z"
-        ),
+        Example("what happened in a minute", f"kraftlake events {SAMPLE} --from 07:46 --to 07:47"),
+        Example("how much of what in the last three minutes", f"kraftlake events {SAMPLE} --last 3m --count-by kind"),
         Example("everything that a partition went through", f"kraftlake events {SAMPLE} --partition t-22-3h4-2"),
         Example(
             "which topic had an id, and when",
             f"kraftlake events {SAMPLE} --topic-id nANz2uTcTHue83qLIJ1OVA --kind 'topic_*'",
         ),
-        Example("which broker was fenced when", f"kraftlake events {SAMPLE} --kind 'broker_*fenced'"),
-        Example("which partitions lost their leaders", f"kraftlake events {SAMPLE} --kind leader_lost --topic 't-2*'"),
+        Example("which broker was fenced when", f"kraftlake events {SAMPLE} --kind fenced,unfenced"),
+        Example("which partitions lost their leaders", f"kraftlake events {SAMPLE} --kind offline --topic 't-2*'"),
+        Example(
+            "a broker's last hundred events, and those of its partitions",
+            f"kraftlake events {SAMPLE} --broker 3 --hosted --tail 100",
+        ),
         Example("for other programs, one JSON object a line", f"kraftlake events {SAMPLE} --broker 3 --json"),
     ),
 )
 @from_option
 @to_option
+@last_option
 @topics_option("Only of this topic")
 @topic_ids_option("Only of the topic that has, or had, this id, without its configs")
-@option("--partition", "partitions", multiple=True, metavar="NAME-N", help="Only of this partition. Repeatable.")
-@option("--broker", type=BROKER, metavar="ID", help="Only of this broker itself.")
-@option(
+@partitions_option("Only of this partition")
+@brokers_option("Only of this broker itself")
+@hosted_option
+@list_option(
     "--kind",
     "kinds",
-    type=EVENT_KIND,
-    multiple=True,
+    type=KINDS,
     metavar="KIND",
-    help="Only of this kind, such as leader_lost; * and ? match. Repeatable.",
+    help="Only of this kind, such as leader_lost, or a word for some: offline, unclean, isr; * and ? match. "
+    "Repeatable, or A,B.",
 )
+@limit_option
+@tail_option
+@option("--count-by", type=click.Choice(COUNTED_BY), help="Count the events instead of showing them.")
+@option("--all", "everything", is_flag=True, help="On a terminal: each event, not counts, however many there are.")
 def events(
     call: Call,
     source: str,
     *,
-    first: int | datetime | None,
-    last: int | datetime | None,
-    topics: tuple[str, ...],
-    topic_ids: tuple[str, ...],
-    partitions: tuple[str, ...],
-    broker: int | None,
-    kinds: tuple[str, ...],
+    first: Moment | None,
+    last: Moment | None,
+    hosted: bool,
+    limit: int | None,
+    tail: int | None,
+    count_by: str | None,
+    everything: bool,
+    **names: tuple[Any, ...],
 ) -> None:
     """Show what happened in the cluster: leader changes, replicas out of sync, fenced brokers and more.
 
@@ -80,41 +101,60 @@ def events(
     brokers, topics, configs, quotas, ACLs, features. `kraftlake spark events` writes the same as a table;
     docs/spark-jobs.md lists the kinds. Sensitive configs are shown as (redacted) unless --show-secrets is given.
     """
-    for name in partitions:
-        if not _PARTITION.fullmatch(name):
-            raise click.UsageError(f"{name!r} is not a partition: give its topic and its number, as in foo-3.")
-    from kraftlake.api.events import rows_of
-    from kraftlake.cli.views.lines import EventsView
-    from kraftlake.tables.events.log_events import form_of
-
+    check_cut(limit, tail)
+    check_hosted(names["brokers"], hosted=hosted)
     opened = call.open(source)
-    told = opened.events(first, last, show_secrets=call.show_secrets, lenient=not call.strict)
-    wanted = Wanted(topics=topics, topic_ids=topic_ids, partitions=partitions, broker=broker, kinds=kinds)
-    view = EventsView(call.terminal)
-    found = False
-    for event in (form_of(row) for rows in told.tables() for row in rows_of(wanted.among(rows))):
-        found = True
-        if call.as_json:
-            call.terminal.json({"clusterId": opened.cluster_id} | event)
-        else:
-            view.show(event)
-    if not found and not call.as_json:
+    brokers = names["brokers"] if hosted else None
+    told = opened.events(first, last, show_secrets=call.show_secrets, lenient=not call.strict, of_brokers=brokers)
+    wanted = Wanted(**names if not hosted else {**names, "brokers": ()})
+    read = told.tables()
+    tables: Iterator[pa.Table] = (table for table in map(wanted.among, read) if len(table))
+    if limit is not None:
+        tables = first_rows(tables, limit)
+    if tail is not None:
+        tables = last_rows(tables, tail)
+    shown = next(tables, None)
+    if shown is not None:
+        whole = everything or limit is not None or tail is not None
+        _show(call, opened.cluster_id, chain([shown], tables), count_by, whole=whole)
+    read.close()
+    del names["kinds"]
+    call.check_names(opened, **names, found=shown is not None)
+    if shown is None and not call.as_json:
         call.terminal.line(("nothing of that kind happened", Style.QUIET))
     call.warn_skipped(told.skipped)
-    if not found:
-        _warn_unknown_names(call, opened.image(last, lenient=not call.strict), wanted)
 
 
-def _warn_unknown_names(call: Call, image: MetadataImage, wanted: Wanted) -> None:
-    """Warn where what nothing happened to is not there either: its name looks like a mistake."""
-    from kraftlake.records.uuid import Uuid
+def _show(call: Call, cluster_id: str | None, tables: Iterator[pa.Table], count_by: str | None, *, whole: bool) -> None:
+    """Write events as lines, or counts of them: where those are asked for, or a terminal would get very many lines."""
+    from kraftlake.api.events import rows_of
+    from kraftlake.tables.events.log_events import form_of
 
-    call.warn_unknown_names(image, topics=wanted.topics, broker=wanted.broker)
-    where = f"at offset {image.offset}"
-    for id_ in wanted.topic_ids:
-        if image.topics.get_topic_by_id(Uuid.from_string(id_)) is None:
-            call.terminal.warn(f"no topic has the id {id_} {where}")
-    for name in wanted.partitions:
-        topic = image.topics.get_topic(name.rpartition("-")[0])
-        if topic is None or int(name.rpartition("-")[2]) not in topic.partitions:
-            call.terminal.warn(f"there is no partition {name} {where}")
+    if call.as_json and count_by is None:
+        for event in (form_of(row) for table in tables for row in rows_of(table)):
+            call.terminal.json({"clusterId": cluster_id} | event)
+        return
+    from kraftlake.cli.views.events_view import EventsView
+    from kraftlake.cli.views.tally_view import show_flood, show_tally
+
+    if count_by is not None:
+        tally = tally_of_events(tables, count_by)
+        if call.as_json:
+            for key, count in tally.ranked():
+                call.terminal.json({"clusterId": cluster_id, count_by: key, "events": count})
+        else:
+            show_tally(call.terminal, tally, "event")
+        return
+    if call.terminal.interactive and not whole:
+        held: list[pa.Table] = []
+        for table in tables:
+            held.append(table)
+            if sum(map(len, held)) > FLOOD:
+                narrower = "--last, --from, --kind, --topic and --broker"
+                show_flood(call.terminal, tally_of_events(chain(held, tables), "kind"), "event", narrower)
+                return
+        tables = iter(held)
+    view = EventsView(call.terminal)
+    with call.terminal.paged():
+        for table in tables:
+            view.show(table)

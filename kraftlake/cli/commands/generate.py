@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from kraftlake.cli.options.command import Example, argument, option
-from kraftlake.cli.options.parameters import LAKE, TIME, CountParameter
+from kraftlake.cli.options.parameters import FIXED_TIME, LAKE, CountParameter
 from kraftlake.cli.options.shared import ENGINE, Call, command
 
 _COUNT = CountParameter(min=1)
@@ -56,7 +56,7 @@ def _size(name: str, default: int, text: str) -> Callable[[Callable[..., None]],
     "--quiet", section="The history", type=CountParameter(min=0), default=60, show_default=True,
     metavar="SECONDS", help="How long nothing happens between two of them.",
 )  # fmt: skip
-@option("--start", section="The history", type=TIME, metavar="T",
+@option("--start", section="The history", type=FIXED_TIME, metavar="T",
               help="When it begins, by default 2026-01-01T00:00:00Z.")  # fmt: skip
 @option(
     "--seed", section="The history", type=CountParameter(min=0), default=0, show_default=True, metavar="N",

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kraftlake.cli.options.command import Example, option
-from kraftlake.cli.options.parameters import BROKER
-from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, topic_ids_option, topics_option
-from kraftlake.cli.selection.image_parts import PARTITIONS, PARTS, ImageSelection, may_lead
+from kraftlake.cli.options.shared import (
+    LOOK,
+    SAMPLE,
+    Call,
+    brokers_option,
+    command,
+    partitions_option,
+    topic_ids_option,
+    topics_option,
+)
+from kraftlake.cli.selection.image_parts import PARTITIONS, PARTS, ImageSelection
+from kraftlake.cli.selection.topic_names import any_matches
 
 if TYPE_CHECKING:
     from kraftlake.api import Source
@@ -30,11 +39,12 @@ def _only(kind: str, text: str) -> Callable[[Callable[..., None]], Callable[...,
     question="What does the cluster look like, now or at any past moment?",
     at=True,
     secrets=True,
+    long=True,
     examples=(
         Example("the cluster as the log leaves it", f"kraftlake image {SAMPLE}"),
         Example("as it was after offset 4592", f"kraftlake image {SAMPLE} --at-offset 4592"),
-        Example("as it was at a moment", f"kraftlake image {SAMPLE} --at-time 2026-11-21T07:49:30Z"),
-        Example("two topics, partition by partition", f"kraftlake image {SAMPLE} --topic big-a --topic 'elr-*'"),
+        Example("as it was a minute before its end", f"kraftlake image {SAMPLE} --at-time now-1m"),
+        Example("two topics, partition by partition", f"kraftlake image {SAMPLE} --topic 'big-a,elr-*'"),
         Example(
             "which partitions have no leader, since when, and why", f"kraftlake image {SAMPLE} --unavailable-partitions"
         ),
@@ -42,13 +52,15 @@ def _only(kind: str, text: str) -> Callable[[Callable[..., None]], Callable[...,
             "which partitions have too few replicas in sync for acks=all",
             f"kraftlake image {SAMPLE} --under-min-isr-partitions",
         ),
+        Example("since when a topic's leaders and ISRs are so", f"kraftlake image {SAMPLE} --topic elr-a --since"),
         Example("all ACLs and nothing else", f"kraftlake image {SAMPLE} --part acls --all"),
         Example("for other programs", f"kraftlake image {SAMPLE} --at-offset 1059 --json"),
     ),
 )
 @topics_option("Only this topic")
 @topic_ids_option("Only the topic of this id")
-@option("--broker", type=BROKER, metavar="ID", help="Only this broker and the partitions it hosts.")
+@partitions_option("Only this partition")
+@brokers_option("Only this broker and the partitions it hosts")
 @_only("unavailable", "Only partitions without a leader: since when, their last leader, and why.")
 @_only("under-replicated", "Only partitions with a replica out of sync.")
 @_only("under-min-isr", "Only partitions without a leader, or with fewer replicas in sync than min.insync.replicas.")
@@ -64,6 +76,7 @@ def _only(kind: str, text: str) -> Callable[[Callable[..., None]], Callable[...,
     metavar="PART",
     help=f"Only this part: {', '.join(PARTS)}. Repeatable.",
 )
+@option("--since", "with_since", is_flag=True, help="Since when leaders, ISRs, fenced brokers and configs are so.")
 @option("--all", "everything", is_flag=True, help="Draw long parts in full, not their beginning.")
 def image(
     call: Call,
@@ -71,8 +84,10 @@ def image(
     *,
     topics: tuple[str, ...],
     topic_ids: tuple[str, ...],
-    broker: int | None,
+    partitions: tuple[str, ...],
+    brokers: tuple[int, ...],
     parts: tuple[str, ...],
+    with_since: bool,
     everything: bool,
     **only: bool,
 ) -> None:
@@ -86,9 +101,14 @@ def image(
     opened = call.open(source)
     replay = call.replay(opened, call.at)
     troubles = [kind for kind in PARTITIONS if only[kind.replace("-", "_")]]
-    topics += tuple(_name_of(replay.image, id_) for id_ in topic_ids)
-    asked = ImageSelection(parts, topics, broker, troubles)
-    detailed = everything or bool(topics or troubles)
+    named = topics + tuple(_name_of(replay.image, id_) for id_ in topic_ids)
+    if not _holds(replay.image, named, partitions, brokers):
+        call.check_names(
+            opened, topics=topics, topic_ids=topic_ids, partitions=partitions, brokers=brokers, found=False
+        )
+    topics = named
+    asked = ImageSelection(parts, topics, brokers, troubles, partitions)
+    detailed = everything or bool(topics or troubles or partitions)
     read = asked.topics_to_read(replay.image)
     overview = None
     if read is None and not (call.as_json or detailed):
@@ -101,11 +121,16 @@ def image(
         import attrs
 
         form["skippedRecords"] = [attrs.asdict(record) for record in replay.skipped]
-    call.warn_unknown_names(replay.image, topics=topics, broker=None if troubles or form.get("topics") else broker)
+    call.warn_unknown_names(replay.image, topics=topics, brokers=() if troubles or form.get("topics") else brokers)
     if "unavailable" in troubles:
         _add_leaderless(opened, form, whole["brokers"])
     if any("min-isr" in kind for kind in troubles):
         _add_min_isr(form, min_isr)
+    if with_since:
+        from kraftlake.diagnosis import since_of
+
+        drawn = form if overview is None else {key: part for key, part in form.items() if key != "topics"}
+        form["since"] = since_of(opened, drawn, lenient=not call.strict)
     if call.as_json:
         call.terminal.json(form)
         return
@@ -117,9 +142,21 @@ def image(
             everything=detailed,
             brokers=whole["brokers"],
             overview=overview,
-            one_table=bool(troubles) and not topics,
+            one_table=bool(troubles or partitions) and not topics,
             no_topics=f"no partition is {' or '.join(map(_in_words, troubles))}" if troubles else "none",
         )
+    )
+
+
+def _holds(image: MetadataImage, topics: Sequence[str], partitions: Sequence[str], brokers: Sequence[int]) -> bool:
+    """Whether an image has all that is asked for: else the whole log says which names are mistakes."""
+    for partition in partitions:
+        name, _, number = partition.rpartition("-")
+        topic = image.topics.get_topic(name)
+        if topic is None or int(number) not in topic.partitions:
+            return False
+    return all(any_matches(image.topics, [pattern]) for pattern in topics) and all(
+        broker in image.cluster.brokers for broker in brokers
     )
 
 
@@ -143,6 +180,7 @@ def _name_of(image: MetadataImage, topic_id: str) -> str:
 
 def _add_leaderless(source: Source, form: dict[str, Any], brokers: dict[str, Any]) -> None:
     """Add to the form since when each partition has had no leader, its last leader, and why it has none."""
+    from kraftlake.diagnosis import may_lead
     from kraftlake.records.uuid import Uuid
     from kraftlake.replay.queries.leaderless import leaderless_since
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
 
 from kraftlake.cli.options.command import Example, option
 from kraftlake.cli.options.parameters import BROKER, MOMENT, MOMENT_OR_EMPTY
-from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
+from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, last_option
+
+if TYPE_CHECKING:
+    from kraftlake.runtime import Moment
 
 
 @command(
@@ -18,6 +23,7 @@ from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
             "what a reassignment meant to broker 1",
             f"kraftlake local-changes {SAMPLE} --broker 1 --from 4592 --to 4639",
         ),
+        Example("what the last minute meant to it", f"kraftlake local-changes {SAMPLE} --broker 1 --last 1m"),
         Example("for other programs", f"kraftlake local-changes {SAMPLE} --broker 3 --from -1 --to 5736 --json"),
     ),
 )
@@ -26,19 +32,21 @@ from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
     "--from",
     "first",
     type=MOMENT_OR_EMPTY,
-    required=True,
     metavar="N",
     help="The offset or time of the image that the change starts from, -1 for the empty one.",
 )
 @option("--to", "last", type=MOMENT, metavar="M", help="The change's last offset or time, by default the log's.")
+@last_option
 @option("--all", "everything", is_flag=True, help="Draw every partition, not the first of them.")
 def local_changes(
-    call: Call, source: str, broker: int, first: int | datetime, last: int | datetime | None, *, everything: bool
+    call: Call, source: str, broker: int, first: Moment | None, last: Moment | None, *, everything: bool
 ) -> None:
     """Show what one metadata delta of the offsets after N up to M means to a broker, as Kafka's brokers compute it.
 
     Partitions to delete, to lead (elected: with a new leader epoch) and to follow, and the log directories assigned.
     """
+    if first is None:
+        raise click.UsageError("Give --from, the offset or time that the change starts from, or --last.")
     opened = call.open(source)
     with call.progress() as progress, call.suggest_lenient():
         answer = opened.local_changes(broker, first, last, lenient=not call.strict, progress=progress)

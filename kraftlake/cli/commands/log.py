@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
 
 from kraftlake.cli.options.command import Example, option
-from kraftlake.cli.options.parameters import RECORD_TYPE
+from kraftlake.cli.options.parameters import TYPES
 from kraftlake.cli.options.shared import (
     LOOK,
     SAMPLE,
     Call,
+    brokers_option,
+    check_cut,
+    check_hosted,
     command,
     from_option,
+    hosted_option,
+    last_option,
+    limit_option,
+    list_option,
+    partitions_option,
+    tail_option,
     to_option,
     topic_ids_option,
     topics_option,
 )
-from kraftlake.cli.selection.topic_names import matches
+
+if TYPE_CHECKING:
+    from kraftlake.api import Source
+    from kraftlake.cli.selection.log_names import Names
+    from kraftlake.cli.selection.log_records import OfBrokers, OfTopics
+    from kraftlake.records.log_record import LogRecord
+    from kraftlake.runtime import Moment
 
 NO_OP = "NO_OP_RECORD"
 
@@ -27,6 +45,7 @@ NO_OP = "NO_OP_RECORD"
     replays=False,
     question="What happened, record by record?",
     secrets=True,
+    long=True,
     examples=(
         Example("the records of a range of offsets, both ends included", f"kraftlake log {SAMPLE} --from 60 --to 80"),
         Example(
@@ -45,55 +64,118 @@ NO_OP = "NO_OP_RECORD"
 )
 @from_option
 @to_option
-@option(
+@last_option
+@list_option(
     "--type",
     "types",
-    type=RECORD_TYPE,
-    multiple=True,
+    type=TYPES,
     metavar="TYPE",
-    help="Only records of this type, in any case, with or without _RECORD. Repeatable.",
+    help="Only records of this type, in any case, with or without _RECORD. Repeatable, or A,B.",
 )
 @topics_option("Only records of this topic, its partitions and its configs")
 @topic_ids_option("Only those of the topic that has, or had, this id")
+@partitions_option("Only those of this partition, and that its topic came or went")
+@brokers_option("Only those of this broker itself: registrations, fencing, configs")
+@hosted_option
+@limit_option
+@tail_option
 @option("--no-noop", is_flag=True, help="Leave out the no-ops of an idle controller.")
+@option("--all", "everything", is_flag=True, help="On a terminal: each record, not counts, however many there are.")
 def log(
     call: Call,
     source: str,
     *,
-    first: int | datetime | None,
-    last: int | datetime | None,
+    first: Moment | None,
+    last: Moment | None,
     types: tuple[str, ...],
-    topics: tuple[str, ...],
-    topic_ids: tuple[str, ...],
+    hosted: bool,
+    limit: int | None,
+    tail: int | None,
     no_noop: bool,
+    everything: bool,
+    **names: tuple[Any, ...],
 ) -> None:
     """List the records of SOURCE in the order of their offsets, control records included.
 
     A line is a record: offset, epoch, time, type, and what it says. A snapshot file lists the snapshot's own records,
     whose offsets count from 0.
     """
+    check_cut(limit, tail)
+    check_hosted(names["brokers"], hosted=hosted)
     opened = call.open(source)
-    from kraftlake.cli.selection.log_names import Names, names_before, of_topics
+    if names["partitions"]:  # the records of a topic are shown also where it lacks the partition
+        call.check_names(opened, **names, found=False)
+    from kraftlake.cli.selection.log_names import Names, names_before
+    from kraftlake.cli.selection.log_records import OfBrokers, OfTopics, hosted_before
+
+    begin, end = opened.offset_range(first, last)
+    if tail is not None and not (types or no_noop or any(names.values())):  # each offset is a record
+        begin = max(begin or opened.start_offset, (opened.end_offset - 1 if end is None else end) - tail + 1)
+    filters: list[OfTopics | OfBrokers] = []
+    of_topics = names["topics"], names["topic_ids"], names["partitions"]
+    known = names_before(opened, begin) if any(of_topics) or not call.as_json else Names()
+    if any(of_topics):
+        filters.append(OfTopics(known, *of_topics))
+    if brokers := names["brokers"]:
+        before = hosted_before(opened, begin, brokers, lenient=not call.strict) if hosted else None
+        filters.append(OfBrokers(brokers, before))
+    records = _selected(opened, (begin, end), filters, types, known)
+    if no_noop:
+        records = (record for record in records if record.type != NO_OP)
+    if tail is not None:
+        records = iter(deque(records, tail))
+    shown = next(records, None)
+    if shown is not None:
+        whole = everything or limit is not None or tail is not None
+        _show(call, islice(chain([shown], records), limit), known, whole=whole)
+    if not names["partitions"]:
+        call.check_names(opened, **names, found=shown is not None)
+
+
+def _selected(
+    source: Source,
+    range_: tuple[int | None, int | None],
+    filters: Sequence[OfTopics | OfBrokers],
+    types: tuple[str, ...],
+    known: Names,
+) -> Iterator[LogRecord]:
+    """The records of a range that all filters want, of the types or of all; `known` learns the names of the others."""
+    if not filters:
+        return source.records(*range_, types=types or None)
+
+    def is_wanted(record: LogRecord) -> bool:
+        if record.type == "TOPIC_RECORD":
+            message: Any = record.message
+            known.topics[str(message.topic_id)] = message.name
+        wanted = [one.wants(record) for one in filters]  # each sees each record
+        return all(wanted) and (not types or record.type in types)
+
+    return filter(is_wanted, source.records(*range_))
+
+
+def _show(call: Call, records: Iterable[LogRecord], known: Names, *, whole: bool) -> None:
+    """Write records as lines, or counts of them where a terminal would get very many lines."""
     from kraftlake.cli.views.lines import LogView
     from kraftlake.records.redaction import redact_record_json
 
-    begin, end = opened.offset_range(first, last)
-    records = opened.records(begin, end, types=types or None)
-    if no_noop:
-        records = (record for record in records if record.type != NO_OP)
-    names = names_before(opened, begin) if topics or topic_ids or not call.as_json else Names()
-    if topics or topic_ids:
-        records = of_topics(records, topics, names, ids=topic_ids)
-    view = LogView(call.terminal, names)
-    for record in records:
-        form = record.to_json()
-        shown = form["data"] if call.show_secrets else redact_record_json(form["type"], form["data"])
-        if call.as_json:
+    if call.terminal.interactive and not call.as_json and not whole:
+        from kraftlake.cli.selection.tally import FLOOD, tally_of_records
+
+        held = list(islice(records, FLOOD + 1))
+        if len(held) > FLOOD:
+            from kraftlake.cli.views.tally_view import show_flood
+
+            narrower = "--last, --from, --type, --topic and --broker"
+            show_flood(call.terminal, tally_of_records(chain(held, records)), "record", narrower)
+            return
+        records = held
+    if call.as_json:
+        for record in records:
+            form = record.to_json()
+            shown = form["data"] if call.show_secrets else redact_record_json(form["type"], form["data"])
             call.terminal.json(form | {"data": shown})
-        else:
-            view.show(form, shown)
-    if topics and not any(matches(name, topics) for name in names.topics.values()):
-        call.terminal.warn(f"no topic matches {', '.join(topics)} up to there")
-    for id_ in topic_ids:
-        if id_ not in names.topics:
-            call.terminal.warn(f"no topic has the id {id_} up to there")
+        return
+    view = LogView(call.terminal, known, show_secrets=call.show_secrets)
+    with call.terminal.paged():
+        for record in records:
+            view.show(record)

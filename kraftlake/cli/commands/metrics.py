@@ -37,7 +37,7 @@ def metrics(call: Call, source: str, *, broker: int | None) -> None:
     if broker is not None:
         lists = fields_as_json(partitions_of(image, broker))
         if not any(lists.values()):
-            call.warn_unknown_names(image, broker=broker)
+            call.warn_unknown_names(image, brokers=[broker])
         form = image.provenance.to_json() | {"broker": broker}
         form |= {kind: [f"{n}-{p}" for n, p in names] for kind, names in lists.items()}
     else:

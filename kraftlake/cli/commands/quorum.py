@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import click
+
+from kraftlake.cli.faults import UNHEALTHY
 from kraftlake.cli.options.command import Example, argument
 from kraftlake.cli.options.parameters import SOURCE
 from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
@@ -14,6 +17,7 @@ from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
     question="Who votes, whose log goes furthest, and can they elect a leader?",
     examples=(
         Example("the voters, and what one controller has", f"kraftlake quorum {SAMPLE}"),
+        Example("all nodes below a folder, or in an archive", "kraftlake quorum samples/kafka-4.4"),
         Example("for other programs", f"kraftlake quorum {SAMPLE} --json"),
     ),
 )
@@ -23,23 +27,30 @@ from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
     nargs=-1,
     required=True,
     metavar="SOURCE...",
-    help="The metadata directories of the quorum's nodes, one or more.",
+    help="The metadata directories of the quorum's nodes, one or more, or bundles and archives of several.",
 )
 def quorum(call: Call, sources: tuple[str, ...]) -> None:
     """Show the quorum as the directories of its nodes have it: who votes, how far each log goes and in which epoch.
 
-    Name the metadata directories of all controllers that are left, of brokers too, or copies of them. The command shows
+    Name the metadata directories of all controllers that are left, of brokers too, or copies of them; a folder or an
+    archive of several stands for all that it holds. The command shows
     which of these voters can be elected, whether their logs hold everything that was committed, and which offsets of a
     deposed leader a node would lose. No node needs to run, and nothing is written.
 
+    The exit code is 3 where a verdict is bad or a node is at fault, 0 where all is well.
+
     meta.properties beside a directory has the ids of the node and the directory, quorum-state in it the node's votes.
     """
+    from kraftlake.diagnosis import node_faults, quorum_verdicts
     from kraftlake.replay import describe_quorum
 
-    report = describe_quorum(sources).to_json()
+    report = describe_quorum(sources)
+    verdicts = quorum_verdicts(report)
     if call.as_json:
-        call.terminal.json(report)
-        return
-    from kraftlake.cli.views.quorum_view import show_quorum
+        call.terminal.json(report.to_json())
+    else:
+        from kraftlake.cli.views.quorum_view import show_quorum
 
-    show_quorum(call.terminal, report)
+        show_quorum(call.terminal, report.to_json(), verdicts)
+    if any(node_faults(report)) or not all(verdict.good for verdict in verdicts):
+        raise click.exceptions.Exit(UNHEALTHY)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 
 from kraftlake.cli.options.command import Example, option
 from kraftlake.cli.options.parameters import BROKER, MOMENT, CountParameter, PathParameter
-from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, to_option
+from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, last_option, to_option
 
 if TYPE_CHECKING:
     from kraftlake.replica_manager import BrokerReplay
+    from kraftlake.runtime import Moment
 
 
 @command(
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     help="Begin with what the broker hosts before this offset or time, by default with the start of the log.",
 )
 @to_option
+@last_option
 @option("--step", is_flag=True, help="Stop after each delta and take commands.")
 @option(
     "--log-dirs",
@@ -62,8 +63,8 @@ def replay(
     source: str,
     *,
     broker: int,
-    first: int | datetime | None,
-    last: int | datetime | None,
+    first: Moment | None,
+    last: Moment | None,
     step: bool,
     log_dirs: tuple[str, ...],
     listener: str | None,
@@ -136,7 +137,7 @@ def _warn_unknown_names(call: Call, driven: BrokerReplay, listener: str | None) 
     """Warn of an unknown broker id or listener name."""
     broker, image = driven.broker, driven.broker.image
     if not any(broker.roles()):
-        call.warn_unknown_names(image, broker=broker.broker_id)
+        call.warn_unknown_names(image, brokers=[broker.broker_id])
     names = sorted({name for known in image.cluster.brokers.values() for name in known.listeners})
     if listener is not None and names and listener not in names:
         call.terminal.warn(

@@ -13,6 +13,7 @@ from kraftlake.cli.options.parameters import LAKE, MOMENT, MeasureParameter
 from kraftlake.cli.options.shared import ENGINE, UPKEEP, Call, command
 from kraftlake.cli.output.words import counted
 from kraftlake.cli.views.reports import show_run
+from kraftlake.runtime.moments import LogTime
 from kraftlake.runtime.process_setup import configure_process
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def _follow(call: Call, lake: str, names: tuple[str, ...], poll: float) -> None:
     help="Keep what is known from this offset or time.",
 )
 @option("--yes", is_flag=True, help="Don't ask.")
-def tables_trim(call: Call, lake: str, names: tuple[str, ...], *, before: int | datetime, yes: bool) -> None:
+def tables_trim(call: Call, lake: str, names: tuple[str, ...], *, before: int | datetime | LogTime, yes: bool) -> None:
     """Remove from derived tables of LAKE what they know of the offsets below N alone.
 
     Rows of events, local_changes and records below N go, of histories the states that ended by then, of
@@ -141,10 +142,12 @@ def tables_trim(call: Call, lake: str, names: tuple[str, ...], *, before: int | 
         call.terminal.line(f"{'' if number else 'trimmed':<9}{name}/  {counted(rows, 'row')} removed")
 
 
-def _offset_since(call: Call, lake: str, time: datetime) -> int:
+def _offset_since(call: Call, lake: str, time: datetime | LogTime) -> int:
     """The offset after the last one of before `time`; the tables know it where the log begins later."""
     from kraftlake.tables import known_offset_since
 
     source = call.open(lake)
+    if isinstance(time, LogTime):
+        time = source.time_of(time)
     offset = source.offset_since(time)
     return known_offset_since(lake, time) if offset == source.start_offset > 0 else offset

@@ -6,15 +6,16 @@ import difflib
 import fnmatch
 import re
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import partial
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
+from kraftlake.cli.output.words import did_you_mean, either
 from kraftlake.runtime.errors import UsageError
-from kraftlake.runtime.moments import is_whole_number, offset_or_time, time_of
+from kraftlake.runtime.moments import LogTime, is_whole_number, length_of_time, offset_or_time, time_of
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 
@@ -59,7 +60,7 @@ class ParsedParameter(click.ParamType):  # type: ignore[type-arg]  # generic in 
     The shell completes those of the `choices` that begin as the word does, ignoring its case.
     """
 
-    def __init__(self, name: str, parse: Callable[[Any], Any], choices: Callable[[], Sequence[str]] = tuple) -> None:
+    def __init__(self, name: str, parse: Callable[..., Any], choices: Callable[[], Sequence[str]] = tuple) -> None:
         self.name = name
         self._parse = parse
         self._choices = choices
@@ -67,14 +68,37 @@ class ParsedParameter(click.ParamType):  # type: ignore[type-arg]  # generic in 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The value as the function reads it."""
         try:
-            return self._parse(value)
+            return self.parse(value, ctx)
         except UsageError as fault:
             self.fail(str(fault), param, ctx)
+
+    def parse(self, value: Any, ctx: click.Context | None) -> Any:  # noqa: ARG002
+        """The value as the function reads it; raises UsageError."""
+        return self._parse(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
         """Complete the names of the choices."""
         start = incomplete.lower()
         return [CompletionItem(choice) for choice in self._choices() if choice.lower().startswith(start)]
+
+
+class TimeParameter(ParsedParameter):
+    """A value with a time in it, of the zone of `--tz` where it names none."""
+
+    def parse(self, value: Any, ctx: click.Context | None) -> Any:
+        """The value as the function reads it, with the zone as a second argument."""
+        zone = None if ctx is None else ctx.params.get("zone")
+        return self._parse(value, zone if isinstance(zone, tzinfo) else UTC)
+
+
+class ListParameter(ParsedParameter):
+    """Values with commas between them, as a tuple; the function gives one for each, or a tuple of some."""
+
+    def parse(self, value: Any, ctx: click.Context | None) -> Any:  # noqa: ARG002
+        """Each value as the function reads it."""
+        given = [one.strip() for one in value.split(",") if one.strip()] or [value]
+        made = map(self._parse, given)
+        return tuple(one for value in made for one in (value if isinstance(value, tuple) else (value,)))
 
 
 def _offset(value: Any, *, lowest: int = 0) -> int:
@@ -90,14 +114,14 @@ def _offset(value: Any, *, lowest: int = 0) -> int:
     return offset
 
 
-def _broker(value: Any) -> int:
-    """The id of a broker: an int that fits Kafka's 32 bits and is not negative."""
+def _broker(value: Any, of: str = "a broker") -> int:
+    """The id of a broker, or another node: an int that fits Kafka's 32 bits and is not negative."""
     try:
         broker = int(value)
     except ValueError:
-        raise UsageError(f"{value!r} is not a broker's id: give a whole number.") from None
+        raise UsageError(f"{value!r} is not {of}'s id: give a whole number.") from None
     if not 0 <= broker < 2**31:
-        raise UsageError(f"{broker} is not a broker's id: they go from 0 to {2**31 - 1}.")
+        raise UsageError(f"{broker} is not {of}'s id: they go from 0 to {2**31 - 1}.")
     return broker
 
 
@@ -111,11 +135,50 @@ def _topic_id(value: str) -> str:
         raise UsageError(f"{value!r} is not a topic's id: it has 22 letters, digits, '-' and '_'.") from None
 
 
-def _moment(value: Any, *, lowest: int = 0) -> int | datetime:
-    """A moment in a log: a whole number is an offset, anything else a time in ISO 8601."""
+def _moment(value: Any, zone: tzinfo, *, lowest: int = 0) -> int | datetime | LogTime:
+    """A moment in a log: a whole number is an offset, anything else a time."""
     if isinstance(value, str) and is_whole_number(value):
         return _offset(value, lowest=lowest)
-    return offset_or_time(value)
+    return offset_or_time(value, zone)
+
+
+def _fixed_time(value: Any, zone: tzinfo) -> datetime:
+    """A time where there is no log that it could be counted from."""
+    time = time_of(value, zone)
+    if isinstance(time, LogTime):
+        raise UsageError(f"{value!r} counts from the end of a log: give ISO 8601 (2026-11-21T08:00:00Z).")
+    return time
+
+
+def _before_the_end(value: Any) -> LogTime:
+    """A length of time before the end of the log."""
+    return LogTime(text=f"now-{value}", back=length_of_time(value))
+
+
+def _zone(value: str) -> tzinfo:
+    """A time zone: its IANA name, UTC, or hours and minutes from UTC such as +01:00."""
+    import zoneinfo
+
+    if value.upper() in ("UTC", "Z"):
+        return UTC
+    if found := re.fullmatch(r"([+-])(\d\d):?([0-5]\d)", value):
+        off = timedelta(hours=int(found[2]), minutes=int(found[3]))
+        if off < timedelta(days=1):
+            return timezone(off if found[1] == "+" else -off)
+    try:
+        return zoneinfo.ZoneInfo(value)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        way_out = (
+            did_you_mean(value, zoneinfo.available_timezones()) or ": give a name such as Europe/Berlin, or +01:00."
+        )
+        raise UsageError(f"{value!r} is not a time zone{way_out}") from None
+
+
+def _partition(value: str) -> str:
+    """A partition as Kafka's tools print it: its topic and its number, as in foo-3."""
+    if not re.fullmatch(r".+-\d+", value, re.DOTALL):
+        raise UsageError(f"{value!r} is not a partition: give its topic and its number, as in foo-3.")
+    return value
 
 
 def _record_type(value: str) -> str:
@@ -126,7 +189,7 @@ def _record_type(value: str) -> str:
         return by_plain[wanted]
     close = difflib.get_close_matches(wanted, by_plain, n=3, cutoff=0.5)
     near = [name for plain, name in by_plain.items() if plain in close or (wanted and wanted in plain)]
-    hint = f"did you mean {_or(near)}?" if near else f"the types are {', '.join(by_plain.values())}."
+    hint = f"did you mean {either(near)}?" if near else f"the types are {', '.join(by_plain.values())}."
     raise UsageError(f"{value!r} is not a record type; {hint}")
 
 
@@ -136,29 +199,28 @@ def _record_types() -> Sequence[str]:
     return RECORD_TYPES
 
 
-def _event_kind(value: str) -> str:
-    """A kind of event, or a shell pattern that some kinds match: in lower case, with underscores."""
-    kinds = _event_kinds()
-    wanted = value.lower().replace("-", "_")
-    if fnmatch.filter(kinds, wanted):
-        return wanted
-    near = difflib.get_close_matches(wanted, kinds, n=3, cutoff=0.5)
-    hint = f"did you mean {_or(near)}?" if near else f"the kinds are {', '.join(kinds)}."
-    raise UsageError(f"{value!r} is not a kind of event; {hint}")
+def _event_kind(value: str) -> tuple[str, ...]:
+    """The kinds of events that a kind, a shell pattern or a word of KIND_WORDS stands for."""
+    from kraftlake.tables import KIND_WORDS, KINDS
+
+    wanted = value.lower().replace("-", "_").replace(" ", "_")
+    patterns = KIND_WORDS.get(wanted) or KIND_WORDS.get(wanted.removesuffix("s"), (wanted,))
+    found = [kind for pattern in patterns for kind in fnmatch.filter(KINDS, pattern)]
+    if not found:
+        near = difflib.get_close_matches(wanted, [*KINDS, *KIND_WORDS], n=3, cutoff=0.5)
+        hint = f"did you mean {either(near)}?" if near else f"the kinds are {', '.join(KINDS)}."
+        raise UsageError(f"{value!r} is not a kind of event; {hint}")
+    return tuple(found)
 
 
 def _event_kinds() -> Sequence[str]:
-    from kraftlake.tables.events.table import KINDS
+    from kraftlake.tables import KIND_WORDS, KINDS
 
-    return list(KINDS)
+    return [*KINDS, *KIND_WORDS]
 
 
 def _plain_type(name: str) -> str:
     return name.upper().replace("_", "").replace("-", "").replace(" ", "").removesuffix("RECORD")
-
-
-def _or(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 _LAKE_SCHEMES = ("s3", "file")
@@ -167,9 +229,16 @@ LAKE = PathParameter("lake", _LAKE_SCHEMES)
 OUTPUT = PathParameter("file")
 OFFSET = ParsedParameter("offset", _offset)
 BROKER = ParsedParameter("broker", _broker)
+NODE = ParsedParameter("node", partial(_broker, of="a node"))
+BROKERS = ListParameter("broker", _broker)
+TOPICS = ListParameter("topic", str)
 TOPIC_ID = ParsedParameter("topic id", _topic_id)
-TIME = ParsedParameter("time", time_of)
-MOMENT = ParsedParameter("moment", _moment)
-MOMENT_OR_EMPTY = ParsedParameter("moment", partial(_moment, lowest=-1))
-RECORD_TYPE = ParsedParameter("type", _record_type, _record_types)
-EVENT_KIND = ParsedParameter("kind", _event_kind, _event_kinds)
+PARTITIONS = ListParameter("partition", _partition)
+TIME = TimeParameter("time", time_of)
+FIXED_TIME = TimeParameter("time", _fixed_time)
+MOMENT = TimeParameter("moment", _moment)
+MOMENT_OR_EMPTY = TimeParameter("moment", partial(_moment, lowest=-1))
+BEFORE_THE_END = ParsedParameter("length of time", _before_the_end)
+ZONE = ParsedParameter("time zone", _zone)
+TYPES = ListParameter("type", _record_type, _record_types)
+KINDS = ListParameter("kind", _event_kind, _event_kinds)

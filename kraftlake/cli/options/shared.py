@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime, tzinfo
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
 from kraftlake.cli.options.command import SHARED_SECTION, Argument, Command, Example, Option, option
-from kraftlake.cli.options.parameters import MOMENT, OFFSET, SOURCE, TIME, TOPIC_ID
+from kraftlake.cli.options.parameters import (
+    BEFORE_THE_END,
+    BROKERS,
+    MOMENT,
+    NODE,
+    OFFSET,
+    PARTITIONS,
+    SOURCE,
+    TIME,
+    TOPIC_ID,
+    TOPICS,
+    ZONE,
+    CountParameter,
+)
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.words import counted, moment
+from kraftlake.cli.output.zone import in_zone, shown_in
 from kraftlake.cli.selection.topic_names import any_matches
 from kraftlake.runtime.errors import CorruptDataError, OffsetError, ReplayError, UnknownRecordError
-from kraftlake.runtime.moments import iso
+from kraftlake.runtime.moments import LogTime, iso
 
 if TYPE_CHECKING:
     from kraftlake.api import Source
@@ -34,20 +49,65 @@ CHANGE = "Change a controlled lake, as its controller"
 
 SAMPLE = "samples/kafka-4.4/log/__cluster_metadata-0"
 """The source in every example: a real log that lies in the repository."""
-_SOURCE_HELP = "A Kafka metadata directory, segment, snapshot file or archive of these, or a lake."
+_SOURCE_HELP = "A Kafka metadata directory, segment, snapshot file, archive or bundle of these, - (stdin), or a lake."
 
-from_option = option("--from", "first", type=MOMENT, metavar="N", help="From this offset or time on.")
+from_option = option(
+    "--from", "first", type=MOMENT, metavar="N", help="From this offset or time on: ISO 8601, now-15m, 07:46."
+)
 to_option = option("--to", "last", type=MOMENT, metavar="N", help="Up to this offset or time, itself included.")
 
 
-def topics_option(only: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+last_option = option(
+    "--last",
+    "since",
+    type=BEFORE_THE_END,
+    metavar="TIME",
+    help="The last 15m, 2h or 3d before the end of the log, as --from now-15m.",
+)
+limit_option = option("--limit", type=CountParameter(min=1), metavar="N", help="At most the first N lines.")
+tail_option = option("--tail", type=CountParameter(min=1), metavar="N", help="The last N lines alone.")
+hosted_option = option("--hosted", is_flag=True, help="With --broker: also the partitions that it hosts.")
+
+Decorator: TypeAlias = "Callable[[Callable[..., None]], Callable[..., None]]"
+
+
+def list_option(*names: str, **declared: Any) -> Decorator:
+    """An option of a ListParameter: repeated, or with commas between values."""
+    return option(*names, multiple=True, callback=lambda _ctx, _param, given: sum(given, ()), **declared)
+
+
+def topics_option(only: str) -> Decorator:
     """The option `--topic`, a pattern for topic names; `only` begins its help."""
-    return option("--topic", "topics", multiple=True, metavar="NAME", help=f"{only}; * and ? match. Repeatable.")
+    return list_option(
+        "--topic", "topics", type=TOPICS, metavar="NAME", help=f"{only}; * and ? match. Repeatable, or A,B."
+    )
 
 
-def topic_ids_option(only: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def partitions_option(only: str) -> Decorator:
+    """The option `--partition`; `only` begins its help."""
+    return list_option("--partition", "partitions", type=PARTITIONS, metavar="NAME-N", help=f"{only}. Repeatable.")
+
+
+def brokers_option(only: str) -> Decorator:
+    """The option `--broker`; `only` begins its help."""
+    return list_option("--broker", "brokers", type=BROKERS, metavar="ID", help=f"{only}. Repeatable, or 1,2.")
+
+
+def topic_ids_option(only: str) -> Decorator:
     """The option `--topic-id`, one topic even where its name was used again; `only` begins its help."""
     return option("--topic-id", "topic_ids", type=TOPIC_ID, multiple=True, metavar="ID", help=f"{only}. Repeatable.")
+
+
+def check_cut(limit: int | None, tail: int | None) -> None:
+    """Refuse a limit at both ends."""
+    if limit is not None and tail is not None:
+        raise click.UsageError("Give either --limit or --tail, not both.")
+
+
+def check_hosted(brokers: Sequence[int], *, hosted: bool) -> None:
+    """Refuse --hosted without a broker."""
+    if hosted and not brokers:
+        raise click.UsageError("--hosted is about the partitions of a broker: give --broker.")
 
 
 class Call:
@@ -57,17 +117,27 @@ class Call:
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
+        self._times = [one for one in options.values() if isinstance(one, (datetime, LogTime))]
         self.terminal = Terminal(options.pop("color"))
+        zone: tzinfo | None = options.pop("zone", None)
+        own = zone is None and self.terminal.interactive and bool(os.environ.get("TZ"))
+        self.zone = None if own else zone or UTC
+        """The zone that times are shown in; None is this machine's, which TZ names, on a terminal."""
         self.as_json: bool = options.pop("as_json")
         self.strict: bool = options.pop("strict", True)
+        self.node: int | None = options.pop("node", None)
         self.cluster_id: str | None = options.pop("cluster_id", None)
         self.show_secrets: bool = options.pop("show_secrets", False)
+        if not options.pop("no_pager", True) and not self.as_json:
+            from kraftlake.cli.output.pager import pager_command
+
+            self.terminal.pager = pager_command()
         self._has_offset = "at_offset" in options
         at_offset: int | None = options.pop("at_offset", None)
-        at_time: datetime | None = options.pop("at_time", None)
+        at_time: datetime | LogTime | None = options.pop("at_time", None)
         if at_offset is not None and at_time is not None:
             raise click.UsageError("Give either --at-offset or --at-time, not both.")
-        self.at: int | datetime | None = at_time if at_offset is None else at_offset
+        self.at: int | datetime | LogTime | None = at_time if at_offset is None else at_offset
         verbosity: int = options.pop("verbose")
         self.verbose = verbosity > 0
         if verbosity:
@@ -83,10 +153,14 @@ class Call:
             show(self.terminal, form)
 
     def open(self, source: str, *, tell_torn: bool = True) -> Source:
-        """The source at a path or URI, of any kind; warns of its torn tail and its gaps."""
+        """The source at a path or URI, of any kind; warns of its torn tail and its gaps.
+
+        Says which times those that were given are, if they count from the log's end or are shown in another zone.
+        """
         import kraftlake
 
-        opened = kraftlake.open(source, cluster_id=self.cluster_id)
+        opened = kraftlake.open(source, cluster_id=self.cluster_id, node=self.node)
+        self._note_times(opened)
         self.warn_past_end(opened, self.at)
         if tell_torn and opened.torn is not None:
             self.terminal.warn(str(opened.torn))
@@ -101,13 +175,23 @@ class Call:
             )
         return opened
 
+    def _note_times(self, source: Source) -> None:
+        counted_ = [time for time in self._times if isinstance(time, LogTime)]
+        fixed = [time for time in self._times if isinstance(time, datetime)] if self.zone is None else []
+        told = [f"{time.text} is {in_zone(source.time_of(time))}" for time in counted_]
+        told += [f"{iso(time)} is {in_zone(time)}" for time in fixed]
+        end = source.last_time if counted_ else None
+        if told:
+            ends = "" if end is None else f" ({source.name} ends at {in_zone(end)})"
+            self.terminal.note(f"{', '.join(told)}{ends}")
+
     def progress(self) -> AbstractContextManager[Progress | None]:
         """A callback for the progress of work that may take long; see `late_progress_bars`."""
         from kraftlake.cli.output.progress import late_progress_bars
 
         return late_progress_bars(self.terminal)
 
-    def replay(self, source: Source, at: int | datetime | None) -> Replay:
+    def replay(self, source: Source, at: int | datetime | LogTime | None) -> Replay:
         """The image at `at`; warns of records that a lenient replay skipped."""
         with self.progress() as progress, self.suggest_lenient():
             replay = source.replay(at, lenient=not self.strict, progress=progress)
@@ -135,7 +219,7 @@ class Call:
             sentence = str(fault).rstrip(".")
             raise click.ClickException(f"{sentence}: {before}--lenient goes on without it.") from None
 
-    def warn_past_end(self, source: Source, at: int | datetime | None) -> None:
+    def warn_past_end(self, source: Source, at: int | datetime | LogTime | None) -> None:
         """Warn where the time of an image is after the last batch: the log does not reach that time."""
         if not isinstance(at, datetime):
             return
@@ -146,14 +230,40 @@ class Call:
                 f"offset {source.last_image_offset}"
             )
 
-    def warn_unknown_names(
-        self, image: MetadataImage, *, topics: Sequence[str] = (), broker: int | None = None
+    def check_names(
+        self,
+        *sources: Source,
+        topics: Sequence[str] = (),
+        topic_ids: Sequence[str] = (),
+        partitions: Sequence[str] = (),
+        brokers: Sequence[int] = (),
+        found: bool,
     ) -> None:
-        """Warn of topics that no name matches, and of a broker that is not registered: probably typing errors."""
+        """Warn of names that no offset of the sources knows; a ClickException where therefore nothing can match.
+
+        Reads the logs where nothing was `found`, or something beside what one of several names may lack.
+        """
+        asked = (topics, topic_ids, partitions, brokers)
+        if not any(asked) or (found and all(len(names) < 2 for names in asked)):
+            return
+        from kraftlake.cli.selection.known_names import unknown_names
+
+        told, nothing = unknown_names(
+            sources, topics=topics, topic_ids=topic_ids, partitions=partitions, brokers=brokers
+        )
+        if nothing and not found:
+            raise click.ClickException("; ".join(told))
+        for sentence in told:
+            self.terminal.warn(sentence)
+
+    def warn_unknown_names(
+        self, image: MetadataImage, *, topics: Sequence[str] = (), brokers: Iterable[int] = ()
+    ) -> None:
+        """Warn of topics that no name matches, and of brokers that are not registered: probably typing errors."""
         where = f"at offset {image.offset}"
         if topics and not any_matches(image.topics, topics):
             self.terminal.warn(f"no topic matches {', '.join(topics)} {where}")
-        if broker is not None:
+        for broker in brokers:
             self.warn_unregistered(broker, image.cluster.brokers, where=where)
 
     def warn_unregistered(self, broker: int, registered: Iterable[int], *, where: str) -> None:
@@ -192,10 +302,14 @@ def _hinting_at_times(given: Iterable[object], *, at_time: bool) -> Iterator[Non
         raise OffsetError(f"{error} If {times[0]} is a time, give it {way}.") from None
 
 
-def shared_options(*, source: bool, replays: bool, at: bool, secrets: bool) -> list[Option]:
-    """The shared options of a command that reads a `source`, `replays` it, `at` a moment, could show `secrets`."""
+def shared_options(*, source: bool, replays: bool, at: bool, secrets: bool, long: bool) -> list[Option]:
+    """The shared options of a command that reads a `source`, `replays` it, `at` a moment, could show `secrets`.
+
+    The answers of a `long` one have a pager on a terminal.
+    """
     shared = functools.partial(Option, section=SHARED_SECTION)
-    times = "The state at a time: ISO 8601, or milliseconds since 1970."
+    times = "The state at a time: ISO 8601, 07:46, now-15m, or milliseconds since 1970."
+    zones = "The zone of times: of those given that name none, and of those shown (not in JSON)."
     strict = "Stop at what is missing, damaged or can't be replayed (the default), or skip it and say so."
     colours = "Colours: auto heeds NO_COLOR and whether stdout is a terminal."
     ways = click.Choice(["auto", "always", "never"])
@@ -205,8 +319,14 @@ def shared_options(*, source: bool, replays: bool, at: bool, secrets: bool) -> l
         (True, shared(["--json", "as_json"], is_flag=True, help="Print JSON, nothing else.")),
         (secrets, shared(["--show-secrets"], is_flag=True, help="Show keys and sensitive configs as they are.")),
         (source and replays, shared(["--strict/--lenient", "strict"], default=True, help=strict)),
+        (source, shared(["--node"], type=NODE, metavar="ID", help="Of the logs of several nodes, that of this one.")),
         (source, shared(["--cluster-id"], metavar="ID", help="The cluster's id, if no meta.properties has it.")),
+        (source or at, shared(["--tz", "zone"], type=ZONE, is_eager=True, metavar="ZONE", help=zones)),
         (True, shared(["--color"], type=ways, default="auto", help=colours)),
+        (
+            long,
+            shared(["--no-pager"], is_flag=True, help="On a terminal: no pager (PAGER, or less) for a long answer."),
+        ),
         (True, shared(["-v", "--verbose"], count=True, help="Log to stderr what is done; -vv in every detail.")),
     )
     return [option for wanted, option in options if wanted]
@@ -222,6 +342,7 @@ def command(
     replays: bool = True,
     at: bool = False,
     secrets: bool = False,
+    long: bool = False,
 ) -> Callable[[Callable[..., None]], Command]:
     """Make a function a command, with the shared options gathered in its first argument, a `Call`.
 
@@ -232,7 +353,12 @@ def command(
         @functools.wraps(function)
         def run(**options: Any) -> None:
             call = Call(options)
-            with _hinting_at_times((call.at, *options.values()), at_time=at):
+            since = options.pop("since", None)
+            if since is not None:
+                if options["first"] is not None:
+                    raise click.UsageError("Give either --last or where the range begins, not both.")
+                options["first"] = since
+            with shown_in(call.zone), _hinting_at_times((call.at, *options.values()), at_time=at):
                 function(call, **options)
 
         made: Command = click.command(
@@ -240,7 +366,7 @@ def command(
         )(run)
         if source:
             made.params.insert(0, Argument(["source"], type=SOURCE, required=True, help=_SOURCE_HELP))
-        made.params += shared_options(source=source, replays=replays, at=at, secrets=secrets)
+        made.params += shared_options(source=source, replays=replays, at=at, secrets=secrets, long=long)
         return made
 
     return decorate

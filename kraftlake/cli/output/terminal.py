@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TextIO
 
 from kraftlake.cli.output.theme import Piece, Style, painted
@@ -25,10 +26,12 @@ class Terminal:
     """The two output streams of a command.
 
     `colour` says whether stdout gets ANSI codes, `interactive` whether it is a terminal, `width` is what
-    fits on a line, in cells. Streams are looked up when they are used, so that redirection in tests works.
+    fits on a line, in cells. Long answers go through the command `pager`, None for none. Streams are looked up when
+    they are used, so that redirection in tests works.
     """
 
     def __init__(self, colour: str = "auto") -> None:
+        self.pager: list[str] | None = None
         self.interactive = _is_terminal(sys.stdout)
         self.colour = wants_colour(colour, sys.stdout)
         self.error_colour = wants_colour(colour, sys.stderr)
@@ -57,14 +60,39 @@ class Terminal:
         """Tell the user on stderr what to be careful about."""
         sys.stderr.write(painted(("warning:", Style.WARNING), f" {text}", colour=self.error_colour) + "\n")
 
+    def note(self, text: str) -> None:
+        """Tell the user on stderr how something was understood."""
+        sys.stderr.write(painted(("note:", Style.NAME), f" {text}", colour=self.error_colour) + "\n")
+
     def render(self, *renderables: RenderableType) -> None:
         """Draw rich renderables on stdout, without the blanks that rich fills lines up with."""
+        text = "".join(map(self._drawn, renderables))
+        is_long = self.pager is not None and text.count("\n") >= shutil.get_terminal_size().lines
+        with self.paged() if is_long else nullcontext():
+            sys.stdout.write(text)
+
+    def _drawn(self, renderable: RenderableType) -> str:
+        from rich.tree import Tree
+
+        from kraftlake.cli.output.tree_lines import tree_lines
+
         console = self.console(sys.stdout)
-        for renderable in renderables:
+        if isinstance(renderable, Tree) and not console.options.ascii_only:
+            drawn = "\n".join([*tree_lines(renderable, console), ""])
+        else:
             # rich's own writing would end the process where the reader of stdout went away; a fault ends it in our way
-            with console.capture() as drawn:
+            with console.capture() as captured:
                 console.print(renderable)
-            sys.stdout.write(_LINE_END.sub(lambda end: end.group().replace(" ", ""), drawn.get()))
+            drawn = captured.get()
+        return _LINE_END.sub(lambda end: end.group().replace(" ", ""), drawn)
+
+    def paged(self) -> AbstractContextManager[None]:
+        """Show what is written within the context in the pager, if there is one."""
+        if self.pager is None:
+            return nullcontext()
+        from kraftlake.cli.output.pager import written_to
+
+        return written_to(self.pager)
 
     def console(self, stream: TextIO) -> Console:
         """A rich console over `stream`, without markup, emoji codes and highlighting: strings in it are hostile."""

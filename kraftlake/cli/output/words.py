@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 from kraftlake.cli.output.theme import Piece
-from kraftlake.runtime.moments import EPOCH, iso
+from kraftlake.cli.output.zone import in_zone
+from kraftlake.runtime.moments import EPOCH
 
 NONE = "–"
 """Shown for an empty list or an absent value."""
@@ -29,16 +30,36 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
 
 
 def moment(milliseconds: int | str | None) -> str:
-    """Milliseconds since 1970 as ISO 8601 in UTC, to the millisecond; a dash for Kafka's −1; `(redacted)` stays."""
+    """Milliseconds since 1970 as ISO 8601 in the shown zone; a dash for Kafka's −1; `(redacted)` stays."""
     if isinstance(milliseconds, str):
         return milliseconds
     if milliseconds is None or milliseconds < 0:
         return NONE
     try:
-        time = EPOCH + timedelta(milliseconds=milliseconds)
+        return in_zone(EPOCH + timedelta(milliseconds=milliseconds))
     except OverflowError:
         return f"{milliseconds} ms"
-    return iso(time)
+
+
+def either(names: Sequence[str]) -> str:
+    """`a`, `a or b`, `a, b or c`."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def did_you_mean(wanted: str, names: Iterable[str]) -> str:
+    """`: did you mean a or b?` with the names that are like the one wanted, nothing where there is none."""
+    import difflib
+
+    known = {name.lower(): name for name in names}
+    plain = wanted.lower().strip("*?")
+    near = difflib.get_close_matches(plain, known, n=3) or [name for name in known if plain and plain in name][:3]
+    return f": did you mean {either([known[name] for name in near])}?" if near else ""
+
+
+def since_words(since: Mapping[str, Any]) -> str:
+    """`4592 2026-11-21 07:49:37.784Z`: the offset and time since when something is so."""
+    earlier = " or earlier" if since.get("orEarlier") else ""
+    return f"{since['offset']} {moment(since['timestamp'])}{earlier}"
 
 
 def amount(value: Any) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kraftlake.cli.selection.topic_names import matches
@@ -17,11 +18,11 @@ class Wanted(NamedTuple):
     topics: tuple[str, ...] = ()
     topic_ids: tuple[str, ...] = ()
     partitions: tuple[str, ...] = ()
-    broker: int | None = None
+    brokers: tuple[int, ...] = ()
     kinds: tuple[str, ...] = ()
 
     def among(self, rows: pa.Table) -> pa.Table:
-        """The selected rows of `events/`: of any of the topics or partitions, of the broker, of any of the kinds."""
+        """The selected rows of `events/`: of any of the topics or partitions, brokers, and kinds."""
         import pyarrow.compute as pc
 
         if self.topics or self.topic_ids or self.partitions:
@@ -29,9 +30,11 @@ class Wanted(NamedTuple):
                 _like(rows.column("topic"), self.topics), _among(rows.column("topic_id"), self.topic_ids)
             )
             rows = rows.filter(pc.or_(of_topics, self._of_partitions(rows)))
-        if self.broker is not None:
-            rows = rows.filter(pc.equal(rows.column("broker"), self.broker))
-        return rows.filter(_like(rows.column("kind"), self.kinds)) if self.kinds else rows
+        if self.brokers:
+            import pyarrow as pa
+
+            rows = rows.filter(pc.is_in(rows.column("broker"), pa.array(self.brokers, pa.int32())))
+        return rows.filter(_among(rows.column("kind"), self.kinds)) if self.kinds else rows
 
     def _of_partitions(self, rows: pa.Table) -> pa.Array:
         """Where a row is of a partition itself, or of its topic as a whole: that it came, grew and went.
@@ -54,6 +57,28 @@ class Wanted(NamedTuple):
             True
         )
         return pc.or_(_among(rows.column("subject"), self.partitions), pa.array(has))
+
+
+def first_rows(tables: Iterable[pa.Table], limit: int) -> Iterator[pa.Table]:
+    """Tables up to their row number `limit`; those after it are not asked for."""
+    for table in tables:
+        yield table.slice(0, limit)
+        limit -= len(table)
+        if limit <= 0:
+            return
+
+
+def last_rows(tables: Iterable[pa.Table], count: int) -> Iterator[pa.Table]:
+    """The last rows of tables, `count` or fewer."""
+    held: deque[pa.Table] = deque()
+    rows = 0
+    for table in tables:
+        held.append(table)
+        rows += len(table)
+        while held and rows - len(held[0]) >= count:
+            rows -= len(held.popleft())
+    for number, table in enumerate(held):
+        yield table if number else table.slice(max(0, rows - count))
 
 
 def _most(row: dict[str, Any]) -> int:

@@ -1,4 +1,4 @@
-"""The parts of an image that a user can ask for, and an image's JSON form or a diff cut down to them."""
+"""The parts of an image that a user can ask for, and an image's JSON form cut down to them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kraftlake.cli.selection.topic_names import matches
 
 if TYPE_CHECKING:
-    from kraftlake.image import EntryChange, ImageDiff, MetadataImage
+    from kraftlake.image import MetadataImage
 
 PARTS: dict[str, tuple[str, ...]] = {
     "features": ("metadataVersion", "features", "elrEnabled"),
@@ -36,42 +36,46 @@ min.insync.replicas of the topic."""
 
 
 class ImageSelection(NamedTuple):
-    """The part of an image that a command line selects; an empty or None field selects all.
+    """The part of an image that a command line selects; an empty field selects all.
 
-    `parts` are keys of PARTS, `topics` names or shell patterns, `partitions` kinds of PARTITIONS. Topics without parts
-    mean their partitions and configs; a broker alone its registration, its configs and the partitions that it has
-    replicas of; `partitions` those that are of any of these kinds, without configs.
+    `parts` are keys of PARTS, `topics` names or shell patterns, `named` partitions by name (`foo-3`), `troubles` kinds
+    of PARTITIONS. Topics without parts mean their partitions and configs; brokers alone their registrations, their
+    configs and the partitions that any of them has a replica of; `troubles` the partitions that are of any of these
+    kinds, and `named` these alone, without configs.
     """
 
     parts: Collection[str] = ()
     topics: Sequence[str] = ()
-    broker: int | None = None
-    partitions: Collection[str] = ()
+    brokers: Collection[int] = ()
+    troubles: Collection[str] = ()
+    named: Sequence[str] = ()
 
     def keys(self) -> set[str]:
         """The keys of the JSON form that are selected; empty for all."""
         wanted = list(self.parts)
-        if not wanted and self.partitions:
+        if not wanted and (self.troubles or self.named):
             wanted = ["topics"]
-        if not wanted and (self.topics or self.broker is not None):
-            wanted = ["topics", "configs"] + (["brokers"] if self.broker is not None else [])
+        if not wanted and (self.topics or self.brokers):
+            wanted = ["topics", "configs"] + (["brokers"] if self.brokers else [])
         return {key for part in wanted for key in PARTS[part]}
 
     def topics_to_read(self, image: MetadataImage) -> Collection[str] | None:
         """The names of the topics that `cut` may keep, found in columns; None where it must read each topic."""
         if (keys := self.keys()) and "topics" not in keys:
             return ()
-        if not image.topics.is_large or not (self.topics or self.broker is not None or self.partitions):
+        if not image.topics.is_large or not (self.topics or self.named or self.brokers or self.troubles):
             return None
         from kraftlake.image import topics_overview
 
         rows = image.topics.rows()
         names: Collection[str] = rows.table.names
-        if self.partitions:
-            names = topics_overview.unhealthy_topics(image, self.partitions)
-        if self.broker is not None:
-            names = topics_overview.topics_hosted(rows, self.broker).intersection(names)
-        return [name for name in names if matches(name, self.topics)] if self.topics else names
+        if self.troubles:
+            names = topics_overview.unhealthy_topics(image, self.troubles)
+        if self.brokers:
+            names = {
+                name for broker in self.brokers for name in topics_overview.topics_hosted(rows, broker)
+            }.intersection(names)
+        return [name for name in names if self._is_of_topics(name)]
 
     def cut(self, image: dict[str, Any], min_isr: Callable[[str], int] = lambda _: 1) -> dict[str, Any]:
         """The selected part of a JSON form, with its offset and epoch.
@@ -80,76 +84,54 @@ class ImageSelection(NamedTuple):
         """
         keys = self.keys() or set(image)
         made = {key: value for key, value in image.items() if key in keys or key in ("offset", "epoch")}
-        if self.topics and "topics" in made:
-            made["topics"] = {name: topic for name, topic in image["topics"].items() if matches(name, self.topics)}
-        if self.partitions and "topics" in made:
+        if "topics" in made and (self.topics or self.named):
+            made["topics"] = {name: topic for name, topic in image["topics"].items() if self._is_of_topics(name)}
+        if "topics" in made and self.named:
+            made["topics"] = _with(made["topics"], self._is_named)
+        if "topics" in made and self.troubles:
             made["topics"] = _with(
                 made["topics"],
-                lambda one, topic: any(PARTITIONS[kind](one, min_isr(topic)) for kind in self.partitions),
+                lambda one, name, _: any(PARTITIONS[kind](one, min_isr(name)) for kind in self.troubles),
             )
-        if self.broker is not None:
+        if self.brokers:
             if "topics" in made:
-                made["topics"] = _with(made["topics"], lambda one, _: self.broker in one["replicas"])
+                made["topics"] = _with(
+                    made["topics"], lambda one, *_: not set(self.brokers).isdisjoint(one["replicas"])
+                )
             if "brokers" in made:
-                made["brokers"] = {id_: value for id_, value in image["brokers"].items() if id_ == str(self.broker)}
-        if "configs" in made and (self.topics or self.broker is not None):
-            made["configs"] = _configs_of(image["configs"], self.topics, self.broker)
+                made["brokers"] = {id_: value for id_, value in image["brokers"].items() if int(id_) in self.brokers}
+        if "configs" in made and (self.topics or self.brokers):
+            made["configs"] = _configs_of(image["configs"], self.topics, self.brokers)
         return made
 
+    def _is_of_topics(self, name: str) -> bool:
+        """Whether a topic is selected, or has a partition that is."""
+        if not (self.topics or self.named):
+            return True
+        return matches(name, self.topics) or any(name == one.rpartition("-")[0] for one in self.named)
 
-MAY_LEAD = ("isr", "elr", "lastKnownElr")
-"""The lists of brokers that may lead a partition without a leader; the first one that is not empty counts."""
-
-
-def may_lead(partition: dict[str, Any], brokers: dict[str, Any]) -> dict[str, Any]:
-    """Why a PARTITION has no leader: the first non-empty list of MAY_LEAD, and why none of its brokers leads.
-
-    `mayLead` is None, and `states` are empty, where no replica was in sync.
-    """
-    key = next((key for key in MAY_LEAD if partition[key]), None)
-    ids = [] if key is None else partition[key]
-    return {"mayLead": key, "states": {str(id_): _why_not(brokers.get(str(id_))) for id_ in ids}}
+    def _is_named(self, _: dict[str, Any], topic: str, number: str) -> bool:
+        return matches(topic, self.topics) or f"{topic}-{number}" in self.named
 
 
-def _why_not(broker: dict[str, Any] | None) -> str:
-    """Why a broker does not lead."""
-    if broker is None:
-        return "not registered"
-    if broker["fenced"]:
-        return "fenced"
-    return "shutting down" if broker["inControlledShutdown"] else "not elected"
-
-
-def of_topics(diff: ImageDiff, topics: Sequence[str]) -> ImageDiff:
-    """The changes of a diff to these topics (shell patterns allowed), their partitions and configs."""
-    import attrs
-
-    return attrs.evolve(diff, changes=tuple(change for change in diff.changes if _is_of_topic(change, topics)))
-
-
-def _is_of_topic(change: EntryChange, topics: Sequence[str]) -> bool:
-    if change.part in ("topics", "partitions"):
-        return matches(change.path[0], topics)
-    return change.part == "configs" and change.path[0] == "TOPIC" and matches(change.path[1], topics)
-
-
-def _with(topics: dict[str, Any], wanted: Callable[[dict[str, Any], str], bool]) -> dict[str, Any]:
-    """The topics with such partitions, and of their partitions only these."""
+def _with(topics: dict[str, Any], wanted: Callable[[dict[str, Any], str, str], bool]) -> dict[str, Any]:
+    """The topics with such partitions (PARTITION, topic, number), and of their partitions only these."""
     made = {}
     for name, topic in topics.items():
-        found = {id_: value for id_, value in topic["partitions"].items() if wanted(value, name)}
+        found = {id_: value for id_, value in topic["partitions"].items() if wanted(value, name, id_)}
         if found:
             made[name] = {**topic, "partitions": found}
     return made
 
 
-def _configs_of(configs: dict[str, Any], topics: Sequence[str], broker: int | None) -> dict[str, Any]:
+def _configs_of(configs: dict[str, Any], topics: Sequence[str], brokers: Collection[int]) -> dict[str, Any]:
     made = {}
+    ids = {str(broker) for broker in brokers}
     for kind, resources in configs.items():
         kept = {
             name: values
             for name, values in resources.items()
-            if (kind == "TOPIC" and topics and matches(name, topics)) or (kind == "BROKER" and name == str(broker))
+            if (kind == "TOPIC" and topics and matches(name, topics)) or (kind == "BROKER" and name in ids)
         }
         if kept:
             made[kind] = kept

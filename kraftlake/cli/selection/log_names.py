@@ -1,25 +1,19 @@
-"""The names of the ids in a log, and the records of given topics."""
+"""The names of the ids in a log."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kraftlake.cli.selection.topic_names import matches
 from kraftlake.image.kafka_names import acl_words
 from kraftlake.replay.reading.replay_base import readable_batches
 
 if TYPE_CHECKING:
     from kraftlake.api import Source
     from kraftlake.records.batch import RecordBatch
-    from kraftlake.records.log_record import LogRecord
 
 _NAMING_API_KEYS = frozenset({2, 18})
 """TopicRecord and AccessControlEntryRecord: what gives ids a name."""
-
-_TOPIC_CONFIG = 2
-_OF_A_TOPIC_BY_ID = ("PARTITION_RECORD", "PARTITION_CHANGE_RECORD", "REMOVE_TOPIC_RECORD")
-_WITH_AN_ID = ("TOPIC_RECORD", *_OF_A_TOPIC_BY_ID)
 
 
 class Names:
@@ -29,12 +23,15 @@ class Names:
         self.topics: dict[str, str] = {}
         self.acls: dict[str, str] = {}
 
-    def learn(self, type_: str, data: Mapping[str, Any]) -> None:
-        """Remember what a record names."""
+    def learn(self, type_: str, data: Mapping[str, Any]) -> bool:
+        """Remember what a record names; whether it names anything."""
         if type_ == "TOPIC_RECORD":
             self.topics[data["topicId"]] = data["name"]
         elif type_ == "ACCESS_CONTROL_ENTRY_RECORD":
             self.acls[data["id"]] = acl_words(data)
+        else:
+            return False
+        return True
 
     def topic(self, id_: str) -> str:
         """The topic's name, or its id where the name is unknown."""
@@ -47,52 +44,28 @@ def names_before(source: Source, before: int | None) -> Names:
     Unreadable batches are skipped: later records are shown without the names in them.
     """
     names = Names()
-    if before is None or source.start_offset > 0 or source.broken_ranges:
-        for snapshot in source.snapshots:
-            if snapshot.finished and (before is None or snapshot.end_offset <= max(before, source.start_offset)):
-                _learn(names, snapshot.batches())
-    if before is not None and before > source.start_offset:
-        start = source.start_offset
-        _learn(names, readable_batches(source.reader, start, before - 1, lambda *_: None))
+    for type_, data in records_before(source, before, _NAMING_API_KEYS):
+        names.learn(type_, data)
     return names
 
 
-def _learn(names: Names, batches: Iterable[RecordBatch]) -> None:
-    for batch in batches:
-        if not batch.control and any(value[1] in _NAMING_API_KEYS for value in batch.values if len(value) > 1):
-            from kraftlake.records.log_record import log_records
+def records_before(
+    source: Source, before: int | None, api_keys: Collection[int]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Type and data of the records of some types before the offset `before`, as `names_before` reads them."""
+    from kraftlake.records.log_record import log_records
 
+    for batch in _batches_before(source, before):
+        if not batch.control and any(value[1] in api_keys for value in batch.values if len(value) > 1):
             for record in log_records(batch):
-                form = record.to_json()
-                names.learn(form["type"], form["data"])
+                if getattr(record.message, "API_KEY", None) in api_keys:
+                    yield record.type, record.to_json()["data"]
 
 
-def of_topics(
-    records: Iterable[LogRecord], patterns: Sequence[str], known: Names, *, ids: Collection[str] = ()
-) -> Iterator[LogRecord]:
-    """The records of topics whose names match, or that have one of the `ids`: themselves, their partitions and configs.
-
-    `known` are the names that lie before the records; they learn those that lie in them. What names a topic by its name
-    is of the one that was given the name last.
-    """
-    newest = {name: id_ for id_, name in known.topics.items()}
-    for record in records:
-        data = record.to_json()["data"]
-        known.learn(record.type, data)
-        if record.type == "TOPIC_RECORD":
-            newest[data["name"]] = data["topicId"]
-        name = _topic_of(record.type, data, known)
-        id_ = data["topicId"] if record.type in _WITH_AN_ID else newest.get(name or "")
-        if id_ in ids or name == "" or (name is not None and matches(name, patterns)):
-            yield record
-
-
-def _topic_of(type_: str, data: Any, known: Names) -> str | None:
-    """The topic that a record is of, empty where it is of all of them; None where it is of none."""
-    if type_ == "TOPIC_RECORD":
-        return str(data["name"])
-    if type_ in _OF_A_TOPIC_BY_ID:
-        return known.topics.get(data["topicId"])
-    if type_ == "CONFIG_RECORD":
-        return data["resourceName"] if data["resourceType"] == _TOPIC_CONFIG else None
-    return data["topicName"] if type_ == "CLEAR_ELR_RECORD" else None
+def _batches_before(source: Source, before: int | None) -> Iterator[RecordBatch]:
+    if before is None or source.start_offset > 0 or source.broken_ranges:
+        for snapshot in source.snapshots:
+            if snapshot.finished and (before is None or snapshot.end_offset <= max(before, source.start_offset)):
+                yield from snapshot.batches()
+    if before is not None and before > source.start_offset:
+        yield from readable_batches(source.reader, source.start_offset, before - 1, lambda *_: None)

@@ -92,7 +92,7 @@ def _entry(part: str, kind: str, key: str, fields: dict[str, Any], sizes: Sizes,
     if part == "producerIds" and kind == "changed":
         before, after = fields["nextProducerId"]
         return ["the next block starts at ", (amount(before), Style.BAD), " → ", (amount(after), Style.GOOD)]
-    return [(_title(part, key), Style.NAME), *_fields(kind, fields, everything=everything)]
+    return [(_title(part, key), Style.NAME), *field_pieces(kind, fields, everything=everything)]
 
 
 def _title(part: str, key: str) -> str:
@@ -117,7 +117,8 @@ def _level(kind: str, fields: dict[str, Any]) -> list[Piece]:
     return [(before, Style.BAD), " → ", (after, Style.GOOD)]
 
 
-def _fields(kind: str, fields: dict[str, Any], *, everything: bool) -> list[Piece]:
+def field_pieces(kind: str, fields: dict[str, Any], *, everything: bool) -> list[Piece]:
+    """Fields in words: each with its value before and after where an entry `changed`, else with its value."""
     if kind != "changed" and fields and all(value == "(redacted)" for value in fields.values()):
         return [("  (redacted)", Style.QUIET)]
     pieces: list[Piece] = []
@@ -130,15 +131,21 @@ def _fields(kind: str, fields: dict[str, Any], *, everything: bool) -> list[Piec
             before, after = value
             pieces.append(", " if pieces else "  ")
             if quiet:
-                pieces.append((f"{word} {_value(name, before)} → {_value(name, after)}", Style.QUIET))
+                pieces.append((f"{word} {value_words(name, before)} → {value_words(name, after)}", Style.QUIET))
             else:
-                pieces += [f"{word} ", (_value(name, before), Style.BAD), " → ", (_value(name, after), Style.GOOD)]
+                pieces += [
+                    f"{word} ",
+                    (value_words(name, before), Style.BAD),
+                    " → ",
+                    (value_words(name, after), Style.GOOD),
+                ]
         elif everything or (not quiet and name != "features" and value not in (None, [], {}, False)):
-            pieces += [", " if pieces else "  ", f"{word} {_value(name, value)}"]
+            pieces += [", " if pieces else "  ", f"{word} {value_words(name, value)}"]
     return pieces
 
 
-def _value(name: str, value: Any) -> str:
+def value_words(name: str, value: Any) -> str:
+    """The value of a field of the image's JSON form, in words."""
     if value is None and name == "cordonedDirectories":
         return "unknown"  # a broker of an earlier release: its registration does not have the field
     if value is None or value in ([], {}):
@@ -156,5 +163,5 @@ def _value(name: str, value: Any) -> str:
     if isinstance(value, list):
         return " ".join(map(str, value))
     if isinstance(value, dict):
-        return " ".join(f"{key}={_value(key, one)}" for key, one in value.items())
+        return " ".join(f"{key}={value_words(key, one)}" for key, one in value.items())
     return amount(value) if isinstance(value, int | float) else str(value)

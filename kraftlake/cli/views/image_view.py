@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rich.tree import Tree
 
 from kraftlake.cli.output.drawing import branch, table, text, tree
 from kraftlake.cli.output.theme import Piece, Style
-from kraftlake.cli.output.words import NONE, amount, counted, levels, moment
-from kraftlake.cli.views.topics_view import add_overview, add_topics
+from kraftlake.cli.output.words import NONE, amount, counted, levels, moment, since_words
+from kraftlake.cli.views.topics_view import add_overview, add_since, add_topics
 from kraftlake.image.kafka_names import (
     OPERATIONS,
     PATTERN_TYPES,
@@ -48,6 +49,8 @@ def draw_image(
     partitions are rows of one. `no_topics` is said where `image` has none. With an `overview` it has no more than the
     topics that are drawn.
     """
+    since = image.get("since", {})
+    add_since(image.get("topics", {}), since.get("topics", {}))
     root = tree(("cluster ", Style.STRONG), (image["clusterId"] or "of unknown id", Style.HEADING))
     offset, epoch, timestamp = image["offset"], image["epoch"], image["timestamp"]
     at = f"offset {offset}, epoch {epoch}, {moment(timestamp)}" if offset >= 0 else "offset −1: before the first record"
@@ -58,7 +61,7 @@ def draw_image(
     if "features" in image:
         _add_features(root, image)
     if "brokers" in image:
-        _add_brokers(root, image["brokers"])
+        _add_brokers(root, image["brokers"], since.get("brokers"))
     if "controllers" in image:
         _add_controllers(root, image["controllers"])
     if "topics" in image and overview is not None:
@@ -67,7 +70,7 @@ def draw_image(
         known = image.get("brokers") if brokers is None else brokers
         limit = None if everything else FIRST_TOPICS
         add_topics(root, image["topics"], limit=limit, brokers=known, one_table=one_table, none=no_topics)
-    _add_configs(root, image.get("configs", {}), everything)
+    _add_configs(root, image.get("configs", {}), since.get("configs", {}), everything)
     _add_quotas(root, image.get("clientQuotas", ()), everything)
     if image.get("nextProducerId", -1) >= 0:
         branch(root, "producer ids", f"next block starts at {image['nextProducerId']:,}")
@@ -85,7 +88,7 @@ def _add_features(root: Tree, image: dict[str, Any]) -> None:
     branch(root, "features", levels(image["features"]), ("; ELR ", Style.QUIET), elr)
 
 
-def _add_brokers(root: Tree, brokers: dict[str, Any]) -> None:
+def _add_brokers(root: Tree, brokers: dict[str, Any], since: dict[str, Any] | None) -> None:
     if not brokers:
         branch(root, "brokers", ("none", Style.QUIET))
         return
@@ -94,7 +97,7 @@ def _add_brokers(root: Tree, brokers: dict[str, Any]) -> None:
     for state, style in sorted(dict.fromkeys(states)):  # by name: active, fenced, shutting down
         summary += [", ", (f"{states.count((state, style))} {state}", style)]
     node = branch(root, "brokers", *summary)
-    headings = ("id", "state", "rack", "epoch", "listeners", "log dirs")
+    headings = ("id", "state", *(() if since is None else ("since",)), "rack", "epoch", "listeners", "log dirs")
     rows = table(*headings, right=("id", "epoch"), whole="listeners")
     for id_, broker in sorted(brokers.items(), key=_number):
         cordoned = len(broker["cordonedDirectories"] or ())
@@ -104,6 +107,7 @@ def _add_brokers(root: Tree, brokers: dict[str, Any]) -> None:
         rows.add_row(
             text((id_, Style.NAME)),
             text(broker_state(broker)),
+            *([] if since is None else [text((_since_state(broker, since.get(id_, {})), Style.QUIET))]),
             text(broker["rack"] or NONE),
             text(str(broker["epoch"])),
             _listeners(broker["listeners"]),
@@ -117,6 +121,15 @@ def broker_state(broker: dict[str, Any]) -> tuple[str, Style]:
     if broker["fenced"]:
         return "fenced", Style.BAD
     return ("shutting down", Style.WARNING) if broker["inControlledShutdown"] else ("active", Style.GOOD)
+
+
+def _since_state(broker: dict[str, Any], since: dict[str, Any]) -> str:
+    """Since when a broker is active, shutting down or fenced."""
+    known = [since[key] for key in (["fenced"] if broker["fenced"] else _OF_STATE) if key in since]
+    return since_words(max(known, key=lambda one: one["offset"])) if known else NONE
+
+
+_OF_STATE = ("fenced", "inControlledShutdown")
 
 
 def _listeners(listeners: dict[str, Any]) -> Any:
@@ -140,13 +153,15 @@ def _add_controllers(root: Tree, controllers: dict[str, Any]) -> None:
         node.add(line)
 
 
-def _add_configs(root: Tree, configs: dict[str, Any], everything: bool) -> None:
+def _add_configs(root: Tree, configs: dict[str, Any], since: dict[str, Any], everything: bool) -> None:
     lines: list[list[Piece]] = []
     for kind, resources in sorted(configs.items()):
         for name, values in sorted(resources.items()):
             shown = {key: NONE if value is None else str(value) for key, value in values.items()}
             resource = (kind.lower().replace("_", " ") + " ", Style.QUIET)
-            lines.append([resource, (name or "(default)", Style.STRONG), *_settings(shown)])
+            lines.append(
+                [resource, (name or "(default)", Style.STRONG), *_settings(shown, since.get(kind, {}).get(name, {}))]
+            )
     _add_lines(
         root,
         "configs",
@@ -167,11 +182,13 @@ def _add_quotas(root: Tree, quotas: Sequence[dict[str, Any]], everything: bool) 
     _add_lines(root, "client quotas", summary, lines, noun="entities", part="quotas", everything=everything)
 
 
-def _settings(values: dict[str, str]) -> list[Piece]:
-    """` key=value, key=value` in the order of the keys."""
+def _settings(values: dict[str, str], since: Mapping[str, Any] = MappingProxyType({})) -> list[Piece]:
+    """` key=value, key=value` in the order of the keys, each with since when it is so where that is known."""
     pieces: list[Piece] = []
     for key, value in sorted(values.items()):
         pieces += [", " if pieces else " ", (key, Style.NAME), "=", value]
+        if key in since:
+            pieces.append((f" since {since_words(since[key])}", Style.QUIET))
     return pieces
 
 

@@ -1,11 +1,11 @@
-"""Records and events as lines of a terminal, as fast as they come."""
+"""Records as lines of a terminal, as fast as they come."""
 
 from __future__ import annotations
 
+import functools
 import sys
-import textwrap
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Piece, Style, paint, styled
@@ -13,48 +13,53 @@ from kraftlake.cli.output.visible import visible
 from kraftlake.cli.output.words import moment
 from kraftlake.cli.selection.log_names import Names
 from kraftlake.cli.views.record_summary import summary
+from kraftlake.records.redaction import redact_record_json
+
+if TYPE_CHECKING:
+    from kraftlake.records.log_record import LogRecord
+    from kraftlake.records.serde import AnyMessage
 
 _NARROW = 110
 _TYPE_WIDTH = 19
+_MOST_SAID = 4096
 _ENDINGS = {"REMOVE": Style.BAD, "UNREGISTER": Style.BAD, "ABORT": Style.BAD}
-_LEAST_ROOM = 20
-_STYLES = {
-    "leader_lost": Style.BAD,
-    "broker_fenced": Style.BAD,
-    "broker_unregistered": Style.BAD,
-    "topic_deleted": Style.BAD,
-    "recovery_state_changed": Style.WARNING,
-    "isr_shrank": Style.WARNING,
-    "broker_in_controlled_shutdown": Style.WARNING,
-    "leader_elected": Style.GOOD,
-    "broker_unfenced": Style.GOOD,
-    "broker_registered": Style.GOOD,
-    "topic_created": Style.GOOD,
-    "isr_expanded": Style.GOOD,
-    "controller_elected": Style.EVENT,
-    "reassignment_started": Style.NAME,
-    "reassignment_finished": Style.NAME,
-}
 
 
 class LineTimes:
     """Times in full, or on a narrow terminal times of day, with a line of its own where the date changes."""
 
     def __init__(self, terminal: Terminal) -> None:
-        self._terminal = terminal
+        self._colour = terminal.colour
         self._by_day = terminal.interactive and terminal.width < _NARROW
+        self._width = max(24, len(moment(0)))
         self._day = ""
+        self._newest: tuple[int, str] | None = None
 
     def of(self, milliseconds: int) -> str:
-        """The time of the next line, padded to the width of all; writes the line of a new date."""
-        time = moment(milliseconds)
+        """The time of a line, padded to the width of all."""
+        if self._newest is None or self._newest[0] != milliseconds:  # the records of a batch have one time
+            time = moment(milliseconds)
+            shown = f"{_split(time)[1]:13}" if self._by_day else f"{time:{self._width}}"
+            self._newest = milliseconds, shown
+        return self._newest[1]
+
+    def day_line(self, milliseconds: int) -> str:
+        """The line of a new date before the line of this time, empty where there is none."""
         if not self._by_day:
-            return f"{time:24}"
-        day, _, time = time.rpartition(" ")
-        if day != self._day:
-            self._day = day
-            self._terminal.line((f"── {day} UTC", Style.QUIET))
-        return f"{time:13}"
+            return ""
+        day = _split(moment(milliseconds))[0]
+        if day in ("", self._day):
+            return ""
+        self._day = day
+        return paint(f"── {day}", Style.QUIET, colour=self._colour) + "\n"
+
+
+def _split(time: str) -> tuple[str, str]:
+    """A time of `moment` as its date with the zone, and the time of day: in UTC with its Z."""
+    day, _, clock = time.rpartition(" ")
+    if not day:
+        return "", clock
+    return (f"{day} UTC", clock) if clock.endswith("Z") else (f"{day} {clock[12:]}", clock[:12])
 
 
 class LogView:
@@ -63,30 +68,62 @@ class LogView:
     Lines are cut to a terminal's width, never when stdout is piped.
     """
 
-    def __init__(self, terminal: Terminal, names: Names) -> None:
+    def __init__(self, terminal: Terminal, names: Names, *, show_secrets: bool = False) -> None:
         self._terminal = terminal
         self._names = names
+        self._show_secrets = show_secrets
         self._times = LineTimes(terminal)
+        self._is_plain = not (terminal.interactive or terminal.colour)
+        self._said: dict[int, tuple[AnyMessage, str]] = {}
+        """What messages say, with the message, by its identity: records that come again are the same object."""
 
-    def show(self, form: dict[str, Any], shown: Any) -> None:
-        """Write the line of one record in its JSON form, with `shown` in place of its data."""
-        type_ = form["type"]
-        self._names.learn(type_, form["data"])
-        words = summary(type_, shown, self._names)
+    def show(self, record: LogRecord) -> None:
+        """Write the line of the next record."""
+        time = self._times.of(record.timestamp)
+        if self._is_plain:
+            sys.stdout.write(f"{record.offset:>8} {record.epoch:>3}  {time}  {self._text(record)}\n")
+            return
         room = self._terminal.width if self._terminal.interactive else None
-        line = fit(_line(form, type_, self._times.of(form["timestamp"]), words), room, colour=self._terminal.colour)
-        sys.stdout.write(line.rstrip() + "\n")
+        line = fit(_line(record, time, self._words(record)), room, colour=self._terminal.colour)
+        sys.stdout.write(f"{self._times.day_line(record.timestamp)}{line.rstrip()}\n")
+
+    def _words(self, record: LogRecord) -> list[Piece]:
+        form = record.to_json()
+        if self._names.learn(form["type"], form["data"]):
+            self._said.clear()
+        shown = form["data"] if self._show_secrets else redact_record_json(form["type"], form["data"])
+        return summary(record.type, shown, self._names)
+
+    def _text(self, record: LogRecord) -> str:
+        """Type and summary as plain text."""
+        known = self._said.get(id(record.message))
+        if known is not None and known[0] is record.message:
+            return known[1]
+        words = self._words(record)
+        said = "".join([piece if isinstance(piece, str) else piece[0] for piece in words])
+        text = visible(_short(record.type) + said).rstrip()
+        if len(self._said) >= _MOST_SAID:
+            self._said.clear()
+        self._said[id(record.message)] = record.message, text
+        return text
 
 
-def _line(form: dict[str, Any], type_: str, time: str, words: list[Piece]) -> list[Piece]:
-    short = type_.removesuffix("_RECORD")
+def _line(record: LogRecord, time: str, words: list[Piece]) -> list[Piece]:
+    type_ = record.type
+    short = _short(type_)
     quiet = type_ == "NO_OP_RECORD"
     return [
-        (f"{form['offset']:>8}", Style.QUIET if quiet else Style.NUMBER),
-        (f" {form['epoch']:>3}  {time}  ", Style.QUIET),
-        (f"{short:<{_TYPE_WIDTH}}  " if words else short, Style.QUIET if quiet else _type_style(type_)),
+        (f"{record.offset:>8}", Style.QUIET if quiet else Style.NUMBER),
+        (f" {record.epoch:>3}  {time}  ", Style.QUIET),
+        (short if words else short.rstrip(), Style.QUIET if quiet else _type_style(type_)),
         *words,
     ]
+
+
+@functools.cache
+def _short(type_: str) -> str:
+    """The name of a type in its column: `PARTITION_CHANGE     `."""
+    return f"{type_.removesuffix('_RECORD'):<{_TYPE_WIDTH}}  "
 
 
 def _type_style(type_: str) -> Style:
@@ -122,33 +159,3 @@ def _cut(content: str, room: int) -> str:
     from rich.cells import set_cell_size
 
     return set_cell_size(content, max(0, room - 1)).rstrip() + "…" if room > 0 else ""
-
-
-class EventsView:
-    """Writes events as they come.
-
-    Sentences are wrapped beside offset and time on a terminal, never when stdout is piped.
-    """
-
-    def __init__(self, terminal: Terminal) -> None:
-        self._terminal = terminal
-        self._times = LineTimes(terminal)
-        self._offset = -1
-
-    def show(self, event: dict[str, Any]) -> None:
-        """Write one event; offset and time stand out where they are other ones than on the line before."""
-        when = f"  {self._times.of(event['timestamp'])}  "
-        is_new, self._offset = event["offset"] != self._offset, event["offset"]
-        offset = f"{event['offset']:>8}"
-        style = _STYLES.get(event["kind"], Style.PLAIN)
-        first, *others = self._wrapped(event["sentence"], len(offset) + len(when))
-        self._terminal.line((offset, Style.NUMBER if is_new else Style.QUIET), (when, Style.QUIET), (first, style))
-        for line in others:
-            self._terminal.line(" " * (len(offset) + len(when)), (line, style))
-
-    def _wrapped(self, sentence: str, indent: int) -> list[str]:
-        shown = visible(sentence)
-        if not self._terminal.interactive:
-            return [shown]
-        room = max(_LEAST_ROOM, self._terminal.width - indent)
-        return textwrap.wrap(shown, room, break_on_hyphens=False) or [""]

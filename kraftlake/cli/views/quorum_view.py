@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import RenderableType
 
 from kraftlake.cli.output.drawing import table, text
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import NONE, counted, listed
+
+if TYPE_CHECKING:
+    from kraftlake.diagnosis import Verdict
 
 _ROLES = {
     "voter": ("voter", Style.GOOD),
@@ -17,7 +23,7 @@ _ROLES = {
 }
 
 
-def show_quorum(terminal: Terminal, report: dict[str, Any]) -> None:
+def show_quorum(terminal: Terminal, report: dict[str, Any], verdicts: Sequence[Verdict]) -> None:
     """Write the quorum, a row for each node and each missing voter, and the verdicts."""
     voters = report["voters"]
     rows = table("node", "directory id", "", "log", "epoch", "state", "", right=("node", "epoch"), whole="directory id")
@@ -38,9 +44,18 @@ def show_quorum(terminal: Terminal, report: dict[str, Any]) -> None:
             rows.add_row(id_, directory, text("voter"), *[text(NONE)] * 3, text(("not here", Style.BAD)))
     cluster = (report["clusterId"] or "of unknown id", Style.HEADING)
     kind = f"  {counted(len(voters), 'voter')}, kraft.version {report['kraftVersion']}"
-    terminal.render(text(("cluster ", Style.STRONG), cluster, kind), text(), rows, text())
-    for good, words in _verdicts(report):
-        terminal.line(("✓ ", Style.GOOD) if good else ("✗ ", Style.BAD), words)
+    terminal.render(text(("cluster ", Style.STRONG), cluster, kind), text(), rows, *_endpoints(voters), text())
+    for verdict in verdicts:
+        terminal.line(("✓ ", Style.GOOD) if verdict.good else ("✗ ", Style.BAD), verdict.sentence)
+
+
+def _endpoints(voters: list[dict[str, Any]]) -> list[RenderableType]:
+    """Where the voters are reached, as far as the log holds it: from kraft.version 1 on."""
+    known = [voter for voter in voters if voter["endpoints"]]
+    rows = table("voter", "endpoints", right=("voter",))
+    for voter in known:
+        rows.add_row(text((str(voter["id"]), Style.STRONG)), text(", ".join(voter["endpoints"])))
+    return [text(), rows] if known else []
 
 
 def _or_dash(value: object) -> str:
@@ -81,37 +96,3 @@ def _remarks(node: dict[str, Any]) -> list[Piece]:
     elif node["behind"]:
         pieces.append((f"{counted(node['behind'], 'offset')} behind", Style.WARNING))
     return listed(pieces)
-
-
-def _verdicts(report: dict[str, Any]) -> list[tuple[bool, str]]:
-    """Sentences on election, completeness and majority, each with whether it is good."""
-    voters = report["voters"]
-    if not voters:
-        return [(False, "none of these logs names its voters: it has neither a leader change nor a snapshot that does")]
-    here = sum(voter["here"] for voter in voters)
-    are = f"{here} of {counted(len(voters), 'voter')} {'is' if 1 in (here, len(voters)) else 'are'} here"
-    if any(node["role"] == "voter" and node["fault"] is not None for node in report["nodes"]):
-        are += " and sound"
-    needs = f"{report['needed']} {'is' if report['needed'] == 1 else 'are'} needed"
-    electable = " or ".join(map(str, report["electable"]))
-    verdicts = [
-        (True, f"{are}, {needs}: they can elect {electable}")
-        if electable
-        else (False, f"{are}, {needs}: no leader can be elected of these alone")
-    ]
-    if report["hasAllCommitted"]:
-        verdicts.append((True, "all that was ever committed is in the furthest of these logs"))
-    else:
-        verdicts.append((False, "what the other voters committed without these may be missing in all of these logs"))
-    if report["onMajority"] is not None:
-        verdicts.append((True, f"a majority of the voters has the offsets up to {report['onMajority']}"))
-    further = [
-        node
-        for node in report["nodes"]
-        if node["role"] != "voter" and not node["behind"] and node["fault"] is None and node["otherFrom"] is None
-    ]
-    behind = [node["behind"] > 0 for node in report["nodes"] if node["role"] == "voter"]
-    if further and behind and all(behind):
-        named = "a source" if further[0]["nodeId"] is None else f"node {further[0]['nodeId']}"
-        verdicts.append((False, f"the log of {named}, which has no vote, goes further than those of all voters here"))
-    return verdicts

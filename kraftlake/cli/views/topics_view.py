@@ -11,8 +11,8 @@ from rich.tree import Tree
 
 from kraftlake.cli.output.drawing import branch, table, text
 from kraftlake.cli.output.theme import Piece, Style
-from kraftlake.cli.output.words import NONE, counted, listed, moment, numbers
-from kraftlake.cli.selection.image_parts import may_lead
+from kraftlake.cli.output.words import NONE, counted, listed, moment, numbers, since_words
+from kraftlake.diagnosis import MAY_LEAD, may_lead_words
 
 if TYPE_CHECKING:
     from kraftlake.image.topics_overview import TopicsOverview
@@ -82,10 +82,36 @@ def _worst_first(item: tuple[str, dict[str, Any]]) -> tuple[bool, bool, str]:
 
 def partition_table(partitions: dict[str, Any], brokers: dict[str, Any] | None, *, heading: str) -> Table:
     """A row for each partition of {name or number: PARTITION}, in the order given."""
-    rows = table(heading, "leader", "in sync", "replicas", "epochs", "", right=("#", "leader"), whole=heading)
+    with_since = any("since" in partition for partition in partitions.values())
+    headings = (heading, "leader", "in sync", "replicas", "epochs", *(["since"] if with_since else []), "")
+    rows = table(*headings, right=("#", "leader"), whole=heading)
     for name, partition in partitions.items():
-        rows.add_row(text((name, Style.NAME)), *state_cells(partition), text(*troubles(partition, brokers)))
+        since = [_since_lines(partition.get("since", {}))] if with_since else []
+        rows.add_row(text((name, Style.NAME)), *state_cells(partition), *since, text(*troubles(partition, brokers)))
     return rows
+
+
+def add_since(topics: dict[str, Any], since: dict[str, Any]) -> None:
+    """Add to each PARTITION of the topics since when it is so."""
+    for name, partitions in since.items():
+        for number, fields in partitions.items():
+            topics[name]["partitions"][number]["since"] = fields
+
+
+_SINCE = {"leader": "leader", "isr": "in sync", "state": "state"}
+
+
+def _since_lines(since: dict[str, Any]) -> Text:
+    """A line for each offset since which some of a PARTITION is so: `leader, in sync 5584 2026-11-21 07:50:28.535Z`."""
+    of_offset: dict[str, list[str]] = {}
+    for key, word in _SINCE.items():
+        if key in since:
+            of_offset.setdefault(since_words(since[key]), []).append(word)
+    made = text()
+    for when, words in of_offset.items():
+        made.append("\n" if made else "")
+        made.append_text(text((f"{', '.join(words)} {when}" if len(of_offset) > 1 else when, Style.QUIET)))
+    return made
 
 
 def state_cells(partition: dict[str, Any]) -> list[Text]:
@@ -110,9 +136,6 @@ def _replicas(partition: dict[str, Any]) -> Text:
     return text(*pieces) if pieces else text(NONE)
 
 
-_MAY_LEAD = {"isr": "last in sync", "elr": "eligible to lead", "lastKnownElr": "last known eligible"}
-
-
 def troubles(partition: dict[str, Any], brokers: dict[str, Any] | None = None) -> list[Piece]:
     """The problems of a PARTITION in words; with the image's `brokers` also why it has no leader.
 
@@ -122,18 +145,13 @@ def troubles(partition: dict[str, Any], brokers: dict[str, Any] | None = None) -
     told: list[int] = []
     if partition["leader"] < 0:
         pieces.append((f"offline{_since(partition.get('leaderless'))}", Style.BAD))
-        why = may_lead(partition, brokers or {})
-        if why["mayLead"] is None:
-            pieces.append(("no replica was in sync", Style.WARNING))
-        else:
-            told = partition[why["mayLead"]]
-            states = (id_ if brokers is None else f"{id_} ({state})" for id_, state in why["states"].items())
-            pieces.append((f"{_MAY_LEAD[why['mayLead']]}: {' '.join(states)}", Style.WARNING))
+        told = next((partition[key] for key in MAY_LEAD if partition[key]), [])
+        pieces.append((may_lead_words(partition, brokers), Style.WARNING))
     elif len(partition["isr"]) < len(partition["replicas"]):
         pieces.append(("under-replicated", Style.WARNING))
     if partition["leader"] >= 0 and "minIsr" in partition:
         pieces += _of_min_isr(partition)
-    for key, word in (*list(_MAY_LEAD.items())[1:], ("addingReplicas", "adding"), ("removingReplicas", "removing")):
+    for key, word in (*list(MAY_LEAD.items())[1:], ("addingReplicas", "adding"), ("removingReplicas", "removing")):
         if partition[key] and partition[key] != told:
             pieces.append((f"{word}: {numbers(partition[key])}", Style.WARNING))
     if partition["leaderRecoveryState"]:

@@ -1,15 +1,17 @@
-"""A metadata directory inside a `.tar`, `.tar.gz` or `.zip`: streamed, never extracted.
+"""Metadata directories inside a tar or a zip, and compressed single files: streamed, never extracted.
 
 A plain tar is read in place; the log files of a compressed archive are kept in memory as compressed blocks.
 """
 
 from __future__ import annotations
 
+import lzma
 import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from kraftlake.kafka_files.archives.members import DEFAULT_LIMITS, ArchiveLimits, Members
@@ -17,68 +19,85 @@ from kraftlake.kafka_files.archives.tar_archive import read_tar
 from kraftlake.kafka_files.archives.zip_archive import read_zip
 from kraftlake.kafka_files.directory import MetadataDirectory, log_of
 from kraftlake.kafka_files.faults import unreadable
-from kraftlake.kafka_files.file_names import METADATA_DIRECTORY, shown
+from kraftlake.kafka_files.file_names import METADATA_DIRECTORY
+from kraftlake.kafka_files.node.meta_properties import MetaProperties, find_properties, nearest_properties
+from kraftlake.kafka_files.node.node_files import NodeFiles, node_named
+from kraftlake.kafka_files.sniffing.file_content import COMPRESSED
 from kraftlake.kafka_files.sniffing.sniffing import look_into
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.kafka_files.stored_file import DiskFile, StoredFile
 from kraftlake.runtime.errors import CorruptDataError, NotASourceError
 
 
-def open_archive(path: str | Path, limits: ArchiveLimits = DEFAULT_LIMITS) -> MetadataDirectory:
-    """Open the one metadata directory that an archive holds, at any depth.
+def open_archive(
+    path: str | Path, limits: ArchiveLimits = DEFAULT_LIMITS, *, node: int | None = None
+) -> MetadataDirectory:
+    """Open the metadata directory that an archive holds, at any depth; of several the one of the `node`.
 
-    Raises NotASourceError where there is none or more than one (named), CorruptDataError for an archive that is
-    broken, exceeds `limits`, or holds links, or members with absolute paths or `..`.
+    Raises NotASourceError where there is none, or more than one and no `node` chooses (named), CorruptDataError for an
+    archive that is broken, exceeds `limits`, or holds links, or members with absolute paths or `..`.
     """
+    return node_named(nodes_in_archive(path, limits), node, f"the archive {path}").open()
+
+
+def nodes_in_archive(path: str | Path, limits: ArchiveLimits = DEFAULT_LIMITS) -> tuple[NodeFiles, ...]:
+    """The metadata directories that an archive holds, at any depth, by folder. Raises as `open_archive`."""
     members = Members(str(path), limits, DiskFile.at(path).size)
+    is_archive = True
     with _archive_faults(str(path)), Path(path).open("rb") as stream:
-        magic = stream.read(4)
+        head = stream.read(8)
         stream.seek(0)
-        if magic.startswith(b"PK"):
+        if head.startswith(b"PK"):
             read_zip(stream, members)
         else:
-            read_tar(stream, members, compressed=magic.startswith(b"\x1f\x8b"))
-    folder = _metadata_folder(members)
-    return log_of(
+            codec = next((name for magic, name in COMPRESSED.items() if head.startswith(magic)), None)
+            is_archive = read_tar(stream, members, codec=codec)
+    if not is_archive:
+        return (_single_file(members, Path(path)),)
+    return tuple(_node(members, folder) for folder in _metadata_folders(members))
+
+
+def _node(members: Members, folder: str) -> NodeFiles:
+    properties = nearest_properties(members.properties, folder)
+    log = partial(
+        log_of,
         list(members.folders[folder].values()),
         kind=SourceKind.ARCHIVE,
-        path=str(path),
-        name=folder.rpartition("/")[2] or Path(path).name,
-        cluster_id=_cluster_id(members, folder),
+        path=members.path,
+        name=folder.rpartition("/")[2] or Path(members.path).name,
+        cluster_id=properties.cluster_id,
     )
+    state = members.quorum_states.get(folder)
+    return NodeFiles(folder=folder or ".", properties=properties, quorum_state=state, open=log)
 
 
-def _metadata_folder(members: Members) -> str:
-    """The metadata directory's folder in the archive: by its name, else by the content of its files."""
+def _single_file(members: Members, path: Path) -> NodeFiles:
+    """A segment or a snapshot that is compressed alone."""
+    (file,) = members.folders[""].values()
+    content = look_into(file)
+    if content.kind not in (SourceKind.SEGMENT, SourceKind.SNAPSHOT):
+        raise NotASourceError(f"{path} is compressed, and what it unpacks to is {content.instead or 'compressed too'}")
+    properties = MetaProperties(cluster_id=find_properties(path.absolute().parent).cluster_id)
+    log = partial(log_of, [file], kind=content.kind, path=str(path), name=file.name, cluster_id=properties.cluster_id)
+    return NodeFiles(folder=path.name, properties=properties, open=log)
+
+
+def _metadata_folders(members: Members) -> list[str]:
+    """The metadata directories' folders in the archive: by their name, else by the content of their files."""
     named = [folder for folder in members.folders if folder.rpartition("/")[2] == METADATA_DIRECTORY]
-    candidates = sorted(named or (f for f, files in members.folders.items() if _is_metadata(list(files.values()))))
-    if not candidates:
+    found = sorted(named or (f for f, files in members.folders.items() if _is_metadata(list(files.values()))))
+    if not found:
         what = "only data topics' segments" if members.folders else "no segments (*.log) or snapshots (*.checkpoint)"
         raise NotASourceError(
             f"the archive {members.path} holds {what}, and no {METADATA_DIRECTORY}: "
             "pack that directory of a controller or broker"
         )
-    if len(candidates) > 1:
-        some = ", ".join(shown(folder) or "." for folder in candidates[:5])
-        raise NotASourceError(
-            f"the archive {members.path} holds {len(candidates)} metadata directories ({some}): unpack it and name one"
-        )
-    return candidates[0]
+    return found
 
 
 def _is_metadata(files: list[StoredFile]) -> bool:
     telling = sorted((file for file in files if file.size > 0), key=lambda file: file.name)[:3]
     return any(look_into(file).kind in (SourceKind.SEGMENT, SourceKind.SNAPSHOT) for file in telling)
-
-
-def _cluster_id(members: Members, folder: str) -> str | None:
-    """The cluster id in the nearest `meta.properties`: in the folder or up to two levels above."""
-    parts = folder.split("/") if folder else []
-    for depth in range(len(parts), max(len(parts) - 3, -1), -1):
-        found = members.cluster_ids.get("/".join(parts[:depth]))
-        if found is not None:
-            return found
-    return None
 
 
 @contextmanager
@@ -88,9 +107,11 @@ def _archive_faults(path: str) -> Iterator[None]:
         yield
     except EOFError:
         raise CorruptDataError(f"the archive {path} is cut short") from None
-    except (zipfile.BadZipFile, zlib.error, struct.error, ValueError, NotImplementedError, RuntimeError) as error:
+    except (
+        zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, ValueError, NotImplementedError, RuntimeError,
+    ) as error:  # fmt: skip
         raise CorruptDataError(f"the archive {path} is broken: {error}") from None
     except OSError as error:
-        if error.errno is None:  # gzip reports a bad checksum this way
+        if error.errno is None:  # gzip and bzip2 report bad bytes this way
             raise CorruptDataError(f"the archive {path} is broken: {error}") from None
         raise unreadable(path, error) from None

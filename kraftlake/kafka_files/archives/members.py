@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from pathlib import PurePath
 
 import attrs
 
 from kraftlake.kafka_files.file_names import META_PROPERTIES, is_log_file, shown
-from kraftlake.kafka_files.node.meta_properties import MAX_SIZE, read_properties
+from kraftlake.kafka_files.node.meta_properties import MAX_SIZE, MetaProperties, read_properties
+from kraftlake.kafka_files.node.quorum_state import QUORUM_STATE
 from kraftlake.kafka_files.stored_file import BLOCK_SIZE, BlockFile, StoredFile
 from kraftlake.runtime.errors import CorruptDataError
 
@@ -36,13 +38,17 @@ DEFAULT_LIMITS = ArchiveLimits()
 
 @attrs.define
 class Members:
-    """The log files and cluster ids found in an archive so far, by the folder (of the archive) that they lie in."""
+    """The files of nodes that were found in an archive so far, by the folder (of the archive) that they lie in.
+
+    Log files, the properties in `meta.properties`, the content of `quorum-state`.
+    """
 
     path: str
     limits: ArchiveLimits
     archive_size: int
     folders: dict[str, dict[str, StoredFile]] = attrs.field(factory=dict)
-    cluster_ids: dict[str, str] = attrs.field(factory=dict)
+    properties: dict[str, MetaProperties] = attrs.field(factory=dict)
+    quorum_states: dict[str, bytes] = attrs.field(factory=dict)
     _count: int = 0
     _unpacked: int = 0
     _held: int = 0
@@ -57,6 +63,11 @@ class Members:
             raise self.refusal(f"its member {shown(name)!r} has an absolute or foreign path")
         if ".." in parts:
             raise self.refusal(f"its member {shown(name)!r} points outside of it")
+        self._unpack(size)
+        *folder, file_name = [part for part in parts if part not in ("", ".")] or [""]
+        return "/".join(folder), file_name
+
+    def _unpack(self, size: int) -> None:
         self._unpacked += size
         most = self.limits.largest_unpacked(self.archive_size)
         if self._unpacked > most:
@@ -64,8 +75,6 @@ class Members:
                 f"its {self.archive_size:,} bytes unpack to more than {most:,}, as a zip bomb's do: "
                 "pack the directory __cluster_metadata-0 alone"
             )
-        *folder, file_name = [part for part in parts if part not in ("", ".")] or [""]
-        return "/".join(folder), file_name
 
     def refusal(self, why: str) -> CorruptDataError:
         """The error that refuses the archive."""
@@ -78,7 +87,7 @@ class Members:
     @staticmethod
     def is_wanted(file_name: str) -> bool:
         """Whether a member of this name is to be read."""
-        return is_log_file(file_name) or file_name == META_PROPERTIES
+        return is_log_file(file_name) or file_name in (META_PROPERTIES, QUORUM_STATE)
 
     def add(self, folder: str, file: StoredFile) -> None:
         """Add a log file."""
@@ -90,25 +99,42 @@ class Members:
     def read(self, folder: str, name: str, size: int, read: Callable[[int], bytes]) -> None:
         """Add a wanted member of `size` bytes; `read(n)` returns its next `n` bytes, fewer only at its end."""
         if name == META_PROPERTIES:
-            cluster_id = read_properties(read(min(size, MAX_SIZE))).cluster_id
-            if cluster_id is not None:
-                self.cluster_ids[folder] = cluster_id
+            self.properties[folder] = read_properties(exactly(read, min(size, MAX_SIZE)))
+            return
+        if name == QUORUM_STATE:
+            self.quorum_states[folder] = exactly(read, min(size, MAX_SIZE))
             return
         blocks: list[bytes] = []
         left = size
         while left > 0:
-            block = _exactly(read, min(left, BLOCK_SIZE))
+            block = exactly(read, min(left, BLOCK_SIZE))
             if len(block) < min(left, BLOCK_SIZE):
                 raise CorruptDataError(f"the archive {self.path} ends inside its member {shown(name)!r}")
             left -= len(block)
-            blocks.append(zlib.compress(block, 1))
-            self._held += len(blocks[-1])
-            if self._held > self.limits.held:
-                raise self.refusal("its log is too large to be read compressed: unpack it and name the directory")
+            blocks.append(self._held_block(block))
         self.add(folder, BlockFile(name=name, size=size, blocks=tuple(blocks)))
 
+    def read_alone(self, head: bytes, read: Callable[[int], bytes]) -> None:
+        """Add the one file that the archive is, compressed; it begins with `head`, and `read` returns the rest."""
+        blocks: list[bytes] = []
+        size, block = 0, head + exactly(read, BLOCK_SIZE - len(head))
+        while block:
+            self._unpack(len(block))
+            size += len(block)
+            blocks.append(self._held_block(block))
+            block = exactly(read, BLOCK_SIZE) if len(block) == BLOCK_SIZE else b""
+        name = PurePath(self.path).stem
+        self.add("", BlockFile(name=name, size=size, blocks=tuple(blocks)))
 
-def _exactly(read: Callable[[int], bytes], size: int) -> bytes:
+    def _held_block(self, block: bytes) -> bytes:
+        packed = zlib.compress(block, 1)
+        self._held += len(packed)
+        if self._held > self.limits.held:
+            raise self.refusal("its log is too large to be read compressed: unpack it and name the directory")
+        return packed
+
+
+def exactly(read: Callable[[int], bytes], size: int) -> bytes:
     """`size` bytes, fewer only at the end."""
     parts: list[bytes] = []
     while size > 0 and (part := read(size)):

@@ -1,4 +1,4 @@
-"""Tar archives, plain and gzipped, read front to back.
+"""Tar archives, plain and compressed, and compressed single files, read front to back.
 
 The standard library parses the headers; its reader is not used, for it trusts the lengths of long names and extended
 headers. Source: POSIX pax interchange format and GNU tar's headers.
@@ -6,18 +6,18 @@ headers. Source: POSIX pax interchange format and GNU tar's headers.
 
 from __future__ import annotations
 
-import gzip
 import tarfile
 from tarfile import TarInfo
 from typing import BinaryIO
 
 import attrs
 
-from kraftlake.kafka_files.archives.members import Members
+from kraftlake.kafka_files.archives.compression import CODECS
+from kraftlake.kafka_files.archives.members import Members, exactly
 from kraftlake.kafka_files.file_names import is_log_file
 from kraftlake.kafka_files.sniffing.file_content import TAR_BLOCK, is_tar_header
 from kraftlake.kafka_files.stored_file import DiskFile
-from kraftlake.runtime.errors import CorruptDataError, NotASourceError
+from kraftlake.runtime.errors import CorruptDataError
 
 _SKIP_CHUNK = 1024 * 1024
 _MAX_EXTENDED_HEADER = 1024 * 1024
@@ -36,12 +36,13 @@ class _Extension:
 
 
 class _Input:
-    """The bytes of the tar, unpacked if `compressed`, with the position in them."""
+    """The bytes of the tar, unpacked if they are compressed by `codec`, with the position in them."""
 
-    def __init__(self, stream: BinaryIO, members: Members, *, compressed: bool) -> None:
-        self._stream = gzip.GzipFile(fileobj=stream, mode="rb") if compressed else stream
+    def __init__(self, stream: BinaryIO, members: Members, *, codec: str | None) -> None:
+        self._file = stream
+        self._stream = stream if codec is None else CODECS[codec](stream)
         self._members = members
-        self.compressed = compressed
+        self.compressed = codec is not None
         self.position = 0
 
     def read(self, length: int) -> bytes:
@@ -51,52 +52,50 @@ class _Input:
 
     def block(self) -> bytes:
         """The next 512 bytes; fewer at the end."""
-        return self.read(TAR_BLOCK)
+        block = self.read(TAR_BLOCK)
+        while len(block) < TAR_BLOCK and (more := self.read(TAR_BLOCK - len(block))):
+            block += more
+        return block
 
     def skip_to(self, position: int) -> None:
         if not self.compressed:
-            self._stream.seek(position)
+            self._file.seek(position)
             self.position = position
         while self.position < position:
             if not self.read(min(_SKIP_CHUNK, position - self.position)):
                 raise CorruptDataError(f"the archive {self._members.path} ends inside one of its members")
 
 
-def read_tar(stream: BinaryIO, members: Members, *, compressed: bool) -> None:
-    """Collect the log files of a tar into `members`.
+def read_tar(stream: BinaryIO, members: Members, *, codec: str | None = None) -> bool:
+    """Collect the log files of a tar, compressed by a `codec` of CODECS or not, into `members`.
 
-    Raises CorruptDataError for what is broken or not to be trusted, NotASourceError for a gzip file that is no tar.
+    False for compressed data that is no tar: its first bytes are those of one file, which `members` then have alone.
+    Raises CorruptDataError for what is broken or not to be trusted.
     """
-    tar = _Input(stream, members, compressed=compressed)
+    tar = _Input(stream, members, codec=codec)
     extension = _Extension()
-    is_first = True
-    while block := tar.block():
+    block = tar.block()
+    if tar.compressed and not is_tar_header(block):
+        members.read_alone(block, tar.read)
+        return False
+    while block:
         if not block.strip(b"\0"):
-            if is_first and compressed:
-                raise _no_tar(members.path)
             break
         if len(block) < TAR_BLOCK or not is_tar_header(block):
-            if is_first and compressed:
-                raise _no_tar(members.path)
             raise CorruptDataError(
                 f"the archive {members.path} has a broken tar header at byte {tar.position - len(block)}"
             )
-        is_first = False
         header = _parse(block, members.path)
         if header.type in _EXTENDED_HEADERS:
             members.admit("", header.size)
             _read_extension(tar, header, extension, members)
-            continue
-        if header.type == tarfile.GNUTYPE_SPARSE and block[482]:
-            _skip_sparse_map(tar, members)
-        _take(tar, header, extension, members)
-        extension = _Extension()
-    if is_first and compressed:
-        raise _no_tar(members.path)
-
-
-def _no_tar(path: str) -> NotASourceError:
-    return NotASourceError(f"{path} is compressed with gzip, but no .tar.gz: unpack it and name what comes out")
+        else:
+            if header.type == tarfile.GNUTYPE_SPARSE and block[482]:
+                _skip_sparse_map(tar, members)
+            _take(tar, header, extension, members)
+            extension = _Extension()
+        block = tar.block()
+    return True
 
 
 def _take(tar: _Input, header: TarInfo, extension: _Extension, members: Members) -> None:
@@ -138,7 +137,7 @@ def _read_extension(tar: _Input, header: TarInfo, extension: _Extension, members
     if header.size > _MAX_EXTENDED_HEADER:
         raise members.refusal(f"an extended header in it takes {header.size:,} bytes")
     end = tar.position + -(-header.size // TAR_BLOCK) * TAR_BLOCK
-    data = tar.read(header.size)
+    data = exactly(tar.read, header.size)
     tar.skip_to(end)
     if header.type == tarfile.GNUTYPE_LONGNAME:
         extension.name = _text(data.split(b"\0", 1)[0])

@@ -6,6 +6,7 @@ Source: org.apache.kafka.metadata.properties.MetaProperties.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import attrs
@@ -14,6 +15,8 @@ from kraftlake.kafka_files.file_names import META_PROPERTIES
 from kraftlake.records.uuid import Uuid
 
 MAX_SIZE = 64 * 1024
+_LEVELS = 2
+"""How many folders up from a metadata directory the file may lie."""
 _PROPERTY = re.compile(
     rb"^[ \t]*(cluster\.id|node\.id|directory\.id)[ \t]*[=: \t][ \t]*([\x21-\x7e]{1,255})[ \t]*\r?$", re.MULTILINE
 )
@@ -42,7 +45,7 @@ def read_properties(content: bytes) -> MetaProperties:
 def find_properties(directory: Path) -> MetaProperties:
     """The properties in the nearest `meta.properties` with a cluster id: in `directory` or up to two levels above."""
     here = directory.absolute()
-    for folder in (here, here.parent, here.parent.parent):
+    for folder in (here, *here.parents[:_LEVELS]):
         file = folder / META_PROPERTIES
         try:
             if not file.is_file():
@@ -52,6 +55,16 @@ def find_properties(directory: Path) -> MetaProperties:
         except OSError:
             continue
         if properties.cluster_id is not None:
+            return properties
+    return MetaProperties()
+
+
+def nearest_properties(found: Mapping[str, MetaProperties], folder: str) -> MetaProperties:
+    """As `find_properties`, among those `found` in the folders of an archive."""
+    parts = folder.split("/") if folder else []
+    for depth in range(len(parts), max(len(parts) - _LEVELS - 1, -1), -1):
+        properties = found.get("/".join(parts[:depth]))
+        if properties is not None and properties.cluster_id is not None:
             return properties
     return MetaProperties()
 

@@ -41,6 +41,11 @@ def read_election_state(directory: Path) -> ElectionState | None:
         return None
     except OSError as error:
         raise unreadable(str(file), error) from None
+    return parse_election_state(content)
+
+
+def parse_election_state(content: bytes) -> ElectionState:
+    """The state in the content of a file `quorum-state`; raises CorruptDataError as `read_election_state`."""
     if not content.strip():
         raise CorruptDataError(f"{QUORUM_STATE} is empty")
     try:

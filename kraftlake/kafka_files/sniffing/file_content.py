@@ -25,11 +25,10 @@ _TRANSACTIONAL_BIT = 0x10
 _MAX_LIKELY_API_KEY = 255
 """Later Kafka releases add types after the known ones; a much larger number only looks like a frame by chance."""
 _PRODUCER_SNAPSHOT_HEAD = struct.Struct(">hI")
+COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+"""The codecs that are read, by the first bytes of what they make."""
 _UNWANTED_MAGIC = {
     b"PAR1": "a Parquet file: if it lies in a lake, name the lake's folder",
-    b"BZh": "compressed with bzip2: unpack it, or pack it as .tar.gz",
-    b"\xfd7zXZ": "compressed with xz: unpack it, or pack it as .tar.gz",
-    b"\x28\xb5\x2f\xfd": "compressed with zstd: unpack it, or pack it as .tar.gz",
     b"\x04\x22\x4d\x18": "compressed with lz4: unpack it, or pack it as .tar.gz",
 }
 _KNOWN_NAMES = {
@@ -54,7 +53,7 @@ def tell(name: str, size: int, head: bytes) -> Content:
     """Recognise a file by its name, size and first bytes. Never raises."""
     if size == 0:
         return Content(None, "an empty file")
-    if head.startswith((b"\x1f\x8b", b"PK\x03\x04", b"PK\x05\x06")) or is_tar_header(head):
+    if head.startswith((*COMPRESSED, b"PK\x03\x04", b"PK\x05\x06")) or is_tar_header(head):
         return Content(SourceKind.ARCHIVE)
     for magic, meaning in _UNWANTED_MAGIC.items():
         if head.startswith(magic):

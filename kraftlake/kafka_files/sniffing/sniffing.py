@@ -17,11 +17,13 @@ from kraftlake.kafka_files.file_names import (
 )
 from kraftlake.kafka_files.segments.batch_header import MIN_LENGTH
 from kraftlake.kafka_files.sniffing.file_content import HEAD_SIZE, Content, tell
+from kraftlake.kafka_files.sniffing.nested import metadata_directories
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind, has_lake_log
 from kraftlake.kafka_files.stored_file import DiskFile, StoredFile
 from kraftlake.runtime.errors import NotASourceError
 
 _DELTA_LOG = "_delta_log"
+_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst", ".tar.bz2", ".zip", ".log.gz")
 _LAKE_LOG = "log"
 _WAY_OUT = "name a lake, a __cluster_metadata-0 directory, a segment, a snapshot or an archive of them"
 
@@ -74,6 +76,8 @@ def _sniff_folder(folder: Path) -> SourceKind:
     names = sorted(entry.name for entry in folder.iterdir())
     log_files = [name for name in names if is_log_file(name) and (folder / name).is_file()]
     if not log_files:
+        if folder != inner and metadata_directories(folder, holds_metadata):
+            return SourceKind.DIRECTORY
         raise NotASourceError(_no_log_files(folder, names))
     contents = [look_into(DiskFile.at(folder / name)) for name in _telling(folder, log_files)]
     metadata = any(content.kind in (SourceKind.SEGMENT, SourceKind.SNAPSHOT) for content in contents)
@@ -95,6 +99,13 @@ def _sniff_folder(folder: Path) -> SourceKind:
     raise NotASourceError(f"{folder} holds only empty segments: {_WAY_OUT}")
 
 
+def holds_metadata(folder: Path) -> bool:
+    """Whether the files of a folder of log files are those of a metadata log."""
+    names = sorted(entry.name for entry in folder.iterdir() if is_log_file(entry.name) and entry.is_file())
+    contents = (look_into(DiskFile.at(folder / name)) for name in _telling(folder, names))
+    return any(content.kind in (SourceKind.SEGMENT, SourceKind.SNAPSHOT) for content in contents)
+
+
 def _telling(folder: Path, log_files: list[str]) -> list[str]:
     """The files by which a folder is recognised: the first segment and the first snapshot that have a batch header."""
     enough = [name for name in log_files if (folder / name).stat().st_size > MIN_LENGTH]
@@ -113,9 +124,6 @@ def _delta_table(folder: Path) -> str:
 def _no_log_files(folder: Path, names: list[str]) -> str:
     if not names:
         return f"{folder} is an empty folder: {_WAY_OUT}"
-    nested = next((name for name in names if (folder / name / METADATA_DIRECTORY).is_dir()), None)
-    if nested is not None:
-        return f"{folder} holds no metadata log itself: name {folder / shown(nested) / METADATA_DIRECTORY}"
     if META_PROPERTIES in names:
         return (
             f"{folder} is a log directory of a Kafka node without a metadata log in it: "
@@ -127,4 +135,7 @@ def _no_log_files(folder: Path, names: list[str]) -> str:
             f"{folder} holds no file with a name that Kafka gives to segments or snapshots, but {shown(renamed)}: "
             "name that file alone, or give the files their names back"
         )
+    archive = next((name for name in names if name.endswith(_ARCHIVES)), None)
+    if archive is not None:
+        return f"{folder} is a folder of archives, not of logs: name one, {folder / shown(archive)}"
     return f"{folder} is a folder without segments (*.log) or snapshots (*.checkpoint): {_WAY_OUT}"

@@ -129,6 +129,7 @@ class LogFollower:
         log = source.reader
         if not isinstance(log, MetadataDirectory) or source.kind is not SourceKind.DIRECTORY:
             raise UsageError(f"{self._directory} can't be followed: only the directory of a node grows.")
+        self._directory = log.path  # of what may lie deep in the folder that was named
         seen_to, committed_to = log.end_offset, -1
         if not self._include_uncommitted:
             committed_to = self._committed_end(log)

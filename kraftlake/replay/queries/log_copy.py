@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from itertools import islice
-from pathlib import Path
 
 import attrs
 
-from kraftlake.kafka_files.node.meta_properties import MetaProperties, find_properties
-from kraftlake.kafka_files.node.quorum_state import ElectionState, read_election_state
-from kraftlake.kafka_files.sniffing.source_kind import SourceKind
+from kraftlake.kafka_files import NodeFiles, node_files
+from kraftlake.kafka_files.node.meta_properties import MetaProperties
+from kraftlake.kafka_files.node.quorum_state import ElectionState, parse_election_state
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.reading.chunks import Chunk, chunks_of
 from kraftlake.replay.reading.epoch_ends import EpochEnds
 from kraftlake.replay.reading.log_reader import LogReader
-from kraftlake.replay.reading.open_reader import open_reader
+from kraftlake.replay.reading.open_reader import is_lake, open_reader
 from kraftlake.replay.reading.replay_base import usable_snapshots
 from kraftlake.runtime.errors import CorruptDataError
 
@@ -60,32 +59,45 @@ class LogCopy:
         return next((min(end, ends[epoch]) for epoch, end in reversed(self.epoch_ends) if epoch in ends), -1)
 
 
-def read_log_copy(path: str) -> LogCopy:
-    """Read the copy at `path`: all of its batches, for their epochs and control records.
+def read_log_copies(path: str) -> tuple[LogCopy, ...]:
+    """Read the copies at `path`, one for each node that it holds: all batches, for their epochs and control records.
 
-    Raises NotASourceError and the like where nothing can be opened; what is broken further in is the copy's `fault`.
+    Raises NotASourceError and the like where nothing can be opened; what is broken further in is a copy's `fault`.
     """
+    if is_lake(path):
+        reader, _ = open_reader(path)
+        return (_read_copy(LogCopy(path=path, properties=MetaProperties(cluster_id=reader.cluster_id)), reader),)
     try:
-        reader, kind = open_reader(path)
+        nodes = node_files(path)
     except CorruptDataError as error:
-        properties = find_properties(Path(path)) if Path(path).is_dir() else MetaProperties()
-        return LogCopy(path=path, properties=properties, fault=str(error))
-    copy = LogCopy(path=path, properties=MetaProperties(cluster_id=reader.cluster_id), start_offset=reader.start_offset)
-    fault: str | None = None
-    if kind is SourceKind.DIRECTORY:
-        folder = Path(getattr(reader, "path", path))
-        copy = attrs.evolve(copy, properties=find_properties(folder))
-        try:
-            copy = attrs.evolve(copy, election=read_election_state(folder))
-        except CorruptDataError as error:
-            fault = str(error)
+        return (LogCopy(path=path, fault=str(error)),)
+    return tuple(_copy_of(path if len(nodes) == 1 else one.folder, one) for one in nodes)
+
+
+def _copy_of(path: str, node: NodeFiles) -> LogCopy:
+    copy = LogCopy(path=path, properties=node.properties)
+    try:
+        if node.quorum_state is not None:
+            copy = attrs.evolve(copy, election=parse_election_state(node.quorum_state))
+    except CorruptDataError as error:
+        copy = attrs.evolve(copy, fault=str(error))
+    try:
+        log = node.open()
+    except CorruptDataError as error:
+        return attrs.evolve(copy, fault=str(error))
+    return _read_copy(copy, log)
+
+
+def _read_copy(copy: LogCopy, reader: LogReader) -> LogCopy:
     epoch_ends, control = EpochEnds(), _ControlRecords()
+    fault = copy.fault
     try:
         _read(reader, epoch_ends, control)
     except CorruptDataError as error:
         fault = str(error)
     return attrs.evolve(
         copy,
+        start_offset=reader.start_offset,
         epoch_ends=tuple(sorted(epoch_ends.ends.items())),
         quorum=control.quorum,
         static_voters=control.static_voters,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import enum
 import os
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import attrs
 
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay.queries.log_copy import LogCopy, read_log_copy
+from kraftlake.replay.queries.log_copy import LogCopy, read_log_copies
 from kraftlake.runtime.arguments import path_texts
 from kraftlake.runtime.errors import UsageError
 
@@ -104,6 +105,12 @@ class QuorumReport:
         ends = sorted((copy.shared_with(furthest) for copy in self.voting.values()), reverse=True)
         return max(-1, ends[self.needed - 1] - 1) if len(ends) >= self.needed else -1
 
+    def diverges_from(self, copy: LogCopy) -> int | None:
+        """The first offset of `copy` that is not what the furthest log has: its node will cut it off. None for none."""
+        furthest = self.furthest
+        shared = copy.end_offset if copy is furthest else copy.shared_with(furthest)
+        return shared if 0 <= shared < copy.end_offset else None
+
     def to_json(self) -> dict[str, Any]:
         """The report as `kraftlake quorum --json` prints it; an offset or id that there is none of is null."""
         voting = self.voting
@@ -128,7 +135,6 @@ class QuorumReport:
 
     def _copy_json(self, copy: LogCopy) -> dict[str, Any]:
         furthest = self.furthest
-        shared = copy.end_offset if copy is furthest else copy.shared_with(furthest)
         election = copy.election
         return {
             "source": copy.path,
@@ -139,7 +145,7 @@ class QuorumReport:
             "endOffset": copy.end_offset,
             "lastEpoch": copy.position[0] if copy.epoch_ends else None,
             "behind": max(0, furthest.end_offset - copy.end_offset),
-            "otherFrom": shared if 0 <= shared < copy.end_offset else None,
+            "otherFrom": self.diverges_from(copy),
             "leaderEpoch": None if election is None else election.leader_epoch,
             "leaderId": None if election is None else election.leader_id,
             "votedId": None if election is None else election.voted_id,
@@ -148,14 +154,14 @@ class QuorumReport:
 
 
 def describe_quorum(sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> QuorumReport:
-    """Read the copies at these paths, or at one, and hold them against each other.
+    """Read the copies at these paths, or at one, and hold them against each other: of a bundle all that it holds.
 
     Raises UsageError where they are of several clusters, and for none; NotASourceError where one is no log.
     """
     if not sources:
         raise UsageError("Name the metadata directory of at least one node.")
     paths = path_texts([sources] if isinstance(sources, (str, os.PathLike)) else sources)
-    copies = tuple(map(read_log_copy, paths))
+    copies = tuple(chain.from_iterable(map(read_log_copies, paths)))
     known = {copy.properties.cluster_id: copy.path for copy in copies if copy.properties.cluster_id is not None}
     if len(known) > 1:
         told = ", ".join(f"{path} of {cluster_id}" for cluster_id, path in known.items())

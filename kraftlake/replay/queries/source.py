@@ -15,7 +15,7 @@ from kraftlake.replay.reading.replay_base import broken_ranges, choose_base, ima
 from kraftlake.replay.reading.times import last_time, offset_at, offset_since
 from kraftlake.runtime.arguments import instance, path_text, text, whole_or_none
 from kraftlake.runtime.errors import OffsetError, UsageError
-from kraftlake.runtime.moments import Moment, iso, moment_of, offset_or_time
+from kraftlake.runtime.moments import LogTime, Moment, iso, moment_of, offset_or_time
 
 if TYPE_CHECKING:
     from kraftlake.kafka_files.directory import BrokenRange
@@ -40,14 +40,14 @@ class LogSource:
         return f"<{type(self).__name__} {kind} {self.path!r} offsets {offsets}>"
 
     @classmethod
-    def open(cls, source: str | os.PathLike[str], *, cluster_id: str | None = None) -> Self:
+    def open(cls, source: str | os.PathLike[str], *, cluster_id: str | None = None, node: int | None = None) -> Self:
         """Open a path or URI; its content says what it is. See `kraftlake.open`."""
         from kraftlake.replay.reading.open_reader import open_reader
 
         path = path_text(source)
         if cluster_id is not None:
             text(cluster_id, "the id of a cluster")
-        reader, kind = open_reader(path)
+        reader, kind = open_reader(path, whole_or_none(node, "a node's id", least=0))
         if cluster_id is not None and reader.cluster_id not in (None, cluster_id):
             raise UsageError(f"{path} is of cluster {reader.cluster_id}, not of cluster {cluster_id}.")
         return cls(reader, kind, path, reader.cluster_id or cluster_id)
@@ -108,23 +108,34 @@ class LogSource:
     def offset_at(self, at: Moment | None = None, *, at_time: Moment | None = None) -> int:
         """The offset of a moment: `at` itself if it is an int, the last offset whose batch time is at or before a time.
 
-        None is the last offset. A time is ISO 8601 text or a datetime, in UTC unless it names a zone; `at_time` is a
-        time, too, and an int there is milliseconds since 1970. Raises OffsetError for a time before the first batch,
-        UsageError for what is neither an offset nor a time.
+        None is the last offset. A time is text or a datetime, in UTC unless it names a zone, or counts from the end of
+        the log (`now-15m`, `07:46`: see `kraftlake.runtime.moments`); `at_time` is a time, too, and an int there is
+        milliseconds since 1970. Raises OffsetError for a time before the first batch, UsageError for what is neither an
+        offset nor a time.
         """
-        moment = moment_of(at, at_time)
+        moment = self._fixed(moment_of(at, at_time))
         if moment is None:
             return self.last_image_offset
         return offset_at(self.reader, moment) if isinstance(moment, datetime) else moment
 
-    def offset_since(self, time: str | datetime) -> int:
+    def offset_since(self, time: str | datetime | LogTime) -> int:
         """The offset after the last one whose batch time is before `time`: the first record written since then.
 
         `time` is as in `offset_at`. Raises OffsetError for a time after the last batch, and of a snapshot file,
         UsageError for what is no time.
         """
         self._refuse_snapshot()
-        return offset_since(self.reader, instance(offset_or_time(time), datetime, "a time"))
+        return offset_since(self.reader, instance(self._fixed(offset_or_time(time)), datetime, "a time"))
+
+    def time_of(self, time: LogTime) -> datetime:
+        """The time that is counted from the end of this log, in UTC. Raises OffsetError where the end has no time."""
+        end = self.last_time
+        if end is None:
+            raise OffsetError(f"The last batch of {self.name} has no time, so {time.text} can't be counted from it.")
+        return time.before(end)
+
+    def _fixed(self, moment: int | datetime | LogTime | None) -> int | datetime | None:
+        return self.time_of(moment) if isinstance(moment, LogTime) else moment
 
     def offset_range(
         self, from_offset: Moment | None = None, to_offset: Moment | None = None
@@ -134,7 +145,7 @@ class LogSource:
         A time stands for what was written since (`from_offset`), or up to and at it (`to_offset`). Raises UsageError
         where the range runs backwards, OffsetError where nothing was written between two times.
         """
-        first, last = moment_of(from_offset, None), moment_of(to_offset, None)
+        first, last = (self._fixed(moment_of(moment, None)) for moment in (from_offset, to_offset))
         begin = self.offset_since(first) if isinstance(first, datetime) else first
         end = self.offset_at(last) if isinstance(last, datetime) else last
         if isinstance(first, datetime) and isinstance(last, datetime):
@@ -183,7 +194,7 @@ class LogSource:
         there is no such image.
         """
         if self._is_snapshot:
-            loader = self._load_snapshot(moment_of(at, at_time), lenient=lenient, progress=progress)
+            loader = self._load_snapshot(self._fixed(moment_of(at, at_time)), lenient=lenient, progress=progress)
         else:
             offset = self.offset_at(at, at_time=at_time)
             if offset < 0:  # changes start from the empty image; as an answer it is refused

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind, has_lake_log
 from kraftlake.records.batch import RecordBatch
+from kraftlake.runtime.errors import UsageError
 
 if TYPE_CHECKING:
     from kraftlake.kafka_files import MetadataDirectory
@@ -56,17 +57,26 @@ class LakeReader:
         return self.log.bulk_batches(from_offset, to_offset)
 
 
-def open_reader(path: str) -> tuple[MetadataDirectory | LakeReader, SourceKind]:
-    """Open the source at `path` by its content; raises NotASourceError naming what it is instead."""
-    # a URI, of an object store or a file, can only be a lake
-    if "://" in path or _is_lake(path):
+def open_reader(path: str, node: int | None = None) -> tuple[MetadataDirectory | LakeReader, SourceKind]:
+    """Open the source at `path` by its content; `-` is stdin. Of the logs of several nodes `node` chooses one.
+
+    Raises NotASourceError naming what it is instead, UsageError for a node of a lake.
+    """
+    if is_lake(path):
         from kraftlake.metadata_log import MetadataLog
 
+        if node is not None:
+            raise UsageError(f"{path} is a lake, which has one log: no node's can be chosen.")
         return LakeReader(MetadataLog.open(path)), SourceKind.LAKE
-    from kraftlake.kafka_files import open_kafka_files, sniff
+    from kraftlake.kafka_files import open_kafka_files
 
-    kind = sniff(path)
-    return open_kafka_files(path, kind), kind
+    files = open_kafka_files(path, node=node)
+    return files, files.kind
+
+
+def is_lake(path: str) -> bool:
+    """Whether a path or URI is that of a lake: a URI, of an object store or a file, can be nothing else."""
+    return "://" in path or _is_lake(path)
 
 
 def _is_lake(path: str) -> bool:

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 _SHOWN_DIFFERENCES = 3
 
 
-def verify(source: LogSource, *, at_least: ChainLink | None = None, progress: Progress | None = None) -> VerifyReport:
+def verify_source(
+    source: LogSource, *, at_least: ChainLink | None = None, progress: Progress | None = None
+) -> VerifyReport:
     """Check CRCs, gaps, epochs, the torn tail; decoding, transactions, replay, references; and every snapshot.
 
     A snapshot is compared with the replay at its end. What keeps a Kafka node from starting is a problem as well: a

@@ -44,12 +44,19 @@ class BulkLogEvents:
     """
 
     def __init__(
-        self, reader: LogReader, loader: MetadataBatchLoader, to_offset: int, *, show_secrets: bool = False
+        self,
+        reader: LogReader,
+        loader: MetadataBatchLoader,
+        to_offset: int,
+        *,
+        show_secrets: bool = False,
+        of_brokers: frozenset[int] | None = None,
     ) -> None:
         self._reader = reader
         self._to_offset = to_offset
         self._deltas = LogDeltas()
-        self._events = DeltaEvents(self._deltas.begin(loader.image, loader.quorum), show_secrets=show_secrets)
+        begin = self._deltas.begin(loader.image, loader.quorum)
+        self._events = DeltaEvents(begin, show_secrets=show_secrets, of_brokers=of_brokers)
         self._epoch = loader.provenance.epoch
         self.safe_from = loader.last_offset + 1
         self.told_to = loader.last_offset

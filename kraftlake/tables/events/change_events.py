@@ -17,8 +17,9 @@ from kraftlake.tables.events.table import EVENTS
 class ChangeEvents:
     """Collects the events of published changes; `table` gives their rows."""
 
-    def __init__(self, *, show_secrets: bool = False) -> None:
-        """Sensitive configs are `(redacted)` unless `show_secrets`."""
+    def __init__(self, *, show_secrets: bool = False, of_brokers: frozenset[int] | None = None) -> None:
+        """Sensitive configs are `(redacted)` unless `show_secrets`; `of_brokers` as for `delta_rows`."""
+        self._of_brokers = of_brokers
         self._show_secrets = show_secrets
         self._ends: list[tuple[int, int, int]] = []
         self._partitions = GatheredChanges()
@@ -44,4 +45,5 @@ class ChangeEvents:
         offsets, epochs, times = np.array(self._ends, np.int64).reshape(-1, 3).T
         boundaries = DeltaBoundaries(offsets=offsets, epochs=epochs.astype(np.int32), times=times)
         changes = self._partitions.changes(self._topics, compiled=False)
-        return delta_rows(changes, boundaries, self._elections, self._others).cast(EVENTS.schema)
+        rows = delta_rows(changes, boundaries, self._elections, self._others, of_brokers=self._of_brokers)
+        return rows.cast(EVENTS.schema)

@@ -21,11 +21,14 @@ from kraftlake.tables.changes.object_deltas import replay_into
 from kraftlake.tables.changes.partition_changes import HAD, HAS, PartitionChanges
 from kraftlake.tables.events.event_rows import SingleEvents, event_rows
 from kraftlake.tables.events.non_topic_events import NON_TOPIC_KINDS, election_event, non_topic_events
-from kraftlake.tables.events.table import Event
+from kraftlake.tables.events.table import EVENTS, Event
 from kraftlake.tables.events.topic_events import topic_events
 
 _ELECTION, _DELETED_TOPIC, _TOPIC, _OTHER = range(4)
 """The order of the events of a delta; those of topics are by name, and partitions come after their topic."""
+
+_BROKER: Final = EVENTS.schema.get_field_index("broker") - EVENTS.schema.get_field_index("kind")
+"""The place of the broker in an Event."""
 
 _MANY_PARTITIONS: Final = 1 << 20
 
@@ -36,8 +39,14 @@ NumberedEvent = tuple[int, Event]
 class DeltaEvents:
     """Makes the rows of `events/` of metadata deltas, which follow each other."""
 
-    def __init__(self, begin: LogBegin, *, show_secrets: bool = False) -> None:
-        """Begin with the image before the first delta. Sensitive configs are `(redacted)` unless `show_secrets`."""
+    def __init__(
+        self, begin: LogBegin, *, show_secrets: bool = False, of_brokers: frozenset[int] | None = None
+    ) -> None:
+        """Begin with the image before the first delta. Sensitive configs are `(redacted)` unless `show_secrets`.
+
+        `of_brokers` as for `delta_rows`.
+        """
+        self._of_brokers = of_brokers
         self._others = attrs.evolve(begin.image, topics=TopicsImage.EMPTY)
         self._epoch = begin.epoch
         self._show_secrets = show_secrets
@@ -50,7 +59,7 @@ class DeltaEvents:
         """
         elections, others = [*self._elections(chunk.boundaries)], [*self._other_events(chunk)]
         changes = chunk.partitions if self._of_topics else chunk.partitions.none()
-        return partial(delta_rows, changes, chunk.boundaries, elections, others)
+        return partial(delta_rows, changes, chunk.boundaries, elections, others, of_brokers=self._of_brokers)
 
     def _elections(self, boundaries: DeltaBoundaries) -> Iterator[NumberedEvent]:
         """The deltas that begin an epoch under a known leader; a batch of nothing but no-op records has no event."""
@@ -83,11 +92,25 @@ def delta_rows(
     boundaries: DeltaBoundaries,
     elections: Sequence[NumberedEvent],
     others: Sequence[NumberedEvent],
+    *,
+    of_brokers: frozenset[int] | None = None,
 ) -> pa.Table:
-    """The rows (ENCODED_EVENTS) of the events of deltas; `elections` and `others` are by delta."""
+    """The rows (ENCODED_EVENTS) of the events of deltas; `elections` and `others` are by delta.
+
+    `of_brokers` leaves only the events of these brokers, of the partitions that they host before or after the delta,
+    and of the topics that came, grew or went with such partitions.
+    """
     changes = changes.by_delta()
     changed = np.flatnonzero((changes.flags & (HAD | HAS) == HAD | HAS) & changes.altered)
     of_topics = [*topic_events(changes)]
+    if of_brokers is not None:
+        hosted = _hosted(changes, of_brokers)
+        come_or_gone = np.flatnonzero(hosted & (changes.flags & (HAD | HAS) != HAD | HAS))
+        in_deltas = set(zip(changes.deltas[come_or_gone].tolist(), changes.topics[come_or_gone].tolist(), strict=True))
+        changed = changed[hosted[changed]]
+        of_topics = [event for event in of_topics if (event.delta, event.topic) in in_deltas]
+        elections = []
+        others = [(number, event) for number, event in others if event[_BROKER] in of_brokers]
     topics = np.concatenate((changes.topics[changed], np.array([event.topic for event in of_topics], np.int64)))
     names, count = _name_ranks(changes.names.topics, topics)
     partitions = _dense(changes.partitions[changed])
@@ -110,6 +133,17 @@ def delta_rows(
         [singles[at][1] for at in single_order.tolist()], deltas[single_order], of_singles[single_order]
     )
     return event_rows(changes.take(changed[order]), of_changes[order], events, boundaries)
+
+
+def _hosted(changes: PartitionChanges, brokers: frozenset[int]) -> Any:
+    """Whether one of the brokers has a replica of each partition, before or after the change (bool[n])."""
+    hosted = np.zeros(len(changes), np.bool_)
+    for flag, rows in ((HAD, changes.before), (HAS, changes.after)):
+        some = np.flatnonzero(changes.flags & flag)
+        bounds, members = changes.lists(np.ascontiguousarray(rows[some])).flat("replicas")
+        found = np.flatnonzero(np.isin(members, [*brokers]))
+        hosted[some[np.searchsorted(bounds, found, side="right") - 1]] = True
+    return hosted
 
 
 def _name_ranks(names: pa.Array, topics: Any) -> tuple[Any, int]:

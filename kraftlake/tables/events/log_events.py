@@ -40,12 +40,14 @@ class LogEvents:
         to_offset: int | None,
         *,
         show_secrets: bool = False,
+        of_brokers: frozenset[int] | None = None,
     ) -> None:
         """`changes` makes those of [from_offset, to_offset], and those of ranges within it.
 
-        Sensitive configs are `(redacted)` unless `show_secrets`.
+        Sensitive configs are `(redacted)` unless `show_secrets`. `of_brokers` leaves only the events of these brokers
+        and of the partitions that they host at the time.
         """
-        self._show_secrets = show_secrets
+        self._kept: dict[str, Any] = {"show_secrets": show_secrets, "of_brokers": of_brokers}
         self._reader = reader
         self._make = changes
         self._to_offset = reader.end_offset - 1 if to_offset is None else to_offset
@@ -73,14 +75,14 @@ class LogEvents:
 
     def _one_by_one(self, changes: LogChanges, after: int = -1) -> Iterator[pa.Table]:
         """The tables of changes that end after the offset `after`."""
-        told = ChangeEvents(show_secrets=self._show_secrets)
+        told = ChangeEvents(**self._kept)
         try:
             for count, change in enumerate(changes, 1):
                 if change.offset > after:
                     told.add(change)
                 if count % _CHANGES_AT_ONCE == 0:
                     yield told.table()
-                    told = ChangeEvents(show_secrets=self._show_secrets)
+                    told = ChangeEvents(**self._kept)
         except KraftlakeError:
             yield told.table()
             raise
@@ -92,7 +94,7 @@ class LogEvents:
         """The tables of all that follows a loader's image: in bulk as far as that goes, then one by one."""
         from kraftlake.tables.events.bulk_log_events import BulkLogEvents  # imports numpy and numba
 
-        parts = BulkLogEvents(self._reader, loader, self._to_offset, show_secrets=self._show_secrets)
+        parts = BulkLogEvents(self._reader, loader, self._to_offset, **self._kept)
         with suppress(KraftlakeError):  # the replay of objects says what is wrong, or skips it
             yield from parts
         if parts.safe_from <= self._to_offset:

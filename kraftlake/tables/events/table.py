@@ -49,6 +49,39 @@ KINDS: Final = {
 }
 """What `kind` can be, and what it means."""
 
+KIND_WORDS: Final = {
+    "offline": ("leader_lost",),
+    "online": ("leader_elected",),
+    "leader": ("leader_*",),
+    "election": ("leader_*", "controller_elected"),
+    "unclean": ("recovery_state_changed",),
+    "isr": ("isr_*",),
+    "shrink": ("isr_shrank",),
+    "expand": ("isr_expanded",),
+    "elr": ("elr_changed",),
+    "fenced": ("broker_fenced",),
+    "unfenced": ("broker_unfenced",),
+    "registered": ("*_registered",),
+    "unregistered": ("*_unregistered",),
+    "restart": ("broker_registered",),
+    "shutdown": ("broker_in_controlled_shutdown",),
+    "broker": ("broker_*",),
+    "controller": ("controller_*",),
+    "topic": ("topic_*", "partitions_added"),
+    "created": ("topic_created",),
+    "deleted": ("topic_deleted",),
+    "reassignment": ("reassignment_*", "replicas_changed"),
+    "reassign": ("reassignment_*", "replicas_changed"),
+    "replica": ("reassignment_*", "replicas_changed"),
+    "config": ("config_changed",),
+    "quota": ("quota_changed",),
+    "acl": ("acl_*",),
+    "feature": ("feature_changed",),
+    "scram": ("scram_changed",),
+    "token": ("delegation_token_changed",),
+}
+"""Words that people ask for, in the singular, and the kinds, as shell patterns, that they stand for."""
+
 COLUMNS: Final = (
     (
         pa.field("offset", pa.int64(), nullable=False),

@@ -16,7 +16,7 @@ from kraftlake.metadata_log.maintenance.derived_tables import app_id_of
 from kraftlake.metadata_log.storage.location import Location, lake_location, open_parquet_file
 from kraftlake.runtime.arguments import text
 from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
-from kraftlake.runtime.moments import Moment, moment_of
+from kraftlake.runtime.moments import LogTime, Moment, moment_of
 from kraftlake.tables.cluster_id import CLUSTER_ID_FIELD, cluster_id_of, cluster_ids, has_cluster_id
 from kraftlake.tables.derived_tables import columns_of, derived_table, first_offset_of
 from kraftlake.tables.encoded_schema import encoded
@@ -45,11 +45,12 @@ def state_at(
 ) -> pa.Table:
     """The state of a lake's cluster at a moment: the rows of a history table that were valid then, in no order.
 
-    `when` is an offset (an int) or a time (ISO 8601 text or a datetime, in UTC unless it names a zone): the state after
-    the last offset whose batch time is at or before it. `at_time` is a time, too, and an int there is milliseconds
-    since 1970. `table` is `partition_history`, `topic_history`, `broker_history` or another one of the lake
-    (docs/history-sql.md lists their columns); `columns` chooses some of its columns. With `dictionaries` strings are
-    int32 indices of dictionaries, also in lists: less time and memory, and categories in pandas.
+    `when` is an offset (an int) or a time (text or a datetime, in UTC unless it names a zone; `now-15m` counts from the
+    end of the log): the state after the last offset whose batch time is at or before it. `at_time` is a time, too, and
+    an int there is milliseconds since 1970. `table` is `partition_history`, `topic_history`, `broker_history` or
+    another one of the lake (docs/history-sql.md lists their columns); `columns` chooses some of its columns. With
+    `dictionaries` strings are int32 indices of dictionaries, also in lists: less time and memory, and categories in
+    pandas.
 
     Needs no replay and no Spark, and does not read files and row groups without a row of that moment. Raises UsageError
     for an unknown column, LakeError if there is no such table, OffsetError for a moment that the table doesn't cover
@@ -77,13 +78,13 @@ def schema_of(table: str) -> pa.Schema:
     return schemas[table]
 
 
-def covering(lake: str | Location, table: str, moment: int | datetime | None) -> tuple[TableState, int]:
+def covering(lake: str | Location, table: str, moment: int | datetime | LogTime | None) -> tuple[TableState, int]:
     """The state of a history table that covers a moment, and the moment's offset. Raises as `state_at`."""
     if moment is None:
         raise UsageError("A state is that of an offset or a time: give either.")
     place = lake_location(lake)
     state = derived_table(place, table)
-    offset = _offset_at(place, state, moment) if isinstance(moment, datetime) else moment
+    offset = moment if isinstance(moment, int) else _offset_at(place, state, moment)
     covers = state.transactions.get(app_id_of(table))
     if covers is None or not 0 <= offset <= covers:
         known = "nothing yet" if covers is None else f"offsets up to {covers}"
@@ -97,12 +98,14 @@ def covering(lake: str | Location, table: str, moment: int | datetime | None) ->
     return state, offset
 
 
-def _offset_at(place: Location, state: TableState, time: datetime) -> int:
+def _offset_at(place: Location, state: TableState, moment: datetime | LogTime) -> int:
     """The offset of a time in the log, or, if the log begins later, that of the table's last change up to that time."""
     from kraftlake.replay import LogSource  # an offset does without
 
+    log = LogSource.open(str(place))
+    time = log.time_of(moment) if isinstance(moment, LogTime) else moment
     try:
-        return LogSource.open(str(place)).offset_at(time)
+        return log.offset_at(time)
     except OffsetError:
         changes: list[int] = []
         for file in state.files.values():

@@ -149,10 +149,10 @@ def test_a_log_directory_without_metadata_is_named(tmp_path: Path) -> None:
     assert "log directory of a Kafka node without a metadata log" in refusal(tmp_path)
 
 
-def test_a_folder_above_a_log_directory_says_which_one_to_name(tmp_path: Path) -> None:
-    shutil.copytree(KAFKA_44, tmp_path / "node" / "__cluster_metadata-0")
+def test_a_folder_above_a_log_directory_is_a_directory_too(tmp_path: Path) -> None:
+    shutil.copytree(KAFKA_44, tmp_path / "node" / "data" / "__cluster_metadata-0")
 
-    assert f"name {tmp_path / 'node' / '__cluster_metadata-0'}" in refusal(tmp_path)
+    assert sniff(tmp_path) is SourceKind.DIRECTORY
 
 
 @pytest.mark.parametrize(
@@ -165,9 +165,6 @@ def test_a_folder_above_a_log_directory_says_which_one_to_name(tmp_path: Path) -
         ("x.parquet", b"PAR1" + bytes(100) + b"PAR1", "is a Parquet file"),
         ("quorum-state", b'{"leaderId":1}', "name the directory that it lies in"),
         ("meta.properties", b"version=1", "name the __cluster_metadata-0 directory"),
-        ("x.tar.bz2", b"BZh91AY&SY", "bzip2"),
-        ("x.tar.xz", b"\xfd7zXZ\0", "with xz"),
-        ("x.tar.zst", b"\x28\xb5\x2f\xfd", "zstd"),
         ("zeros", bytes(5000), "nothing but zeros"),
         ("x.txt", b"hello, this is a text that is long enough to hold a batch header, is it not?", "starts with"),
         (f"{0:020d}.log", b"hello, this is a text that is long enough to hold a batch header, is it not?", "does not"),

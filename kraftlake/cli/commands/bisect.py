@@ -1,0 +1,64 @@
+"""`kraftlake bisect`: where a condition began to hold."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import click
+
+from kraftlake.cli.options.command import Example, argument
+from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, from_option, to_option
+from kraftlake.runtime.errors import CorruptDataError, ReplayError, UnknownRecordError
+
+
+@command(
+    "bisect",
+    section=LOOK,
+    question="From which offset on did a condition hold?",
+    replays=False,
+    examples=(
+        Example("when partitions first went offline", f"kraftlake bisect {SAMPLE} 'offline_partitions > 0'"),
+        Example("the first time from an offset on", f"kraftlake bisect {SAMPLE} 'broker(3).fenced' --from 4000"),
+        Example(
+            "when a partition got a leader",
+            f"kraftlake bisect {SAMPLE} 'topic(\"t-22-3h4\").partition(2).leader == 2' --from 458",
+        ),
+        Example(
+            "two at once",
+            f"kraftlake bisect {SAMPLE} 'offline_partitions > 40 and 2 not in topic(\"elr-a\").partition(0).isr'",
+        ),
+        Example(
+            "what a config was", f'kraftlake bisect {SAMPLE} \'config("TOPIC", "t-3-dj5", "retention.ms") != none\''
+        ),
+        Example("for other programs", f"kraftlake bisect {SAMPLE} 'fenced_broker_count >= 3' --json"),
+    ),
+)
+@argument("condition", metavar="CONDITION", help="What should hold; in quotes, for the shell.")
+@from_option
+@to_option
+def bisect(
+    call: Call, source: str, condition: str, *, first: int | datetime | None, last: int | datetime | None
+) -> None:
+    """Find the first offset after which CONDITION holds and before which it did not; exit code 1 where it never does.
+
+    Names in a condition: the counts of `kraftlake metrics` (offline_partitions_count or offline_partitions, …);
+    topic("T").partition(N).FIELD, broker(ID).FIELD, config("TYPE", "RESOURCE", "NAME"), feature("NAME"), with the
+    fields of `kraftlake image --json`; len(LIST). They compare with == != < <= > >= in, not in, with numbers, texts in
+    quotes, true, false, lists in brackets, and join with and, or, not and parentheses. What is asked of a thing that is
+    not there does not hold, and neither does the opposite; `== none` asks for that.
+    """
+    opened = call.open(source)
+    try:
+        found = opened.bisect(condition, first, last)
+    except (CorruptDataError, ReplayError, UnknownRecordError) as fault:
+        offset: int | None = getattr(fault, "offset", None)
+        if offset is None or offset < 1:
+            raise
+        sentence = str(fault).rstrip(".")
+        raise click.ClickException(f"{sentence}: --to {offset - 1} searches what is before it.") from None
+    if call.as_json:
+        call.terminal.json(found.to_json())
+        return
+    from kraftlake.cli.views.blame_view import show_bisected
+
+    show_bisected(call.terminal, found.to_json())

@@ -1,0 +1,55 @@
+"""`kraftlake blame`: which record made a thing what it is."""
+
+from __future__ import annotations
+
+from kraftlake.cli.options.command import Example, argument, option
+from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
+
+
+@command(
+    "blame",
+    section=LOOK,
+    question="Which record made a thing what it is, and what was it before?",
+    at=True,
+    secrets=True,
+    examples=(
+        Example("why a partition's ISR is what it is", f"kraftlake blame {SAMPLE} topic/t-22-3h4/partition/2/isr"),
+        Example("how it came to that, record by record", f"kraftlake blame {SAMPLE} topic/elr-a/partition/0 --all"),
+        Example("what fenced a broker", f"kraftlake blame {SAMPLE} broker/2/fenced --at-offset 1323"),
+        Example("what set a config", f"kraftlake blame {SAMPLE} config/TOPIC/t-3-dj5/cleanup.policy"),
+        Example("the default config of all brokers", f"kraftlake blame {SAMPLE} config/BROKER//min.insync.replicas"),
+        Example("for other programs", f"kraftlake blame {SAMPLE} feature/metadata.version --all --json"),
+    ),
+)
+@argument(
+    "thing",
+    metavar="THING",
+    help="The path of a thing: topic/NAME, topic/NAME/partition/N, broker/ID, config/TYPE/RESOURCE/NAME, "
+    "feature/NAME, acl/ID, quota/TYPE/NAME/QUOTA; /FIELD after a partition or a broker.",
+)
+@option("--all", "everything", is_flag=True, help="Every record that changed it, the newest last.")
+def blame(call: Call, source: str, thing: str, *, everything: bool) -> None:
+    """Show the newest record that gave THING the value that it has after an offset, by default the last.
+
+    FIELD is a name that `kraftlake image --json` has for a partition or a broker: leader, isr, fenced, … Without it
+    every field counts. The value before is shown beside it, and for a record of a metadata transaction the offset at
+    which it took effect. What had its value already in the snapshot with which a log begins is so since then or
+    earlier. %2F stands for a slash within a name, an empty RESOURCE or <default> for the default.
+    """
+    from kraftlake.diagnosis import Thing, blamed
+
+    named = Thing.parse(thing)
+    opened = call.open(source)
+    at = opened.offset_at(call.at)
+    with call.suggest_lenient():
+        changes = blamed(opened, named, at, newest_only=not everything, lenient=not call.strict)
+    call.warn_skipped(changes.skipped)
+    line = changes.lines[named]
+    forms = [change.to_json(show_secrets=call.show_secrets) for change in line]
+    if call.as_json:
+        for form in forms:
+            call.terminal.json(form)
+        return
+    from kraftlake.cli.views.blame_view import show_blame
+
+    show_blame(call.terminal, named, forms)

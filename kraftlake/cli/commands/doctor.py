@@ -1,0 +1,94 @@
+"""`kraftlake doctor`: one look at a cluster, what is wrong with it first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kraftlake.cli.faults import UNHEALTHY
+from kraftlake.cli.options.command import Example, argument, option
+from kraftlake.cli.options.parameters import OUTPUT, SOURCE, PathParameter
+from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
+
+
+@command(
+    "doctor",
+    section=LOOK,
+    source=False,
+    replays=False,
+    at=True,
+    question="What is wrong with the cluster, since when, why, and what helps?",
+    examples=(
+        Example("one look at everything", f"kraftlake doctor {SAMPLE}"),
+        Example("as it was at a moment", f"kraftlake doctor {SAMPLE} --at-offset 1400"),
+        Example("to paste into a ticket", f"kraftlake doctor {SAMPLE} --markdown"),
+        Example("a page to pass on, which needs nothing else", f"kraftlake doctor {SAMPLE} --html report.html"),
+        Example("with the folders of a broker", f"kraftlake doctor {SAMPLE} --log-dirs samples/kafka-4.4/log"),
+        Example("for other programs: 3 says that something is wrong", f"kraftlake doctor {SAMPLE} --json"),
+    ),
+)
+@argument(
+    "sources",
+    type=SOURCE,
+    nargs=-1,
+    required=True,
+    metavar="SOURCE...",
+    help="A metadata directory, archive or lake; or the directories of all controllers that are left.",
+)
+@option(
+    "--log-dirs",
+    "log_dirs",
+    multiple=True,
+    type=PathParameter("directory"),
+    metavar="DIR",
+    help="Compare this log directory of a broker with the image. Repeatable. Nothing is ever changed.",
+)
+@option("--markdown", is_flag=True, help="Print Markdown.")
+@option("--html", type=OUTPUT, metavar="FILE", help="Write an HTML page too, and replace FILE if it exists.")
+def doctor(
+    call: Call, sources: tuple[str, ...], *, log_dirs: tuple[str, ...], markdown: bool, html: str | None
+) -> None:
+    """Look at a cluster once, and show what is wrong with it by severity.
+
+    The quorum and the soundness of its logs; partitions without a leader, with too few replicas in sync or
+    under-replicated; reassignments, throttles; brokers that are fenced; stray folders; and of the last 24 hours of the
+    log unclean elections, changes of configs and of ACLs. Each finding says since which offset and time it is so, why,
+    which command shows more, and what helps. Of several sources the furthest log is taken; a damaged log is looked at
+    as far as it can be replayed.
+
+    The exit code is 0 for a healthy cluster, where there is nothing or notes (info) only, 3 where something critical or
+    a warning was found, 1 where the state of the cluster can't be told.
+    """
+    if markdown and call.as_json:
+        raise click.UsageError("--markdown and --json are two forms of one answer: give one of them.")
+    target = None if html is None else Path(html)
+    if target is not None and (target.exists() and not target.is_file()):
+        raise click.UsageError(f"{html} is no regular file, and a page is one: name a file.")
+    from kraftlake.runtime.process_setup import configure_process
+
+    configure_process()
+    from kraftlake.diagnosis import diagnose
+
+    with call.progress() as progress:
+        diagnosis = diagnose(sources, call.at, log_dirs=log_dirs, progress=progress)
+    if target is not None:
+        from kraftlake.cli.views.doctor_pages import html_page
+        from kraftlake.runtime.whole_file import write_whole
+
+        write_whole(target, [html_page(diagnosis).encode()])
+    if call.as_json:
+        call.terminal.json(diagnosis.to_json())
+    elif markdown:
+        from kraftlake.cli.views.doctor_pages import markdown_page
+
+        for line in markdown_page(diagnosis):
+            call.terminal.line(line)
+    else:
+        from kraftlake.cli.views.doctor_view import show_diagnosis
+
+        show_diagnosis(call.terminal, diagnosis)
+    if diagnosis.image is None:
+        raise click.exceptions.Exit(1)
+    if not diagnosis.is_healthy:
+        raise click.exceptions.Exit(UNHEALTHY)

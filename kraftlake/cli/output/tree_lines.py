@@ -1,0 +1,90 @@
+"""The lines of a tree of texts and light tables, as rich draws them.
+
+rich measures, wraps and crops each cell anew on every level of a tree. What fits needs none of that; the rest is
+drawn by rich, label by label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.cells import cell_len
+from rich.color import ColorSystem
+from rich.console import Console, RenderableType
+from rich.text import Text
+from rich.tree import Tree
+
+from kraftlake.cli.output.drawing import LightTable
+from kraftlake.cli.output.theme import Style, paint
+
+_GUIDE = 4
+"""The cells that a level takes."""
+_RIGHT = "right"
+_BY_NAME = {style.rich: style for style in Style}
+
+
+def tree_lines(tree: Tree, console: Console) -> Iterator[str]:
+    """The lines of a tree, with ANSI codes where the console has colours; blanks at their ends may differ."""
+    colour = console.color_system is not None
+    yield from _node(tree, console, first="", others="", colour=colour)
+
+
+def _node(tree: Tree, console: Console, *, first: str, others: str, colour: bool) -> Iterator[str]:
+    guide = first
+    for line in _label(tree.label, console, console.width - len(first), colour=colour):
+        yield paint(guide, Style.QUIET, colour=colour) + line
+        guide = others
+    for child in tree.children:
+        is_last = child is tree.children[-1]
+        yield from _node(
+            child,
+            console,
+            first=others + ("└── " if is_last else "├── "),
+            others=others + (" " * _GUIDE if is_last else "│   "),
+            colour=colour,
+        )
+
+
+def _label(label: RenderableType, console: Console, width: int, *, colour: bool) -> Iterator[str]:
+    if isinstance(label, Text) and cell_len(label.plain) <= width:
+        yield _painted(label, colour=colour)
+    elif isinstance(label, LightTable) and (widths := label.widths_within(width)) is not None:
+        yield from _rows(label, widths, colour=colour)
+    else:
+        for segments in console.render_lines(label, console.options.update(width=width), pad=False):
+            yield "".join(_segment(*segment[:2], colour=colour) for segment in segments)
+
+
+def _segment(text: str, style: Any, *, colour: bool) -> str:
+    return style.render(text, color_system=ColorSystem.STANDARD) if colour and style else text
+
+
+def _rows(table: LightTable, widths: list[int], *, colour: bool) -> Iterator[str]:
+    heads = [paint(str(column.header), Style.QUIET, colour=colour) for column in table.columns]
+    lengths = [cell_len(str(column.header)) for column in table.columns]
+    rights = [column.justify == _RIGHT for column in table.columns]
+
+    def row(cells: list[str], lengths: list[int]) -> str:
+        padded = [
+            " " * (width - length) + cell if right else cell + " " * (width - length)
+            for cell, length, width, right in zip(cells, lengths, widths, rights, strict=True)
+        ]
+        return "  ".join(padded)
+
+    yield row(heads, lengths)
+    yield paint("─" * (sum(widths) + 2 * (len(widths) - 1)), Style.QUIET, colour=colour)
+    for cells in zip(*(column.cells for column in table.columns), strict=True):
+        yield row([_painted(cell, colour=colour) for cell in cells], [cell_len(str(cell)) for cell in cells])
+
+
+def _painted(text: RenderableType, *, colour: bool) -> str:
+    """A text with the ANSI codes of its spans, which follow each other."""
+    plain = str(text)
+    if not colour or not isinstance(text, Text):
+        return plain
+    pieces, at = [], 0
+    for start, end, style in text.spans:
+        pieces += [plain[at:start], paint(plain[start:end], _BY_NAME[str(style)], colour=True)]
+        at = end
+    return "".join([*pieces, plain[at:]])

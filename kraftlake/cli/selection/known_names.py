@@ -1,0 +1,93 @@
+"""The names that a log has ever had: whether nothing can match what was asked for, and which names are like it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+from kraftlake.cli.output.words import did_you_mean
+from kraftlake.cli.selection.log_names import records_before
+from kraftlake.cli.selection.topic_names import matches
+
+if TYPE_CHECKING:
+    from kraftlake.api import Source
+
+_REGISTER_BROKER, _TOPIC, _PARTITION = 0, 2, 3
+"""The api keys of the records that name brokers, topics and partitions."""
+_NOWHERE = "at any offset of this log"
+
+
+class KnownNames(NamedTuple):
+    """The topics by id, the number of partitions that each had at most, and the brokers, of a whole log."""
+
+    topics: dict[str, str]
+    partitions: dict[str, int]
+    brokers: set[int]
+
+    @classmethod
+    def of(cls, sources: Iterable[Source]) -> KnownNames:
+        """Those in all of the sources' logs and snapshots; what can't be read is left out."""
+        names = cls({}, {}, set())
+        keys = (_REGISTER_BROKER, _TOPIC, _PARTITION)
+        for type_, data in chain.from_iterable(records_before(one, one.end_offset, keys) for one in sources):
+            if type_ == "TOPIC_RECORD":
+                names.topics[data["topicId"]] = data["name"]
+            elif type_ == "PARTITION_RECORD":
+                most = max(names.partitions.get(data["topicId"], 0), data["partitionId"] + 1)
+                names.partitions[data["topicId"]] = most
+            else:
+                names.brokers.add(data["brokerId"])
+        return names
+
+    def without_topic(self, patterns: Iterable[str]) -> list[str]:
+        """Sentences on the patterns that no topic ever matched."""
+        known = set(self.topics.values())
+        return [
+            f"no topic matches {pattern} {_NOWHERE}{did_you_mean(pattern, known)}"
+            for pattern in patterns
+            if not any(matches(name, [pattern]) for name in known)
+        ]
+
+    def without_id(self, ids: Iterable[str]) -> list[str]:
+        """Sentences on the ids that no topic ever had."""
+        return [f"no topic has the id {id_} {_NOWHERE}" for id_ in ids if id_ not in self.topics]
+
+    def without_partition(self, names: Iterable[str]) -> list[str]:
+        """Sentences on the partitions that no topic ever had."""
+        most: dict[str, int] = {}
+        for id_, name in self.topics.items():
+            most[name] = max(most.get(name, 0), self.partitions.get(id_, 0))
+        told = []
+        for asked in names:
+            topic, _, number = asked.rpartition("-")
+            if topic not in most:
+                told.append(f"there is no partition {asked} {_NOWHERE}{did_you_mean(topic, most)}")
+            elif int(number) >= most[topic]:
+                last = f": {topic} had {topic}-0 to {topic}-{most[topic] - 1}" if most[topic] else ""
+                told.append(f"there is no partition {asked} {_NOWHERE}{last}")
+        return told
+
+    def without_broker(self, brokers: Iterable[int]) -> list[str]:
+        """Sentences on the brokers that never registered."""
+        known = f"registered brokers: {', '.join(map(str, sorted(self.brokers))) or 'none'}"
+        return [f"broker {one} is not registered {_NOWHERE}; {known}" for one in brokers if one not in self.brokers]
+
+
+def unknown_names(
+    sources: Iterable[Source],
+    *,
+    topics: Sequence[str] = (),
+    topic_ids: Sequence[str] = (),
+    partitions: Sequence[str] = (),
+    brokers: Sequence[int] = (),
+) -> tuple[list[str], bool]:
+    """Sentences on each of these that the whole logs do not know, and whether therefore nothing can match.
+
+    Topics, ids and partitions select together what any of them names; brokers select among that.
+    """
+    known = KnownNames.of(sources)
+    of_topics = [*known.without_topic(topics), *known.without_id(topic_ids), *known.without_partition(partitions)]
+    of_brokers = known.without_broker(brokers)
+    asked = len(topics) + len(topic_ids) + len(partitions)
+    return of_topics + of_brokers, 0 < asked == len(of_topics) or 0 < len(brokers) == len(of_brokers)

@@ -1,0 +1,109 @@
+"""The words of a diagnosis that its terminal form, Markdown and HTML share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kraftlake.cli.output.words import counted, moment
+from kraftlake.diagnosis import Severity
+
+if TYPE_CHECKING:
+    from kraftlake.diagnosis import Diagnosis, Finding
+    from kraftlake.diagnosis.doctor.finding import Group, LogPosition
+
+SHOWN_GROUPS = 5
+NAMES_WIDTH = 28
+"""The number of characters of names that are shown of many."""
+
+
+def place(position: LogPosition) -> str:
+    """`2026-11-21 07:46:16.256Z, offset 458`."""
+    return f"{moment(position.timestamp)}, offset {position.offset}"
+
+
+def since(diagnosis: Diagnosis, finding: Finding) -> str:
+    """`2026-11-21 07:46:16.256Z, offset 458, for 2 h 5 min`, as far as it is known; empty for a note."""
+    if finding.since is None or finding.severity is Severity.INFO:
+        return ""
+    return place(finding.since) + lasts(diagnosis, finding).replace("  ", ", ", 1)
+
+
+def lasts(diagnosis: Diagnosis, finding: Finding) -> str:
+    """`  for 2 h 5 min`: the time since the first of it; empty where that is not known."""
+    position = finding.since
+    if position is None or position.timestamp is None or diagnosis.timestamp is None or not finding.lasts:
+        return ""
+    return f"  for {duration(diagnosis.timestamp - position.timestamp)}"
+
+
+def duration(milliseconds: int) -> str:
+    """`3 d 4 h`, `2 h 5 min`, `3 min 8 s`, `12 s`: the two largest units."""
+    seconds = max(0, milliseconds) // 1000
+    units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+    parts: list[str] = []
+    for unit, size in units:
+        if seconds >= size or (unit == "s" and not parts):
+            parts.append(f"{seconds // size} {unit}")
+            seconds %= size
+        elif parts:
+            break
+    return " ".join(parts[:2])
+
+
+def heading(diagnosis: Diagnosis) -> str:
+    """The offset and time that was looked at."""
+    image = diagnosis.image
+    if image is None:
+        return "the log has no image"
+    at = image.provenance
+    return f"offset {at.offset}, epoch {at.epoch}, {moment(diagnosis.timestamp)}"
+
+
+def summary(diagnosis: Diagnosis) -> str:
+    """The size of the cluster."""
+    counts = diagnosis.counts
+    if counts is None:
+        return "unknown"
+    brokers = counts.active_broker_count + counts.fenced_broker_count
+    return (
+        f"{counted(brokers, 'broker')}, {counts.active_broker_count} active; "
+        f"{counted(counts.global_topic_count, 'topic')} with {counted(counts.global_partition_count, 'partition')}"
+    )
+
+
+def quorum(diagnosis: Diagnosis) -> str:
+    """The voters and the kraft.version."""
+    report = diagnosis.quorum
+    voters = ", ".join(str(voter.id) for voter in report.voters)
+    return f"{counted(len(report.voters), 'voter')}{f' ({voters})' if voters else ''}, {len(report.voting)} here"
+
+
+def verdict(diagnosis: Diagnosis) -> str:
+    """`1 critical, 2 warnings, 1 note`, or that the cluster is healthy."""
+    counts = [0, 0, 0]
+    for finding in diagnosis.findings:
+        counts[finding.severity] += 1
+    words = (f"{counts[0]} critical", counted(counts[1], "warning"), counted(counts[2], "note"))
+    told = ", ".join(word for count, word in zip(counts, words, strict=True) if count)
+    if diagnosis.image is None:
+        return f"the state of the cluster can't be told: {told}"
+    health = "healthy" if diagnosis.is_healthy else "unhealthy"
+    return f"{health}: {told}" if told else health
+
+
+def things(names: Sequence[str]) -> str:
+    """The first names, and how many more there are: `foo-1, foo-3 and 8 more`."""
+    shown = ", ".join(names[:1])
+    for count, name in enumerate(names[1:], start=1):
+        if len(shown) + len(name) > NAMES_WIDTH:
+            return f"{shown} and {len(names) - count:,} more"
+        shown += f", {name}"
+    return shown
+
+
+def shown_groups(finding: Finding) -> tuple[Sequence[Group], int]:
+    """The groups that are shown, of notes the newest, and how many others there are."""
+    groups = finding.groups
+    some = groups[-SHOWN_GROUPS:] if finding.severity is Severity.INFO else groups[:SHOWN_GROUPS]
+    return some, len(groups) - len(some)

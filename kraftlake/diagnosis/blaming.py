@@ -1,0 +1,75 @@
+"""Which record made a thing what it is, and since when it is so."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from kraftlake.diagnosis.changes import Change, Changes, changes_of
+from kraftlake.diagnosis.things import Thing, paths_like
+from kraftlake.image import MetadataImage
+from kraftlake.replay import LogSource
+from kraftlake.runtime.errors import NoSuchThingError
+
+
+def newest_changes(
+    source: LogSource, things: Iterable[Thing], at: int, *, lenient: bool = False
+) -> dict[Thing, Change]:
+    """The change that gave each thing the value that it has at the offset `at`; things that are not there are left out.
+
+    Its `since` is the offset since which the value is so. Reads the log once for all things. Raises as `changes_of`.
+    """
+    lines = changes_of(source, things, at, newest_only=True, lenient=lenient).lines
+    return {thing: line[-1] for thing, line in lines.items() if line[-1].after is not None}
+
+
+def holding_since(line: Sequence[Change], holds: Callable[[Any], bool]) -> Change | None:
+    """The change since which the value of a thing has met a condition, up to the end of its line of changes.
+
+    `holds` gets a value in its JSON form, None for nothing. None where the last value does not meet the condition.
+    """
+    found = None
+    for change in reversed(line):
+        if not holds(change.after):
+            break
+        found = change
+    return found
+
+
+def blame(source: LogSource, thing: Thing, at: int, *, lenient: bool = False) -> Change:
+    """The change that gave a thing the value that it has at the offset `at`. Raises as `blamed`."""
+    return blamed(source, thing, at, newest_only=True, lenient=lenient).lines[thing][-1]
+
+
+def blame_all(source: LogSource, thing: Thing, at: int, *, lenient: bool = False) -> list[Change]:
+    """All changes of a thing up to the offset `at`, the newest last. Raises as `blamed`."""
+    return blamed(source, thing, at, lenient=lenient).lines[thing]
+
+
+def blamed(source: LogSource, thing: Thing, at: int, *, newest_only: bool = False, lenient: bool = False) -> Changes:
+    """As `changes_of` one thing, which has a value at the offset `at`.
+
+    Raises NoSuchThingError where it has none, else as `changes_of`.
+    """
+    changes = changes_of(source, [thing], at, newest_only=newest_only, lenient=lenient)
+    line = changes.lines.get(thing, [])
+    if not line or line[-1].after is None:
+        why = _why(source, thing, at, line, lenient=lenient)
+        raise NoSuchThingError(f"There is no {thing.text} at offset {at}{why}")
+    return changes
+
+
+def did_you_mean(thing: Thing, image: MetadataImage) -> str:
+    """A question with the paths of what an image has that are like that of a thing; empty where none is."""
+    near = difflib.get_close_matches(thing.text, paths_like(thing, image))
+    return f"did you mean {' or '.join(near)}?" if near else ""
+
+
+def _why(source: LogSource, thing: Thing, at: int, line: Sequence[Change], *, lenient: bool) -> str:
+    """What became of a thing that is not there, else the things with a path like it."""
+    if line:
+        gone = line[-1]
+        return f": {gone.type} at offset {gone.offset} removed it, --at-offset {gone.since - 1} is before that."
+    near = did_you_mean(thing, source.replay(at, lenient=lenient).image)
+    return f": {near}" if near else ", and the log up to there never had it."

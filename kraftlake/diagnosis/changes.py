@@ -1,0 +1,282 @@
+"""The lines of changes of things: which record gave each its value, and since when it has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import attrs
+
+from kraftlake.delta import MetadataDelta
+from kraftlake.diagnosis.things import Thing
+from kraftlake.diagnosis.watched_things import MARKS, Found, WatchedThings
+from kraftlake.image import MetadataImage
+from kraftlake.kafka_files import SourceKind
+from kraftlake.records import PartitionChangeRecord, PartitionRecord, UnknownRecord
+from kraftlake.replay import (
+    RECORD_FAULTS,
+    LogReader,
+    LogSource,
+    OpenTransaction,
+    SkippedRecord,
+    broken_ranges,
+    choose_base,
+    chunks_of,
+    decode_record,
+    readable_batches,
+    type_of,
+    usable_snapshots,
+)
+from kraftlake.runtime.errors import KraftlakeError
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Change:
+    """A record gave a thing another value.
+
+    `offset`, `timestamp` (epoch ms, None for none), `epoch` and `type` are those of the record, as `kraftlake log` has
+    them; `since` and `since_time` the offset at which it takes effect, and its time: another one where the record lies
+    within a metadata transaction. `before` and `after` are the thing's values in their JSON form, secrets as they are;
+    None is for nothing.
+
+    `or_earlier`: no record, but the snapshot with which the log begins, had the value already. `type` is None, `before`
+    unknown and None, and `offset` the last one that the snapshot holds.
+    """
+
+    thing: Thing
+    offset: int
+    timestamp: int | None
+    epoch: int
+    type: str | None
+    before: Any
+    after: Any
+    since: int
+    since_time: int | None
+    or_earlier: bool = False
+
+    def __repr__(self) -> str:
+        before, after = map(self.thing.shown, (self.before, self.after))
+        return f"<Change of {self.thing} by {self.type} at offset {self.offset}: {before} → {after}>"
+
+    def to_json(self, *, show_secrets: bool = False) -> dict[str, Any]:
+        """A line of `kraftlake blame --json`; secrets are `(redacted)` unless `show_secrets`."""
+        values = (self.before, self.after)
+        before, after = values if show_secrets else map(self.thing.shown, values)
+        form = {
+            "thing": self.thing.text,
+            "offset": self.offset,
+            "timestamp": self.timestamp,
+            "epoch": self.epoch,
+            "type": self.type,
+            "before": before,
+            "after": after,
+        }
+        if self.since != self.offset:
+            form["effectiveOffset"] = self.since
+        return form | ({"orEarlier": True} if self.or_earlier else {})
+
+
+@attrs.frozen(kw_only=True)
+class Changes:
+    """The changes of things up to an offset.
+
+    `lines` has those of each thing in the order in which they took effect. `skipped` are the records that a lenient
+    reading left out.
+    """
+
+    lines: dict[Thing, list[Change]]
+    skipped: tuple[SkippedRecord, ...] = ()
+
+
+def changes_of(
+    source: LogSource, things: Iterable[Thing], at: int, *, newest_only: bool = False, lenient: bool = False
+) -> Changes:
+    """The lines of changes of things up to and including the offset `at`, each line with a change at least.
+
+    Things without a change are left out. With `newest_only` a line has its last change alone. Only records that can
+    change one of the things are decoded and replayed, on top of the empty image or, where the log starts above 0, of
+    the snapshot that covers its start; where that log is damaged, of the newest snapshot up to `at`.
+
+    Raises OffsetError where there is no image at `at`, and what the replay of a record raises: with `lenient` such
+    records are left out.
+    """
+    watched = list(dict.fromkeys(things))
+    begins = begins_of(source, at, lenient=lenient)
+    for begin in begins:
+        try:
+            return _Fold(source, watched, begin, newest_only=newest_only).up_to(at)
+        except RECORD_FAULTS:
+            if begin == begins[-1] and not lenient:
+                raise
+    return _Fold(source, watched, begins[-1], newest_only=newest_only, lenient=True).up_to(at)
+
+
+def changes_after(source: LogSource, things: Iterable[Thing], begin: int, at: int) -> Changes:
+    """The lines of changes of things after the image at the offset `begin`, -1 for the empty one, up to `at`.
+
+    The values there are the first of each line. Raises as `changes_of`.
+    """
+    return _Fold(source, list(dict.fromkeys(things)), begin, newest_only=False).up_to(at)
+
+
+def begins_of(source: LogSource, at: int, *, lenient: bool = False) -> Sequence[int]:
+    """The offsets of the images from which to replay up to `at`, -1 for the empty image.
+
+    First the one that knows most of the log, then the one that needs the least of it.
+    """
+    reader = source.reader
+    if source.kind is SourceKind.SNAPSHOT:
+        return [source.replay(at).image.offset]  # raises where that is another one
+    base = choose_base(reader, at, lenient=lenient)
+    newest = -1 if base is None else base.end_offset - 1
+    start, end = reader.start_offset, reader.end_offset
+    known = [-1] if start == 0 else []
+    known += [one.end_offset - 1 for one in usable_snapshots(reader) if start <= one.end_offset <= at + 1]
+    whole = (one for one in known if (one == at or at < end) and not broken_ranges(reader, one + 1, at))
+    return list(dict.fromkeys([next(whole, newest), newest]))
+
+
+def image_after(source: LogSource, begin: int, *, lenient: bool = False) -> MetadataImage:
+    """The image at an offset that `begins_of` gives."""
+    is_empty = begin < 0 and source.kind is not SourceKind.SNAPSHOT
+    return MetadataImage.EMPTY if is_empty else source.replay(begin, lenient=lenient).image
+
+
+class _Effective(NamedTuple):
+    """A record that takes effect at an offset and time."""
+
+    found: Found
+    message: Any
+    since: int
+    since_time: int
+
+
+class _Fold:
+    """Replays the records that can change things, one by one, and collects the changes."""
+
+    def __init__(
+        self, source: LogSource, things: Sequence[Thing], begin: int, *, newest_only: bool, lenient: bool = False
+    ) -> None:
+        self._reader: LogReader = source.reader
+        self._lenient = lenient
+        self._newest_only = newest_only
+        self._begin = begin
+        self._image = image_after(source, begin, lenient=lenient)
+        self._delta = MetadataDelta(self._image, of_log=True)
+        self._watched = WatchedThings(things, self._image)
+        states = [(thing, thing.state(self._image)) for thing in things]
+        self._states = {thing: (state, thing.compared(state)) for thing, state in states}
+        self._newest: dict[Thing, tuple[_Effective, Any, Any]] = {}
+        """By thing the record that changed it last, and its states before and after."""
+        self._transaction = OpenTransaction[tuple[Found, Any]]()
+        self._skipped: list[SkippedRecord] = []
+        provenance = self._image.provenance
+        time = _or_none(provenance.timestamp)
+        self._lines = {
+            thing: [
+                Change(
+                    thing=thing, offset=begin, timestamp=time, epoch=provenance.epoch, type=None,
+                    before=None, after=thing.value_of(state), since=begin, since_time=time, or_earlier=True,
+                )
+            ]
+            for thing, state in states
+            if thing.value_of(state) is not None
+        }  # fmt: skip
+
+    def up_to(self, at: int) -> Changes:
+        """The changes up to and including an offset."""
+        for record in self._effective(at):
+            self._replay(record)
+        self._lines |= {thing: [_change(thing, *newest)] for thing, newest in self._newest.items()}
+        return Changes(lines=self._lines, skipped=tuple(self._skipped))
+
+    def _effective(self, at: int) -> Iterator[_Effective]:
+        """The records that take effect up to `at`; those of a metadata transaction at its end."""
+        first = self._begin + 1
+        if first > at:
+            return
+        lost = self._pass_lost if self._lenient else None
+        chunks = readable_batches(self._reader, first, at, lost) if lost else chunks_of(self._reader, first, at)
+        for chunk in chunks:
+            for found in self._watched.candidates(chunk):
+                if first <= found.offset <= at:
+                    yield from self._taking_effect(found)
+
+    def _taking_effect(self, found: Found) -> Iterator[_Effective]:
+        transaction = self._transaction
+        try:
+            message = decode_record(found.value, found.offset)
+            if isinstance(message, MARKS):
+                for held, of_held in transaction.mark(message.API_KEY, found.offset):
+                    yield _Effective(held, of_held, found.offset, found.time)
+                return
+        except RECORD_FAULTS as fault:
+            self._skip(found.offset, "UNDECODABLE", fault)
+            return
+        if transaction.begin_offset is not None:
+            transaction.hold((found, message))
+        else:
+            yield _Effective(found, message, found.offset, found.time)
+
+    def _replay(self, record: _Effective) -> None:
+        message = record.message
+        things = self._watched.changed_by(message)
+        if not things and not isinstance(message, UnknownRecord):
+            return
+        is_of_partition = isinstance(message, (PartitionRecord, PartitionChangeRecord))
+        try:
+            if not is_of_partition:
+                self._apply()
+            self._delta.replay(message, record.found.offset)
+        except RECORD_FAULTS as fault:
+            self._skip(record.found.offset, type_of(message), fault)
+            return
+        if is_of_partition:  # most records: what they change is in the delta, and images are made for the others only
+            topic = self._delta.get_or_create_topics_delta().changed_topic(message.topic_id)
+            state = None if topic is None else topic.partition(message.partition_id)
+            self._add(record, things, [state] * len(things))
+        else:
+            self._apply()
+            self._add(record, things, [thing.state(self._image) for thing in things])
+
+    def _apply(self) -> None:
+        image = self._delta.apply(self._image.provenance)
+        if image is not self._image:
+            self._image, self._delta = image, MetadataDelta(image, of_log=True)
+
+    def _add(self, record: _Effective, things: Sequence[Thing], states: Sequence[Any]) -> None:
+        """Add the changes of things that a record has given these states."""
+        for thing, state in zip(things, states, strict=True):
+            before, compared = self._states[thing]
+            now = thing.compared(state)
+            if now == compared:
+                continue
+            self._states[thing] = state, now
+            if self._newest_only:
+                self._newest[thing] = record, before, state
+            else:
+                self._lines.setdefault(thing, []).append(_change(thing, record, before, state))
+
+    def _skip(self, offset: int, type_: str, fault: KraftlakeError) -> None:
+        if not self._lenient:
+            raise fault
+        self._skipped.append(SkippedRecord(offset=offset, type=type_, reason=str(fault)))
+
+    def _pass_lost(self, first: int, _last: int, reason: str) -> None:
+        """Skip offsets that can't be read. A transaction may have ended there, so an open one is dropped."""
+        self._skipped.append(SkippedRecord(offset=first, type="UNREADABLE", reason=reason))
+        self._transaction = OpenTransaction()
+
+
+def _change(thing: Thing, record: _Effective, before: Any, after: Any) -> Change:
+    """The change of a thing that a record has brought from one state to another."""
+    found = record.found
+    return Change(
+        thing=thing, offset=found.offset, timestamp=_or_none(found.time), epoch=found.epoch,
+        type=type_of(record.message), before=thing.value_of(before), after=thing.value_of(after),
+        since=record.since, since_time=_or_none(record.since_time),
+    )  # fmt: skip
+
+
+def _or_none(time: int) -> int | None:
+    return None if time < 0 else time

@@ -1,0 +1,86 @@
+"""Kafka's controller counts after each record of a log. Imports numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import MetadataImage
+from kraftlake.records import METADATA_RECORDS, UnknownRecord
+from kraftlake.replay import LogReader, chunks_of
+from kraftlake.tables import (
+    BROKER_KINDS,
+    TOPIC_KINDS,
+    UNKNOWN_KIND,
+    ClusterCounter,
+    EffectiveRecords,
+    LogBegin,
+    PartitionStore,
+    TransactionReader,
+    refuse_newer,
+    standing_alone,
+    topic_counts,
+)
+
+_KNOWN: Final = [*METADATA_RECORDS]
+
+
+class CountChanges(NamedTuple):
+    """Offsets (int64[n], ascending) at which records change a count, their times (epoch ms, -1 for none), and the
+    counts after each (int64[n, 7], as ClusterCounts).
+    """
+
+    offsets: Any
+    times: Any
+    counts: Any
+
+
+def count_changes(reader: LogReader, begin: MetadataImage, at: int) -> Iterator[CountChanges]:
+    """The changes of the counts after an image, up to and including the offset `at`; the first is the image's own.
+
+    A record within a metadata transaction counts from the transaction's end on. Raises ReplayError,
+    UnknownRecordError or CorruptDataError, naming the offset, for a record that can't be replayed.
+    """
+    start = begin.provenance
+    log_begin = LogBegin(image=begin)
+    counter, store, transactions = ClusterCounter(log_begin), PartitionStore(begin.topics), TransactionReader()
+    yield CountChanges(np.array([start.offset]), np.array([start.timestamp]), counter.counts[None])
+    if start.offset >= at:
+        return
+    for chunk in chunks_of(reader, start.offset + 1, at):
+        alone = standing_alone(chunk)
+        alone = alone.where((alone.offsets > start.offset) & (alone.offsets <= at))
+        if not len(alone):
+            continue
+        _refuse_unknown(alone)
+        for records in transactions.take(alone):
+            yield from _counted(records.of_kinds((*TOPIC_KINDS, *BROKER_KINDS, UNKNOWN_KIND)), store, counter)
+
+
+def _counted(records: EffectiveRecords, store: PartitionStore, counter: ClusterCounter) -> Iterator[CountChanges]:
+    """The changes that records make, each offset at which some take effect counting as a delta of its own."""
+    if not len(records):
+        return
+    begins = np.diff(records.effective, prepend=-1) != 0
+    offsets, times, deltas = records.effective[begins], records.times[begins], np.cumsum(begins) - 1
+    first = of_first = 0
+    for last, changes in store.fold(records, deltas):
+        of_last = len(offsets) if last == len(records) else int(deltas[last])
+        if of_last > of_first:
+            growth = topic_counts(changes.counted_from(of_first, first), of_last - of_first)
+            some = records.part(first, last), deltas[first:last] - of_first
+            changed, counts = counter.take(growth, *some, with_first=False)
+            yield CountChanges(offsets[of_first + changed], times[of_first + changed], counts[:, : len(counter.counts)])
+        first, of_first = last, of_last
+
+
+def _refuse_unknown(records: EffectiveRecords) -> None:
+    """Raise UnknownRecordError, with the offset, for a record that this release can't replay."""
+    refuse_newer(records)
+    for place in np.flatnonzero(~np.isin(records.kinds, _KNOWN)).tolist():
+        message = records.message(place)
+        if isinstance(message, UnknownRecord):
+            MetadataDelta(MetadataImage.EMPTY).replay(message, int(records.offsets[place]))

@@ -1,0 +1,222 @@
+"""Checks of brokers, of throttles and other settings, and of brokers' folders."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Final
+
+from kraftlake.diagnosis.doctor.case import RECENT_HOURS, Case
+from kraftlake.diagnosis.doctor.check import Check, counted, in_words
+from kraftlake.diagnosis.doctor.finding import Found, Group, Severity
+from kraftlake.diagnosis.things import Thing
+from kraftlake.image import ConfigResource, count_partitions_of_brokers
+
+THROTTLES: Final = (
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+    "leader.replication.throttled.replicas",
+    "follower.replication.throttled.replicas",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+)
+"""The configs that hold replication back, of topics and brokers."""
+
+
+def _brokers_that(case: Case, field: str, brokers: list[int]) -> tuple[Group, ...]:
+    """A group for each broker, with the number of its replicas, since when a flag of it is set."""
+    since = case.since((Thing.broker(broker, field) for broker in brokers), bool)
+    counts = count_partitions_of_brokers(case.image) if brokers else {}
+    hosted = {broker: counts[broker].led + counts[broker].followed for broker in brokers}
+    return tuple(
+        Group(
+            reason=f"hosts {counted(hosted[broker], 'replica')}",
+            things=(f"broker {broker}",),
+            since=since[Thing.broker(broker, field)],
+        )
+        for broker in brokers
+    )
+
+
+def _fenced(case: Case) -> Iterator[Found]:
+    brokers = sorted(id_ for id_, broker in case.image.cluster.brokers.items() if broker.fenced)
+    if brokers:
+        count = len(case.image.cluster.brokers)
+        sentence = f"{_brokers(brokers)} of {count} {'is' if len(brokers) == 1 else 'are'} fenced"
+        yield Found(sentence=sentence, groups=_brokers_that(case, "fenced", brokers))
+
+
+def _shutting_down(case: Case) -> Iterator[Found]:
+    known = case.image.cluster.brokers.items()
+    brokers = sorted(id_ for id_, broker in known if broker.in_controlled_shutdown and not broker.fenced)
+    if brokers:
+        sentence = f"{_brokers(brokers)} {'is' if len(brokers) == 1 else 'are'} in controlled shutdown"
+        yield Found(sentence=sentence, groups=_brokers_that(case, "inControlledShutdown", brokers))
+
+
+def _brokers(brokers: list[int]) -> str:
+    shown = in_words(brokers) if len(brokers) <= 6 else f"{len(brokers)}"
+    return f"broker {shown}" if len(brokers) == 1 else f"brokers {shown}" if len(brokers) <= 6 else f"{shown} brokers"
+
+
+def _gone(case: Case) -> Iterator[Found]:
+    """Brokers that are not registered and still have replicas."""
+    known = case.image.cluster.brokers
+    gone = {broker: one for broker, one in count_partitions_of_brokers(case.image).items() if broker not in known}
+    if gone:
+        since = case.since(map(Thing.broker, gone), lambda registration: registration is None)
+        groups = tuple(
+            Group(
+                reason=f"hosts {counted(one.led + one.followed, 'replica')}",
+                things=(f"broker {broker}",),
+                since=since[Thing.broker(broker)],
+            )
+            for broker, one in sorted(gone.items())
+        )
+        sentence = f"{_brokers(sorted(gone))} {'has' if len(gone) == 1 else 'have'} replicas and is not registered"
+        if len(gone) > 1:
+            sentence = f"{_brokers(sorted(gone))} have replicas and are not registered"
+        yield Found(sentence=sentence, groups=groups)
+
+
+def _throttles(case: Case) -> Iterator[Found]:
+    """Throttles hold replicas back after the reassignment that they were for; during one they are no fault."""
+    set_: list[tuple[ConfigResource, str, str]] = [
+        (resource, name, value)
+        for resource, configs in sorted(case.image.configs.resource_data.items())
+        for name, value in sorted(configs.data.items())
+        if name in THROTTLES and value
+    ]
+    if not set_:
+        return
+    things = [Thing.config(resource.type_name, resource.name, name) for resource, name, _ in set_]
+    since = case.since(things, lambda value: value is not None)
+    groups = tuple(
+        Group(
+            reason=f"{name}={value if len(value) <= _LONGEST else f'{value[:_LONGEST]}…'}",
+            things=(f"{resource.type_name.lower()} {resource.name or '(default)'}",),
+            since=since[thing],
+        )
+        for thing, (resource, name, value) in zip(things, set_, strict=True)
+    )
+    groups = tuple(sorted(groups, key=lambda group: -1 if group.since is None else group.since.offset))
+    under_way = bool(case.timeline.partitions["being_reassigned"])
+    resources = len({resource for resource, _, _ in set_})
+    what = f"{counted(len(set_), 'throttle')} of replication on {counted(resources, 'resource')}"
+    yield Found(
+        sentence=f"{what}, {'while a' if under_way else 'and no'} reassignment is under way",
+        groups=groups,
+        severity=Severity.INFO if under_way else Severity.WARNING,
+    )
+
+
+_LONGEST: Final = 60
+"""The number of characters of a throttle's value that are shown."""
+
+
+def _settings(case: Case) -> Iterator[Found]:
+    changes = case.timeline.settings
+    if changes:
+        counts = [
+            counted(count, noun)
+            for kind, noun in (("config", "config"), ("acl", "ACL"))
+            if (count := sum(change.kind == kind for change in changes))
+        ]
+        groups = tuple(Group(reason=change.words, things=(change.thing,), since=change.at) for change in changes)
+        yield Found(sentence=f"{in_words(counts)} changed in the last {RECENT_HOURS} hours of the log", groups=groups)
+
+
+def _strays(case: Case) -> Iterator[Found]:
+    groups = [
+        Group(reason=finding.reason, things=(finding.path or finding.partition,))
+        for folders in case.folders
+        for finding in (*folders.report.strays, *folders.report.misplaced)
+    ]
+    if groups:
+        hold = "holds no replica that its" if len(groups) == 1 else "hold no replica that their"
+        sentence = f"{counted(len(groups), 'folder')} {hold} broker has there"
+        yield Found(sentence=sentence, groups=tuple(groups), command=_replay(case))
+
+
+def _missing_folders(case: Case) -> Iterator[Found]:
+    groups = [
+        Group(reason=f"broker {folders.broker}: {finding.reason}", things=(finding.partition,))
+        for folders in case.folders
+        for finding in folders.report.missing
+    ]
+    if groups:
+        sentence = f"{counted(len(groups), 'replica')} {'has' if len(groups) == 1 else 'have'} no folder"
+        yield Found(sentence=sentence, groups=tuple(groups), command=_replay(case))
+
+
+def _replay(case: Case) -> str:
+    """The command that shows all folders of the first broker."""
+    folders = case.folders[0]
+    given = " ".join(f"--log-dirs {shlex.quote(path)}" for path in folders.paths)
+    at = case.image.offset
+    words = f"replay {{source}} --broker {folders.broker} --from {at} --to {at} {{given}}"
+    return case.command(words, given=given)
+
+
+BROKER_CHECKS = (
+    Check(
+        name="fenced_brokers",
+        severity=Severity.WARNING,
+        text="brokers that are fenced: they sent no heartbeats, neither lead nor are in sync",
+        command="events {source} --kind 'broker_*fenced'{to}",
+        helps="Start the broker. If its process runs, look at its connection to the controllers.",
+        find=_fenced,
+    ),
+    Check(
+        name="unregistered_brokers",
+        severity=Severity.WARNING,
+        text="brokers that have replicas and are not registered",
+        command="events {source} --kind unregistered{to}",
+        helps="Start the broker, or move its replicas to others (kafka-reassign-partitions.sh).",
+        find=_gone,
+    ),
+    Check(
+        name="brokers_shutting_down",
+        severity=Severity.INFO,
+        text="brokers in controlled shutdown",
+        command="events {source} --kind shutdown{to}",
+        helps="It ends when the broker leads nothing any more. If it does not end, its partitions have no "
+        "other replica in sync.",
+        find=_shutting_down,
+    ),
+    Check(
+        name="throttles",
+        severity=Severity.WARNING,
+        text="throttles of replication that were left on",
+        command="image {source} --part configs --all{at}",
+        helps="Remove them: kafka-reassign-partitions.sh --verify does so after a reassignment, kafka-configs.sh "
+        "--alter --delete-config at any time.",
+        find=_throttles,
+    ),
+    Check(
+        name="missing_folders",
+        severity=Severity.CRITICAL,
+        text="replicas without a folder in the log directories of their broker",
+        command="replay {source} --broker ID --log-dirs DIR",
+        helps="Give all log directories of the broker. A directory that is empty after a disk was replaced fills again "
+        "from the leaders, if these are in sync.",
+        find=_missing_folders,
+    ),
+    Check(
+        name="stray_folders",
+        severity=Severity.WARNING,
+        text="folders that no replica of the broker has: strays, wrong topic ids, wrong directories",
+        command="replay {source} --broker ID --log-dirs DIR",
+        helps="The broker renames strays to *-stray when it starts. A wrong topic id: the topic was deleted and made "
+        "again meanwhile. Delete folders only when the new topic is sound.",
+        find=_strays,
+    ),
+    Check(
+        name="recent_changes",
+        severity=Severity.INFO,
+        text="changes of configs and ACLs lately",
+        command="events {source} --kind config{to}",
+        helps="Compare with when the trouble began.",
+        find=_settings,
+    ),
+)
+"""The checks of brokers, settings and folders."""

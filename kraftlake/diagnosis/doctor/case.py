@@ -1,0 +1,140 @@
+"""What the checks look at: the quorum, the soundness of each log, an image, and its past."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from kraftlake.diagnosis.blaming import holding_since
+from kraftlake.diagnosis.changes import changes_of
+from kraftlake.diagnosis.doctor.checked_logs import CheckedLog
+from kraftlake.diagnosis.doctor.finding import LogPosition
+from kraftlake.diagnosis.doctor.partition_times import Concerned
+from kraftlake.diagnosis.doctor.timeline import Timeline, read_timeline
+from kraftlake.diagnosis.things import Thing
+from kraftlake.image import MetadataImage, broker_json
+from kraftlake.kafka_files import find_properties
+from kraftlake.records import Uuid
+from kraftlake.replay import LogSource, QuorumReport, Replay
+from kraftlake.runtime import KraftlakeError, UsageError, path_texts
+
+if TYPE_CHECKING:
+    from kraftlake.replica_manager import LogDirReport
+
+RECENT_HOURS = 24
+"""For how long before the end of the log changes of configs and ACLs, and unclean elections, are found."""
+STUCK_HOURS = 1
+"""From which age on a reassignment counts as stuck."""
+
+
+@attrs.frozen(kw_only=True)
+class BrokerFolders:
+    """The log directories of a broker beside the image; `broker` is the id in their `meta.properties`."""
+
+    broker: int
+    paths: tuple[str, ...]
+    report: LogDirReport
+
+
+@attrs.frozen(kw_only=True, slots=False)
+class Case:
+    """The cluster as some `sources` have it, the paths given; of their `logs` `furthest` is the one that is looked at.
+
+    `replay` has its image, at the offset that was asked for or the last one before `stopped`, the fault that keeps the
+    replay from going on; None where there is no image at all. `as_asked` says that an offset was asked for, so that
+    commands have to name it.
+    """
+
+    sources: tuple[str, ...]
+    quorum: QuorumReport
+    logs: tuple[CheckedLog, ...]
+    furthest: CheckedLog
+    source: LogSource
+    replay: Replay | None
+    stopped: KraftlakeError | None
+    as_asked: bool
+    folders: tuple[BrokerFolders, ...] = ()
+
+    @property
+    def image(self) -> MetadataImage:
+        """The image; checks that need it run only where there is one."""
+        assert self.replay is not None, "there is an image"
+        return self.replay.image
+
+    @property
+    def end_ms(self) -> int:
+        """The time of the image in epoch ms, -1 for none: ages count up to it."""
+        return self.image.provenance.timestamp
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """Since when the image's troubles last."""
+        return read_timeline(self.source, self.image, recent_ms=self.end_ms - RECENT_HOURS * 3_600_000)
+
+    @cached_property
+    def brokers(self) -> dict[str, Any]:
+        """The brokers by id as in `image --json`."""
+        return {str(id_): broker_json(broker) for id_, broker in sorted(self.image.cluster.brokers.items())}
+
+    @cached_property
+    def offline(self) -> frozenset[str]:
+        """The names of the partitions without a leader, which other checks leave out."""
+        return frozenset(one.name for one in self.timeline.partitions["offline"])
+
+    def partition(self, one: Concerned) -> Any:
+        """The state of a partition of the image."""
+        state = self.image.topics.get_partition(Uuid.from_string(one.topic_id), one.partition)
+        assert state is not None, "it is one of the image"
+        return state
+
+    def since(self, things: Iterable[Thing], holds: Callable[[Any], bool]) -> Mapping[Thing, LogPosition | None]:
+        """Since when the value of each thing meets a condition; None where the log does not reach back so far."""
+        wanted = list(things)
+        lines = changes_of(self.source, wanted, self.image.offset).lines if wanted else {}
+        found: dict[Thing, LogPosition | None] = {}
+        for thing in wanted:
+            change = holding_since(lines.get(thing, ()), holds)
+            known = change is not None and not change.or_earlier
+            found[thing] = LogPosition(offset=change.since, timestamp=change.since_time) if change and known else None
+        return found
+
+    def age_ms(self, since: LogPosition | None) -> int | None:
+        """The time from a place in the log up to the image."""
+        if since is None or since.timestamp is None or self.end_ms < 0:
+            return None
+        return self.end_ms - since.timestamp
+
+    def command(self, template: str, *, log: CheckedLog | None = None, **values: str) -> str:
+        """A command line of `kraftlake` with quoted words in the slots of its template.
+
+        `{source}` is the log of the image unless another one is given, `{sources}` are all sources, `{at}` and `{to}`
+        the options for an offset that was asked for. Further `values` are quoted already.
+        """
+        offset = self.image.offset if self.replay is not None and self.as_asked else None
+        return "kraftlake " + template.format(
+            source=shlex.join((self.furthest if log is None else log).words),
+            sources=shlex.join(self.sources),
+            at="" if offset is None else f" --at-offset {offset}",
+            to="" if offset is None else f" --to {offset}",
+            **values,
+        )
+
+
+def brokers_of(paths: Sequence[str | os.PathLike[str]]) -> dict[int, tuple[str | None, list[str]]]:
+    """The cluster's id and the log directories by broker, by their `meta.properties`.
+
+    Raises UsageError for a directory that does not say which broker it is of.
+    """
+    found: dict[int, tuple[str | None, list[str]]] = {}
+    for path in path_texts(paths):
+        properties = find_properties(Path(path))
+        if properties.node_id is None:
+            raise UsageError(f"{path} has no meta.properties with a node.id, so it does not say which broker it is of.")
+        found.setdefault(properties.node_id, (properties.cluster_id, []))[1].append(path)
+    return found

@@ -1,0 +1,162 @@
+"""One look at a cluster: all checks, their findings by severity, and whether the cluster is healthy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import attrs
+
+from kraftlake.diagnosis.doctor.broker_checks import BROKER_CHECKS
+from kraftlake.diagnosis.doctor.case import BrokerFolders, Case, brokers_of
+from kraftlake.diagnosis.doctor.check import Check
+from kraftlake.diagnosis.doctor.checked_logs import checked_logs
+from kraftlake.diagnosis.doctor.finding import Finding, Severity
+from kraftlake.diagnosis.doctor.partition_checks import PARTITION_CHECKS
+from kraftlake.diagnosis.doctor.quorum_checks import QUORUM_CHECKS
+from kraftlake.image import ClusterCounts, MetadataImage, count_cluster
+from kraftlake.replay import LogSource, Progress, QuorumReport, Replay, describe_quorum
+from kraftlake.runtime import (
+    CorruptDataError,
+    KraftlakeError,
+    Moment,
+    OffsetError,
+    ReplayError,
+    UnknownRecordError,
+    UsageError,
+    path_texts,
+)
+
+STDIN: Final = "-"
+
+CHECKS: Final[tuple[Check, ...]] = (*QUORUM_CHECKS, *PARTITION_CHECKS, *BROKER_CHECKS)
+"""All checks. Findings of the same severity are in this order."""
+
+
+@attrs.frozen(kw_only=True)
+class Diagnosis:
+    """What the checks have found, the worst first.
+
+    `image` is what they looked at, None where the log gives none: then nothing is known but of the quorum and the logs.
+    `offset` and `timestamp` (epoch ms) are the image's. `counts` are the cluster's, `sources` the paths read.
+    """
+
+    sources: tuple[str, ...]
+    quorum: QuorumReport
+    image: MetadataImage | None
+    counts: ClusterCounts | None
+    findings: tuple[Finding, ...]
+    cluster_id: str | None
+
+    @property
+    def offset(self) -> int | None:
+        """The offset of the image."""
+        return None if self.image is None else self.image.provenance.offset
+
+    @property
+    def timestamp(self) -> int | None:
+        """The time of the image in epoch ms, None for none."""
+        time = -1 if self.image is None else self.image.provenance.timestamp
+        return None if time < 0 else time
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether there is an image, and nothing worse than INFO was found."""
+        return self.image is not None and all(finding.severity is Severity.INFO for finding in self.findings)
+
+    def to_json(self) -> dict[str, Any]:
+        """The form of `kraftlake doctor --json`."""
+        return {
+            "clusterId": self.cluster_id,
+            "offset": self.offset,
+            "timestamp": self.timestamp,
+            "findings": [finding.to_json() for finding in self.findings],
+        }
+
+
+def diagnose(
+    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    at: Moment | None = None,
+    *,
+    log_dirs: Sequence[str | os.PathLike[str]] = (),
+    checks: Sequence[Check] = CHECKS,
+    progress: Progress | None = None,
+) -> Diagnosis:
+    """Look at a cluster: one source, or those of all nodes that are left; of all their logs the furthest is taken.
+
+    `at` is the offset or time to look at, None the end of the log. `log_dirs` are log directories of brokers, which are
+    compared with the image. A log that is damaged is looked at as far as it can be replayed. `progress` is called while
+    logs are verified.
+
+    Raises UsageError where the sources are of several clusters or a log directory is of another or names no broker,
+    NotASourceError where one of them is none, OffsetError where `at` is not in the log.
+    """
+    if log_dirs:
+        from kraftlake.replica_manager import check_log_dirs
+
+        check_log_dirs(log_dirs)
+    paths = path_texts([sources] if isinstance(sources, (str, os.PathLike)) else sources)
+    if STDIN in paths:
+        raise UsageError("A diagnosis reads its sources several times, and stdin can be read once: save it to a file.")
+    quorum = describe_quorum(paths)
+    logs = tuple(log for path in paths for log in checked_logs(path, progress))
+    furthest = logs[quorum.copies.index(quorum.furthest)]
+    source = furthest.source
+    if source is None:
+        raise CorruptDataError(furthest.fault or "")
+    known = source.cluster_id or quorum.cluster_id
+    replay, stopped = _replayed(source, at, None if furthest.report is None else furthest.report.first_bad_offset)
+    case = Case(
+        sources=paths,
+        quorum=quorum,
+        logs=logs,
+        furthest=furthest,
+        source=source,
+        replay=replay,
+        stopped=stopped,
+        as_asked=at is not None,
+        folders=() if replay is None else tuple(_compared(replay.image, log_dirs, known)),
+    )
+    findings = [finding for check in checks for finding in check.findings(case)]
+    return Diagnosis(
+        sources=paths,
+        quorum=quorum,
+        image=None if replay is None else replay.image,
+        counts=None if replay is None else count_cluster(replay.image),
+        findings=tuple(sorted(findings, key=lambda finding: finding.severity)),
+        cluster_id=known,
+    )
+
+
+def _replayed(
+    source: LogSource, at: Moment | None, first_bad: int | None
+) -> tuple[Replay | None, KraftlakeError | None]:
+    """The replay up to `at`, or up to the last offset before the first one that stops it, and the fault that does."""
+    moment, stopped = at, None
+    while True:
+        try:
+            return source.replay(moment), stopped
+        except (CorruptDataError, ReplayError, UnknownRecordError) as fault:
+            stopped = stopped or fault
+            offset = getattr(fault, "offset", None)
+            bad = first_bad if offset is None else offset
+            if bad is None or bad <= 0 or (isinstance(moment, int) and bad > moment):
+                return None, stopped
+            moment = bad - 1
+        except OffsetError as fault:
+            if at is not None and stopped is None:
+                raise
+            return None, stopped or fault
+
+
+def _compared(
+    image: MetadataImage, paths: Sequence[str | os.PathLike[str]], known: str | None
+) -> Iterator[BrokerFolders]:
+    """The log directories of each broker beside the image."""
+    from kraftlake.replica_manager import compare_log_dirs
+
+    for broker, (cluster_id, some) in brokers_of(paths).items():
+        if known is not None and cluster_id is not None and cluster_id != known:
+            raise UsageError(f"{some[0]} is a log directory of cluster {cluster_id}, not of cluster {known}.")
+        yield BrokerFolders(broker=broker, paths=tuple(some), report=compare_log_dirs(image, broker, some))

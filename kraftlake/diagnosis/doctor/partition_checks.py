@@ -1,0 +1,199 @@
+"""Checks of partitions: leaders, replicas in sync, reassignments, unclean elections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from kraftlake.diagnosis.doctor.case import STUCK_HOURS, Case
+from kraftlake.diagnosis.doctor.check import Check, counted, in_words
+from kraftlake.diagnosis.doctor.finding import Found, Group, Severity, earliest
+from kraftlake.diagnosis.doctor.partition_times import Concerned, UncleanElection
+from kraftlake.diagnosis.leadership import may_lead_words
+from kraftlake.image import NO_LEADER, min_insync_replicas, partition_json
+
+
+def _groups(ones: Iterable[Concerned], reason: Callable[[Concerned], str]) -> tuple[Group, ...]:
+    """The partitions by reason and time, the oldest first; those of one log batch have the same time."""
+    found: dict[tuple[str, int | None], list[Concerned]] = {}
+    for one in ones:
+        found.setdefault((reason(one), None if one.since is None else one.since.timestamp), []).append(one)
+    groups = (
+        Group(reason=why, since=earliest(one.since for one in some), things=tuple(one.name for one in some))
+        for (why, _), some in found.items()
+    )
+    return tuple(sorted(groups, key=lambda group: -1 if group.since is None else group.since.offset))
+
+
+def _offline(case: Case) -> Iterator[Found]:
+    def why(one: Concerned) -> str:
+        led_by = f"led by {one.led_by} before; " if one.led_by != NO_LEADER else ""
+        return led_by + may_lead_words(partition_json(case.partition(one)), case.brokers)
+
+    every = case.timeline.partitions["offline"]
+    if every:
+        yield Found(sentence=f"{_partitions(every)} no leader", groups=_groups(every, why))
+
+
+def _partitions(every: Iterable[Concerned]) -> str:
+    count = len(tuple(every))
+    return f"{counted(count, 'partition')} {'has' if count == 1 else 'have'}"
+
+
+def _led(case: Case, condition: str) -> list[Concerned]:
+    """The partitions that meet a condition and have a leader."""
+    return [one for one in case.timeline.partitions[condition] if one.name not in case.offline]
+
+
+def _under_min_isr(case: Case) -> Iterator[Found]:
+    def why(one: Concerned) -> str:
+        state = case.partition(one)
+        required = min(min_insync_replicas(case.image, one.topic), len(state.replicas))
+        return f"{len(state.isr)} of {required} in sync; {_missing(case, state)}"
+
+    every = _led(case, "under_min_isr")
+    if every:
+        sentence = f"{_partitions(every)} too few replicas in sync for acks=all"
+        yield Found(sentence=sentence, groups=_groups(every, why))
+
+
+def _under_replicated(case: Case) -> Iterator[Found]:
+    every = _led(case, "under_replicated")
+    if every:
+        groups = _groups(every, lambda one: _missing(case, case.partition(one)))
+        yield Found(sentence=f"{_partitions(every)} a replica out of sync", groups=groups)
+
+
+def _missing(case: Case, state: Any) -> str:
+    """The replicas that are out of sync and why, as far as the brokers' states say: `out of sync: 3 (fenced)`."""
+    out = sorted(set(state.replicas).difference(state.isr, state.adding_replicas))
+    told = [f"out of sync: {_states(case, out)}"] if out else []
+    added = _waits_for(state)
+    return "; ".join([*told, f"being added: {_states(case, added)}"] if added else told)
+
+
+def _states(case: Case, brokers: Iterable[int]) -> str:
+    return ", ".join(f"{broker}{_state(case, broker)}" for broker in brokers)
+
+
+def _state(case: Case, broker: int) -> str:
+    registration = case.image.cluster.brokers.get(broker)
+    if registration is None:
+        return " (not registered)"
+    if registration.fenced:
+        return " (fenced)"
+    return " (shutting down)" if registration.in_controlled_shutdown else ""
+
+
+def _reassignments(case: Case) -> Iterator[Found]:
+    """Those that wait for a broker that can't catch up, or are old, are stuck; the others are no fault."""
+    stuck: list[Concerned] = []
+    running: list[Concerned] = []
+    for one in case.timeline.partitions["being_reassigned"]:
+        waits = _waits_for(case.partition(one))
+        age = case.age_ms(one.since)
+        old = age is not None and age >= STUCK_HOURS * 3_600_000
+        (stuck if old or any(_state(case, broker) for broker in waits) else running).append(one)
+
+    def why(one: Concerned) -> str:
+        state = case.partition(one)
+        waits = _waits_for(state)
+        target = [broker for broker in state.replicas if broker not in state.removing_replicas]
+        told = f"waits for {_states(case, waits)} to be in sync" if waits else "waits for the controller"
+        return f"to {in_words(target)}; {told}"
+
+    for some, severity, words in ((stuck, Severity.WARNING, "does not end"), (running, Severity.INFO, "is under way")):
+        if some:
+            sentence = f"the reassignment of {counted(len(some), 'partition')} {words}"
+            yield Found(sentence=sentence, groups=_groups(some, why), severity=severity)
+
+
+def _waits_for(state: Any) -> list[int]:
+    """The replicas that a reassignment adds and that are not in sync yet."""
+    return [broker for broker in state.adding_replicas if broker not in state.isr]
+
+
+def _recovering(case: Case) -> Iterator[Found]:
+    every = case.timeline.partitions["recovering"]
+    if every:
+        sentence = f"{_partitions(every)} a leader from an unclean election that has not recovered"
+        if len(every) > 1:
+            sentence = f"{counted(len(every), 'partition')} have leaders from unclean elections that have not recovered"
+        yield Found(sentence=sentence, groups=_groups(every, lambda one: _led_by(case.partition(one))))
+
+
+def _led_by(state: Any) -> str:
+    return "no leader now" if state.leader == NO_LEADER else f"led by {state.leader}"
+
+
+def _unclean(case: Case) -> Iterator[Found]:
+    elections = case.timeline.unclean
+    if not elections:
+        return
+    found: dict[tuple[int, int | None], list[UncleanElection]] = {}
+    for one in elections:
+        found.setdefault((one.leader, one.at.timestamp), []).append(one)
+    groups = tuple(
+        Group(reason=f"broker {leader} was elected", since=some[0].at, things=tuple(one.partition for one in some))
+        for (leader, _), some in found.items()
+    )
+    partitions = counted(len({one.partition for one in elections}), "partition")
+    sentence = f"{counted(len(elections), 'unclean election')} of {partitions}: records may be lost"
+    yield Found(sentence=sentence, groups=groups, lasts=False)
+
+
+PARTITION_CHECKS = (
+    Check(
+        name="offline_partitions",
+        severity=Severity.CRITICAL,
+        text="partitions without a leader",
+        command="image {source} --unavailable-partitions{at}",
+        helps="Start the brokers that were last in sync or are eligible to lead. If these are lost for good, an "
+        "unclean election (kafka-leader-election.sh --election-type UNCLEAN) gives a leader and loses records.",
+        find=_offline,
+    ),
+    Check(
+        name="under_min_isr",
+        severity=Severity.CRITICAL,
+        text="partitions with fewer replicas in sync than acks=all asks for",
+        command="image {source} --under-min-isr-partitions{at}",
+        helps="Producers with acks=all get NotEnoughReplicas. Start the brokers that are out of sync; if they run, "
+        "look at their disks, network and throttles.",
+        find=_under_min_isr,
+    ),
+    Check(
+        name="under_replicated",
+        severity=Severity.WARNING,
+        text="partitions with a replica out of sync",
+        command="events {source} --kind shrink{to}",
+        helps="Start fenced brokers. Running ones that do not catch up: look at their disks, network and throttles.",
+        find=_under_replicated,
+    ),
+    Check(
+        name="reassignments",
+        severity=Severity.WARNING,
+        text="reassignments that are under way, and those that do not end",
+        command="events {source} --kind reassignment{to}",
+        helps="Start the brokers that it waits for, or raise the throttle (kafka-reassign-partitions.sh --execute "
+        "--additional --throttle). --cancel takes a reassignment back.",
+        find=_reassignments,
+    ),
+    Check(
+        name="recovering_leaders",
+        severity=Severity.WARNING,
+        text="leaders from unclean elections that have not recovered",
+        command="events {source} --kind unclean{to}",
+        helps="A leader recovers when it has started to lead. If it does not, look at that broker's log.",
+        find=_recovering,
+    ),
+    Check(
+        name="unclean_elections",
+        severity=Severity.WARNING,
+        text="leaders that were elected lately although they may lack records",
+        command="events {source} --kind unclean{to}",
+        helps="Compare with what producers have sent since the last leader in sync was lost. To rule it out: "
+        "unclean.leader.election.enable=false, and min.insync.replicas of 2 or more.",
+        find=_unclean,
+    ),
+)
+"""The checks of partitions."""

@@ -1,0 +1,49 @@
+"""The conditions of partitions that the doctor looks for, as functions of columns. Imports numpy.
+
+The same function says which partitions of an image are concerned, and at which change each of them became so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from kraftlake.image import NO_LEADER, LeaderRecoveryState
+from kraftlake.tables import PartitionColumns
+
+Condition: TypeAlias = Callable[[PartitionColumns, Any], Any]
+"""Which of n partitions are concerned (bool[n]); the second argument is min.insync.replicas of each (int32[n])."""
+
+
+def _offline(states: PartitionColumns, _: Any) -> Any:
+    return states.leader == NO_LEADER
+
+
+def _under_min_isr(states: PartitionColumns, min_isr: Any) -> Any:
+    """Fewer replicas in sync than acks=all asks for: min.insync.replicas, or all where there are fewer replicas."""
+    return states.isr.lengths < np.minimum(min_isr, states.hosts.replicas.lengths)
+
+
+def _under_replicated(states: PartitionColumns, _: Any) -> Any:
+    """A replica is out of sync that no reassignment is adding."""
+    return states.hosts.staying().without(states.isr).any
+
+
+def _being_reassigned(states: PartitionColumns, _: Any) -> Any:
+    return states.hosts.moving
+
+
+def _recovering(states: PartitionColumns, _: Any) -> Any:
+    return states.recovery == LeaderRecoveryState.RECOVERING
+
+
+CONDITIONS: Final[Mapping[str, Condition]] = {
+    "offline": _offline,
+    "under_min_isr": _under_min_isr,
+    "under_replicated": _under_replicated,
+    "being_reassigned": _being_reassigned,
+    "recovering": _recovering,
+}
+"""The conditions by name."""

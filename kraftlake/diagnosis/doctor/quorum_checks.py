@@ -1,0 +1,215 @@
+"""Checks of the quorum and of the soundness of its logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kraftlake.diagnosis.doctor.case import Case
+from kraftlake.diagnosis.doctor.check import Check, counted
+from kraftlake.diagnosis.doctor.checked_logs import CheckedLog
+from kraftlake.diagnosis.doctor.finding import Found, Group, LogPosition, Severity
+from kraftlake.diagnosis.quorum_health import Verdict, node_faults, quorum_verdicts
+from kraftlake.kafka_files import Problem
+from kraftlake.replay import Role
+from kraftlake.runtime import KraftlakeError
+
+
+def _is_partly_seen(case: Case) -> bool:
+    """Whether one source alone was given, of a quorum of more: then nothing follows from what it lacks."""
+    report = case.quorum
+    seen = {copy.properties.node_id for copy in report.copies if report.role_of(copy) is Role.VOTER}
+    return len(case.logs) == 1 and (not report.voters or any(voter.id not in seen for voter in report.voters))
+
+
+def _bad(case: Case, *checks: str) -> Iterator[Verdict]:
+    if not _is_partly_seen(case):
+        yield from (one for one in quorum_verdicts(case.quorum) if one.check in checks and not one.good)
+
+
+def _found(verdicts: Iterable[Verdict]) -> Iterator[Found]:
+    """One finding of all verdicts, a group each."""
+    told = list(verdicts)
+    if told:
+        groups = tuple(Group(reason=one.sentence, things=one.things) for one in told)
+        yield Found(sentence="; ".join(one.sentence for one in told), groups=groups)
+
+
+def _no_election(case: Case) -> Iterator[Found]:
+    return _found(_bad(case, "quorum_election", "quorum_voters"))
+
+
+def _lost_commits(case: Case) -> Iterator[Found]:
+    return _found(_bad(case, "quorum_completeness", "observer_ahead"))
+
+
+def _voter_directory(case: Case) -> Iterator[Found]:
+    return _found(one for one in node_faults(case.quorum) if one.check == "voter_directory")
+
+
+def _diverged(case: Case) -> Iterator[Found]:
+    return _found(one for one in node_faults(case.quorum) if one.check == "diverged_log")
+
+
+def _partly_seen(case: Case) -> Iterator[Found]:
+    if not _is_partly_seen(case):
+        return
+    voters, here = case.quorum.voters, case.quorum.voting
+    missing = tuple(f"voter {voter.id}" for voter in voters if voter.id not in here)
+    what = f"{len(here)} of {counted(len(voters), 'voter')} is here" if voters else "the log does not name its voters"
+    groups = (Group(reason="not here", things=missing),) if missing else ()
+    yield Found(sentence=f"{what}: the quorum is not checked", groups=groups)
+
+
+def _stopped(case: Case) -> Iterator[Found]:
+    """The replay does not go on to the end of the log, or to the offset that was asked for."""
+    if case.stopped is None:
+        return
+    known = "there is no image at all"
+    groups: tuple[Group, ...] = ()
+    if case.replay is not None:
+        offset = case.image.offset
+        known = f"from offset {offset + 1} on nothing is known, and all that follows here is as of offset {offset}"
+        groups = (Group(reason=_text(case.stopped), things=(f"offset {offset + 1}",)),)
+    yield Found(sentence=f"{known}: {_text(case.stopped)}", groups=groups)
+
+
+def _unsound(case: Case) -> Iterator[Found]:
+    """What `verify` has found in each log, the first problem in full."""
+    told = [(log, problem) for log in case.logs for problem in _problems(case, log)]
+    faults = [log for log in case.logs if log.fault is not None]
+    groups = [Group(reason=f"{problem}", things=_places(case, log, problem)) for log, problem in told]
+    groups += [Group(reason=f"{log.fault}", things=(log.path,)) for log in faults]
+    if not groups:
+        return
+    more = len(groups) - 1 + sum(log.report.more_problems for log in case.logs if log.report is not None)
+    rest = f", and {counted(more, 'problem')} more" if more else ""
+    command = case.command("verify {source}", log=[*(log for log, _ in told), *faults][0])
+    yield Found(sentence=f"{groups[0].reason.rstrip('.')}{rest}", groups=tuple(groups), command=command)
+
+
+def _problems(case: Case, log: CheckedLog) -> tuple[Problem, ...]:
+    """The problems of a log but for the one that stops the replay, which is a finding of its own."""
+    found = () if log.report is None else log.report.problems
+    stops = "" if case.stopped is None or log is not case.furthest else str(case.stopped)
+    return tuple(problem for problem in found if problem.message not in stops)
+
+
+def _places(case: Case, log: CheckedLog, problem: Problem) -> tuple[str, ...]:
+    places = [] if problem.file is None else [problem.file]
+    places += [] if problem.offset is None or problem.in_snapshot else [f"offset {problem.offset}"]
+    return tuple(places if len(case.logs) == 1 and places else [log.path, *places])
+
+
+def _torn(case: Case) -> Iterator[Found]:
+    torn = [(log, log.report.torn_tail) for log in case.logs if log.report is not None and log.report.torn_tail]
+    if torn:
+        what = "a log ends with the beginning of a batch: its node was killed, or it was copied while it was written"
+        groups = tuple(Group(reason=str(tail), things=(f"offset {tail.offset}",)) for _, tail in torn)
+        yield Found(sentence=what, groups=groups)
+
+
+def _open_transaction(case: Case) -> Iterator[Found]:
+    if case.replay is not None and case.replay.open_since is not None:
+        begin = case.replay.open_since
+        time = next(iter(case.source.batches(begin, begin))).timestamp
+        yield Found(
+            sentence=f"a metadata transaction is open since offset {begin}: none of its records has taken effect",
+            groups=(Group(reason="open", things=(f"offset {begin}",), since=LogPosition.of(begin, time)),),
+        )
+
+
+def _text(fault: KraftlakeError) -> str:
+    return str(fault).rstrip(".")
+
+
+_ALL_NODES = "quorum {sources}"
+
+QUORUM_CHECKS = (
+    Check(
+        name="quorum_election",
+        severity=Severity.CRITICAL,
+        text="the voters can't elect a leader",
+        command=_ALL_NODES,
+        helps="Start the missing voters, or give their directories too. With a majority lost for good, format a new "
+        "quorum from the furthest log, never from one that is behind.",
+        find=_no_election,
+        of_image=False,
+    ),
+    Check(
+        name="lost_commits",
+        severity=Severity.CRITICAL,
+        text="records that were committed may be missing",
+        command=_ALL_NODES,
+        helps="Look for the directories of the other voters, and of brokers, before anything is started: a log that "
+        "goes further holds what these lack.",
+        find=_lost_commits,
+        of_image=False,
+    ),
+    Check(
+        name="log_stops",
+        severity=Severity.CRITICAL,
+        text="the log can't be replayed to its end",
+        command="verify {source}",
+        helps="Take the log of another node, which holds the same records. --lenient shows what is behind the fault.",
+        find=_stopped,
+        of_image=False,
+    ),
+    Check(
+        name="unsound_log",
+        severity=Severity.CRITICAL,
+        text="a log or a snapshot is damaged or contradicts itself",
+        command="verify {source}",
+        helps="Delete the metadata directory of that node alone and start it: it fetches all of it from the leader. "
+        "Keep a copy, and never do so on a majority of the voters.",
+        find=_unsound,
+        of_image=False,
+    ),
+    Check(
+        name="voter_directory",
+        severity=Severity.CRITICAL,
+        text="a node has the id of a voter, but another directory, and so no vote",
+        command=_ALL_NODES,
+        helps="Remove the voter and add it again with its directory id (kafka-metadata-quorum.sh remove-controller, "
+        "add-controller).",
+        find=_voter_directory,
+        of_image=False,
+    ),
+    Check(
+        name="diverged_log",
+        severity=Severity.WARNING,
+        text="a node has records that the quorum did not accept",
+        command=_ALL_NODES,
+        helps="Nothing has to be done: the node cuts them off when it fetches from the leader. They were never "
+        "committed.",
+        find=_diverged,
+        of_image=False,
+    ),
+    Check(
+        name="open_transaction",
+        severity=Severity.INFO,
+        text="a metadata transaction has not ended",
+        command="log {source} --type BEGIN_TRANSACTION",
+        helps="The active controller ends it, and a new one aborts it. If it is old, look at the controller's log.",
+        find=_open_transaction,
+        of_image=False,
+    ),
+    Check(
+        name="torn_tail",
+        severity=Severity.INFO,
+        text="a log ends within a batch",
+        command="verify {source}",
+        helps="Nothing has to be done: that batch was never acknowledged, and the node cuts it off.",
+        find=_torn,
+        of_image=False,
+    ),
+    Check(
+        name="quorum_partly_seen",
+        severity=Severity.INFO,
+        text="not all voters are among the sources",
+        command=_ALL_NODES,
+        helps="Name the directories of all controllers that are left: kraftlake doctor DIRECTORY DIRECTORY ….",
+        find=_partly_seen,
+        of_image=False,
+    ),
+)
+"""The checks of the quorum and the logs, which need no image."""

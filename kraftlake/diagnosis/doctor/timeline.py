@@ -1,0 +1,109 @@
+"""Since when a cluster's troubles last, by one pass over the log. Imports numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
+from typing import Final
+
+import attrs
+
+from kraftlake.diagnosis.doctor.partition_times import (
+    Concerned,
+    PartitionKey,
+    PartitionTimes,
+    UncleanElection,
+    concerned_in,
+)
+from kraftlake.diagnosis.doctor.setting_history import SettingChange, SettingHistory
+from kraftlake.image import MetadataImage
+from kraftlake.records import RecordBatch
+from kraftlake.replay import LogSource, chunks_of, usable_snapshots
+from kraftlake.runtime import KraftlakeError
+from kraftlake.tables import DeltaChunk, LogDeltas
+
+_PARTS_AT_ONCE: Final = 1_000
+"""The number of batches whose changes are looked at together."""
+
+
+@attrs.frozen(kw_only=True)
+class Timeline:
+    """What a pass over the log has found, up to the offset of an image.
+
+    `partitions` has those of the image that meet each of CONDITIONS, by topic and number. `min.insync.replicas` counts
+    as the image has it, for the past too. `unclean` are the unclean elections and `settings` the changes of configs and
+    ACLs, both of the recent time and by offset.
+    """
+
+    partitions: Mapping[str, tuple[Concerned, ...]]
+    unclean: tuple[UncleanElection, ...]
+    settings: tuple[SettingChange, ...]
+
+
+def read_timeline(source: LogSource, image: MetadataImage, *, recent_ms: int) -> Timeline:
+    """Read the log of a source up to the offset of its image; the recent time begins at `recent_ms` (epoch ms).
+
+    A log with damage or a gap is read from the newest snapshot behind it, and a snapshot file has no past at all.
+    """
+    now = concerned_in(image)
+    at = image.provenance.offset
+    for begin in _begins(source, at):
+        with suppress(KraftlakeError):
+            return _read(source, begin, image, now, recent_ms)
+    return _read(source, at + 1, image, now, recent_ms)
+
+
+def _begins(source: LogSource, at: int) -> list[int]:
+    """The offsets from which on the log might be read up to `at`: the lowest, then the highest."""
+    start = source.start_offset
+    if at >= source.end_offset:
+        return []
+    ends = [s.end_offset for s in usable_snapshots(source.reader) if start <= s.end_offset <= at + 1]
+    last_gap = max((broken.last for broken in source.broken_ranges if broken.first <= at), default=-1)
+    begins = sorted(begin for begin in {*ends, *([0] if start == 0 else [])} if begin > last_gap)
+    return begins[:1] + begins[1:][-1:]
+
+
+def _read(
+    source: LogSource,
+    begin: int,
+    image: MetadataImage,
+    now: Mapping[str, dict[PartitionKey, Concerned]],
+    recent_ms: int,
+) -> Timeline:
+    at, deltas, before = image.provenance.offset, LogDeltas(), MetadataImage.EMPTY
+    if begin > at:
+        before = image
+    elif begin > 0:
+        replay = source.replay(begin - 1, from_snapshot=True)
+        before = replay.image
+        deltas.begin(before, replay.quorum)
+    settings, partitions = SettingHistory(before), PartitionTimes(image, now)
+    for chunk in _chunks(source, deltas, begin, at):
+        partitions.take(chunk.partitions)
+        settings.take(chunk)
+    return Timeline(
+        partitions={name: tuple(found.values()) for name, found in partitions.found.items()},
+        unclean=tuple(one for one in partitions.unclean if (one.at.timestamp or -1) >= recent_ms),
+        settings=tuple(settings.changed(begin, recent_ms)),
+    )
+
+
+def _chunks(source: LogSource, deltas: LogDeltas, first: int, last: int) -> Iterator[DeltaChunk]:
+    parts = iter(chunks_of(source.reader, first, last)) if first <= last else iter(())
+    while some := list(islice(parts, _PARTS_AT_ONCE)):
+        if isinstance(some[-1], RecordBatch) and some[-1].last_offset > last:
+            some[-1] = _cut(some[-1], last)
+        yield from deltas.take_parts(some)
+
+
+def _cut(batch: RecordBatch, last: int) -> RecordBatch:
+    """The beginning of a batch, up to an offset."""
+    count = last + 1 - batch.base_offset
+    return attrs.evolve(
+        batch,
+        values=batch.values[:count],
+        timestamps=batch.timestamps[:count],
+        control_types=batch.control_types[:count],
+    )

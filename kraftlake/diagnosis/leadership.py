@@ -1,0 +1,38 @@
+"""Why a partition has no leader: the brokers that may lead it, and why none of them does."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+MAY_LEAD: Final = {"isr": "last in sync", "elr": "eligible to lead", "lastKnownElr": "last known eligible"}
+"""The lists of brokers that may lead a partition without a leader, in words; the first one that is not empty counts."""
+
+NO_REPLICA = "no replica was in sync"
+
+
+def may_lead(partition: dict[str, Any], brokers: dict[str, Any]) -> dict[str, Any]:
+    """Why a PARTITION has no leader: the first non-empty list of MAY_LEAD, and why none of its brokers leads.
+
+    Both are JSON forms, `brokers` by id. `mayLead` is None, and `states` are empty, where no replica was in sync.
+    """
+    key = next((key for key in MAY_LEAD if partition[key]), None)
+    ids = [] if key is None else partition[key]
+    return {"mayLead": key, "states": {str(id_): _why_not(brokers.get(str(id_))) for id_ in ids}}
+
+
+def may_lead_words(partition: dict[str, Any], brokers: dict[str, Any] | None) -> str:
+    """`last in sync: 3 (fenced) 4 (fenced)`, without the states if `brokers` is None."""
+    why = may_lead(partition, brokers or {})
+    if why["mayLead"] is None:
+        return NO_REPLICA
+    states = (id_ if brokers is None else f"{id_} ({state})" for id_, state in why["states"].items())
+    return f"{MAY_LEAD[why['mayLead']]}: {' '.join(states)}"
+
+
+def _why_not(broker: dict[str, Any] | None) -> str:
+    """Why a broker does not lead."""
+    if broker is None:
+        return "not registered"
+    if broker["fenced"]:
+        return "fenced"
+    return "shutting down" if broker["inControlledShutdown"] else "not elected"

@@ -1,0 +1,166 @@
+"""Which things a record changes, and which records of a log may change given things."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kraftlake.diagnosis.things import Thing
+from kraftlake.image import ClientQuotaEntity, ConfigResource, MetadataImage
+from kraftlake.records import METADATA_RECORDS, RecordBatch, decode_value
+from kraftlake.records import metadata_records as r
+from kraftlake.records.schema import Message
+from kraftlake.replay import Chunk
+from kraftlake.runtime.errors import CorruptDataError
+
+if TYPE_CHECKING:
+    from kraftlake.records.batch_values import BatchValues
+
+_KEY_OF: Final[dict[str, dict[type[Message], Callable[[Any], Any]]]] = {
+    "broker": {
+        r.RegisterBrokerRecord: attrgetter("broker_id"),
+        r.UnregisterBrokerRecord: attrgetter("broker_id"),
+        r.BrokerRegistrationChangeRecord: attrgetter("broker_id"),
+        r.FenceBrokerRecord: attrgetter("id"),
+        r.UnfenceBrokerRecord: attrgetter("id"),
+    },
+    "config": {r.ConfigRecord: lambda m: (ConfigResource(m.resource_type, m.resource_name), m.name)},
+    "feature": {r.FeatureLevelRecord: attrgetter("name")},
+    "acl": {r.AccessControlEntryRecord: attrgetter("id"), r.RemoveAccessControlEntryRecord: attrgetter("id")},
+    "quota": {r.ClientQuotaRecord: lambda m: (ClientQuotaEntity.from_record(m.entity), m.key)},
+}
+"""By kind of thing the types of the records that change it, with the key of the thing that a record changes."""
+
+_KIND_OF: Final = {record: (kind, key) for kind, records in _KEY_OF.items() for record, key in records.items()}
+_OF_PARTITIONS: Final = (r.PartitionRecord, r.PartitionChangeRecord, r.ClearElrRecord)
+MARKS: Final = (r.BeginTransactionRecord, r.EndTransactionRecord, r.AbortTransactionRecord)
+
+_TOPIC: Final = r.TopicRecord.API_KEY
+_ID_AT: Final = {
+    r.PartitionRecord.API_KEY: 7,
+    r.PartitionChangeRecord.API_KEY: 7,
+    r.RemoveTopicRecord.API_KEY: 3,
+}
+"""Where the values of records have the id of their topic."""
+_ID_SIZE: Final = 16
+_ID_HEAD: Final = 8
+"""The bytes of an id, and those by which columns are searched for it: other ids may begin with the same."""
+_FRAME: Final = 3
+"""The bytes of a value before its fields: the frame's version, the type and its version."""
+_NEWEST: Final = {
+    key: newest for key, record in METADATA_RECORDS.items() if (newest := record.VERSIONS.high) is not None
+}
+"""The newest version of each type that this release knows."""
+
+
+class Found(NamedTuple):
+    """A record of the log: `time` is its own (epoch ms, -1 for none), `epoch` that of its batch."""
+
+    offset: int
+    epoch: int
+    time: int
+    value: bytes
+
+
+class WatchedThings:
+    """Things whose changes are wanted: `candidates` finds the records that may change them, `changed_by` says which.
+
+    Candidates are also the marks of metadata transactions, and records in a form or of a type that this release does
+    not know. Topics are watched by name: their ids are learned from an image, and from the records.
+    """
+
+    def __init__(self, things: Iterable[Thing], image: MetadataImage) -> None:
+        self._by_key: dict[tuple[str, Any], list[Thing]] = {}
+        self._by_topic: dict[str, list[Thing]] = {}
+        for thing in dict.fromkeys(things):
+            self._by_key.setdefault((thing.kind, thing.key), []).append(thing)
+            if thing.topic_name is not None:
+                self._by_topic.setdefault(thing.topic_name, []).append(thing)
+        kinds = {kind for kind, _ in self._by_key}
+        types: list[type[Message]] = [*MARKS, *(record for kind in kinds for record in _KEY_OF.get(kind, ()))]
+        types += [r.TopicRecord, r.RemoveTopicRecord] if self._by_topic else []
+        types += _OF_PARTITIONS if "partition" in kinds else ()
+        self._api_keys = frozenset(record.API_KEY for record in types)
+        topics = ((name, image.topics.get_topic(name)) for name in self._by_topic)
+        self._names = {topic.id: name for name, topic in topics if topic is not None}
+
+    def changed_by(self, message: Any) -> Sequence[Thing]:
+        """The things that a record may change."""
+        if isinstance(message, (r.PartitionRecord, r.PartitionChangeRecord)):
+            name = self._names.get(message.topic_id)
+            return self._by_key.get(("partition", (name, message.partition_id)), ())
+        if isinstance(message, r.TopicRecord):
+            return self._by_topic.get(message.name, ())
+        if isinstance(message, r.RemoveTopicRecord):
+            return self._by_topic.get(self._names.get(message.topic_id, ""), ())
+        if isinstance(message, r.ClearElrRecord):
+            topics = [message.topic_name] if message.topic_name else [*self._by_topic]
+            return [thing for name in topics for thing in self._by_topic.get(name, ()) if thing.kind == "partition"]
+        kind, key_of = _KIND_OF.get(type(message), ("", None))
+        return () if key_of is None else self._by_key.get((kind, key_of(message)), ())
+
+    def candidates(self, chunk: Chunk) -> Iterator[Found]:
+        """The records of a part of the log that may change one of the things, in order; parts come in order, too."""
+        if not isinstance(chunk, RecordBatch):
+            yield from self._among(chunk)
+        elif not chunk.control:
+            for offset, time, value in zip(count(chunk.base_offset), chunk.timestamps, chunk.values, strict=False):
+                if self._may_change(value):
+                    yield Found(offset, chunk.epoch, time, value)
+
+    def _may_change(self, value: bytes) -> bool:
+        if len(value) < _FRAME or value[0] != 1 or value[2] > _NEWEST.get(value[1], -1):
+            return True
+        api_key = value[1]
+        if api_key not in self._api_keys:
+            return False
+        if api_key == _TOPIC:
+            return self._learn(value)
+        at = _ID_AT.get(api_key)
+        return at is None or value[at : at + _ID_SIZE] in self._names
+
+    def _learn(self, value: bytes) -> bool:
+        """Learn the id of a watched topic from the value of a TopicRecord; whether it is of one, or can't be read."""
+        try:
+            message = decode_value(value).message
+        except CorruptDataError:
+            return True
+        if isinstance(message, r.TopicRecord) and message.name in self._by_topic:
+            self._names[message.topic_id] = message.name
+            return True
+        return False
+
+    def _among(self, values: BatchValues) -> Iterator[Found]:
+        """As `candidates`, by columns."""
+        import numpy as np
+
+        data, lengths = values.data, values.stops - values.starts
+        framed = np.flatnonzero(lengths >= _FRAME)
+        heads = values.starts[framed]
+        keys = data[heads + 1]
+        odd = (data[heads] != 1) | (data[heads + 2] > _table(_NEWEST, -1)[keys])
+        wanted = _table(dict.fromkeys(self._api_keys, 1), 0)[keys] != 0
+        if self._by_topic:
+            topics = np.flatnonzero(~odd & (keys == _TOPIC))
+            wanted[topics] = [self._learn(values.value(place)) for place in framed[topics].tolist()]
+            ids = np.frombuffer(b"".join(id_[:_ID_HEAD] for id_ in self._names), np.uint64)
+            for api_key, at in _ID_AT.items():
+                some = np.flatnonzero(~odd & (keys == api_key) & (lengths[framed] >= at + _ID_SIZE))
+                known = data[(heads[some] + at)[:, None] + np.arange(_ID_HEAD)].view(np.uint64).reshape(-1)
+                wanted[some] &= np.isin(known, ids)
+        places = np.union1d(np.flatnonzero(lengths < _FRAME), framed[odd | wanted])
+        batches = np.searchsorted(values.last_offsets, values.base_offset + places)
+        columns = (places, values.epochs[batches], values.times[places])
+        for place, epoch, time in zip(*(column.tolist() for column in columns), strict=True):
+            yield Found(values.base_offset + place, epoch, time, values.value(place))
+
+
+def _table(numbers: Mapping[int, int], otherwise: int) -> Any:
+    """Numbers by byte (int16[256])."""
+    import numpy as np
+
+    table = np.full(256, otherwise, np.int16)
+    table[[*numbers]] = [*numbers.values()]
+    return table

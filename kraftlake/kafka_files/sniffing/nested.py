@@ -1,0 +1,45 @@
+"""Metadata directories below a folder: of a copied log directory, or of several nodes in a support bundle."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from kraftlake.kafka_files.file_names import METADATA_DIRECTORY, is_log_file
+from kraftlake.runtime.errors import NotASourceError
+
+_MOST_FOLDERS: Final = 20_000
+_DEEPEST: Final = 10
+
+
+def metadata_directories(folder: Path, is_metadata: Callable[[Path], bool]) -> list[Path]:
+    """The metadata directories in a folder that is none itself, at any depth, in order; links are not followed.
+
+    They are told by their name; where none has it, by `is_metadata` of the folders with log files. Raises
+    NotASourceError for a folder of very many folders, OSError where one can't be read.
+    """
+    inner = folder / METADATA_DIRECTORY
+    if inner.is_dir():
+        return [inner]
+    named, others = [], []
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    for seen, (path, folders, files) in enumerate(os.walk(folder, onerror=fail)):
+        if seen >= _MOST_FOLDERS:
+            raise NotASourceError(
+                f"{folder} holds more than {_MOST_FOLDERS:,} folders: name the metadata directory, {METADATA_DIRECTORY}"
+            )
+        here = Path(path)
+        if here.name == METADATA_DIRECTORY:
+            named.append(here)
+            folders.clear()
+        elif any(map(is_log_file, files)):
+            others.append(here)
+            folders.clear()
+        elif len(here.relative_to(folder).parts) >= _DEEPEST:
+            folders.clear()
+    return sorted(named) or sorted(filter(is_metadata, others))

@@ -1,0 +1,101 @@
+"""`kraftlake blame` and `kraftlake bisect`: what they print, and how they fail."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import kraftlake
+from kraftlake.records import metadata_records as r
+from tests.cli.running import DIRECTORY, fault, run
+from tests.replay import made_logs as log
+
+
+def lines(*words: object) -> list[str]:
+    return run(*words).stdout.splitlines()
+
+
+def test_the_newest_change_is_a_line_of_json_and_all_are_with_all() -> None:
+    words = ("blame", DIRECTORY, "broker/3/fenced", "--at-offset", 500)
+    (newest,) = map(json.loads, lines(*words, "--json"))
+    assert newest == {
+        "thing": "broker/3/fenced", "offset": 475, "timestamp": 1795247184032, "epoch": 1,
+        "type": "BROKER_REGISTRATION_CHANGE_RECORD", "before": True, "after": False,
+    }  # fmt: skip
+    all_ = [json.loads(line) for line in lines(*words, "--all", "--json")]
+    assert all_[-1] == newest
+    assert [one["before"] for one in all_[1:]] == [one["after"] for one in all_[:-1]]
+    source = kraftlake.open(DIRECTORY)
+    assert [change.to_json() for change in source.blame_all("broker/3/fenced", 500)] == all_
+    assert source.blame("broker/3/fenced", "2026-11-21T07:46:24.1Z").to_json() == newest
+
+
+@pytest.mark.parametrize(
+    ("thing", "told"),
+    [
+        ("topic/t-22-3h4/partition/2/isr", "    5584   2  2026-11-21 07:50:28.535Z  PARTITION_CHANGE  in sync 3 → –"),
+        ("broker/3/fenced", "BROKER_REGISTRATION_CHANGE  fenced no → yes"),
+        ("config/TOPIC/t-3-dj5/cleanup.policy", "CONFIG  value compact,delete → delete"),
+        ("topic/elr-a", "TOPIC  created"),
+        ("topic/elr-a/partition/0", "PARTITION_CHANGE  leader 4 → none, in sync 4 → –, eligible – → 4"),
+        ("feature/metadata.version", "FEATURE_LEVEL  value "),
+    ],
+)
+def test_the_change_is_told_in_words(thing: str, told: str) -> None:
+    head, line = lines("blame", DIRECTORY, thing)
+    assert head == thing
+    assert told in line
+
+
+def test_a_snapshot_says_that_it_may_have_been_so_earlier() -> None:
+    snapshot = next(DIRECTORY.glob("*4593-*.checkpoint"))
+    assert lines("blame", snapshot, "topic/elr-a/partition/0/isr")[1].endswith(
+        "snapshot  in sync 2 3 4  so since this snapshot or earlier"
+    )
+
+
+def test_what_is_not_there_is_told_with_names_that_are_near() -> None:
+    assert "did you mean topic/elr-a " in fault("blame", DIRECTORY, "topic/elr-b")
+    assert "CONFIG_RECORD at offset 83 removed it" in fault("blame", DIRECTORY, "config/TOPIC/t-3-dj5/retention.ms")
+    assert "did you mean isr?" in fault("blame", DIRECTORY, "topic/elr-a/partition/0/irs", code=2)
+    assert "Offset 9999 is past the end" in fault("blame", DIRECTORY, "topic/elr-a", "--at-offset", 9999)
+    assert "there is no broker/9/fenced" in fault("bisect", DIRECTORY, "broker(9).fenced")
+    assert "did you mean offline_partitions?" in fault("bisect", DIRECTORY, "offline_partition_ > 1", code=2)
+
+
+def test_secrets_are_redacted_and_names_from_the_log_harmless(tmp_path: Path) -> None:
+    topic = "a\x1b[31m[bold]"
+    batches = log.log_of(
+        1, [log.metadata_version()], [log.topic(1, topic)],
+        [r.ConfigRecord(resource_type=4, resource_name="", name="ssl.key.password", value="hush")],
+        [r.ConfigRecord(resource_type=2, resource_name=topic, name="retention.ms", value="\x1b[2J")],
+        [log.UNKNOWN],
+    )  # fmt: skip
+    directory = log.write_directory(tmp_path, batches)
+    password = ("blame", directory, "config/BROKER//ssl.key.password", "--at-offset", 3)
+    assert "hush" not in run(*password).stdout + run(*password, "--json").stdout
+    assert "(redacted)" in run(*password).stdout
+    assert '"after":"hush"' in run(*password, "--show-secrets", "--json").stdout
+    config = ("blame", directory, f"config/TOPIC/{topic}/retention.ms")
+    assert "\x1b" not in run(*config, "--at-offset", 4).stdout
+    assert "--lenient goes on without it" in fault(*config)
+    lenient = run(*config, "--lenient")
+    assert "– → \\x1b[2J" in lenient.stdout
+    assert "1 record skipped that can't be replayed, the first at offset 5" in lenient.stderr
+    assert "--to 4 searches what is before it" in fault("bisect", directory, "offline_partitions > 5")
+
+
+def test_bisect_says_from_where_on_a_condition_holds() -> None:
+    assert lines("bisect", DIRECTORY, "offline_partitions > 5", "--from", 300) == [
+        "     449  2026-11-21 07:46:16.256Z  offline_partitions > 5  holds, and not before"
+    ]
+    assert "holds already at this offset, the first of the range" in run(
+        "bisect", DIRECTORY, "broker(3).fenced", "--from", 460
+    ).stdout  # fmt: skip
+    times = ("--from", "2026-11-21T07:46Z", "--to", "2026-11-21T07:46:20Z", "--json")
+    assert json.loads(run("bisect", DIRECTORY, "offline_partitions > 5", *times).stdout) == {
+        "condition": "offline_partitions > 5", "offset": 449, "timestamp": 1795247176256, "before": False,
+        "after": True,
+    }  # fmt: skip

@@ -1,0 +1,247 @@
+"""Where a condition begins to hold is where it does offset by offset."""
+
+from __future__ import annotations
+
+import operator
+import os
+import random
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kraftlake
+from kraftlake.api import Source
+from kraftlake.image import MetadataImage, count_cluster
+from kraftlake.kafka_files import SourceKind
+from kraftlake.records import metadata_records as r
+from kraftlake.replay import import_source
+from kraftlake.replay.reading import chunks
+from kraftlake.runtime.errors import NoSuchThingError, OffsetError, UnknownRecordError, UsageError
+from tests.cli.running import DIRECTORY
+from tests.diagnosis.brute_force import steps
+from tests.replay import made_logs as log
+
+CONDITIONS = 200 if os.environ.get("KRAFTLAKE_TESTS") == "long" else 40
+LAST = 5736
+
+Truth = bool | None
+Made = tuple[str, Callable[[MetadataImage, Any], Truth]]
+"""The text of a condition, and whether it holds by an image and its counts; None where that is unknown."""
+
+COMPARE = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def source() -> Source:
+    return kraftlake.open(DIRECTORY)
+
+
+@pytest.fixture(scope="module")
+def images(source: Source) -> list[tuple[MetadataImage, Any]]:
+    """The image at each offset, with its counts."""
+    found: list[tuple[MetadataImage, Any]] = []
+    image = MetadataImage.EMPTY
+    counts = count_cluster(image)
+    for step in steps(source.batches()):
+        found += [(image, counts)] * (step.since - len(found))
+        if step.image.topics is not image.topics or step.image.cluster is not image.cluster:
+            counts = count_cluster(step.image)
+        image = step.image
+    return found + [(image, counts)] * (LAST + 1 - len(found))
+
+
+def any_condition(rng: random.Random, names: list[str], depth: int = 2) -> Made:
+    if depth and rng.random() < 0.5:
+        word = rng.choice(["and", "or", "not"])
+        if word == "not":
+            text, holds = any_condition(rng, names, depth - 1)
+            return f"not ({text})", lambda image, counts: _not(holds(image, counts))
+        parts = [any_condition(rng, names, depth - 1) for _ in range(2)]
+        joined = partial(_joined, word, [holds for _, holds in parts])
+        return f" {word} ".join(f"({text})" for text, _ in parts), joined
+    return rng.choice([_of_count, _of_broker, _of_partition, _of_config, _of_existence])(rng, names)
+
+
+def _not(found: Truth) -> Truth:
+    return None if found is None else not found
+
+
+def _joined(word: str, parts: list[Callable[[Any, Any], Truth]], image: MetadataImage, counts: Any) -> Truth:
+    found = [part(image, counts) for part in parts]
+    decisive = word == "or"
+    return decisive if decisive in found else None if None in found else not decisive
+
+
+def _of_count(rng: random.Random, names: list[str]) -> Made:
+    name = rng.choice(["offline_partitions_count", "fenced_broker_count", "global_topic_count", "active_broker_count",
+                       "global_partition_count", "preferred_replica_imbalance_count"])  # fmt: skip
+    sign, number = rng.choice([*COMPARE]), rng.randrange(60 if "broker" not in name else 5)
+    text = name if rng.random() < 0.5 else name.removesuffix("_count")
+    return f"{text} {sign} {number}", lambda _, counts: COMPARE[sign](getattr(counts, name), number)
+
+
+def _of_broker(rng: random.Random, names: list[str]) -> Made:
+    id_ = rng.randint(1, 5)
+    attribute, field = rng.choice([("fenced", "fenced"), ("in_controlled_shutdown", "inControlledShutdown")])
+
+    def holds(image: MetadataImage, _: Any) -> Truth:
+        broker = image.cluster.brokers.get(id_)
+        return None if broker is None else bool(getattr(broker, attribute))
+
+    return f"broker({id_}).{field}", holds
+
+
+def _of_partition(rng: random.Random, names: list[str]) -> Made:
+    topic, number, broker = rng.choice(names), rng.randrange(3), rng.randint(-1, 4)
+    sign = rng.choice([*COMPARE])
+    text, holds = rng.choice(
+        [
+            (f"leader {sign} {broker}", lambda one: COMPARE[sign](one.leader, broker)),
+            (f"leaderEpoch {sign} {broker}", lambda one: COMPARE[sign](one.leader_epoch, broker)),
+            (
+                f"isr {'==' if broker % 2 else '!='} [{broker}, 3]",
+                lambda one: (one.isr == (broker, 3)) == bool(broker % 2),
+            ),
+        ]
+    )
+    path = f'topic("{topic}").partition({number})'
+    text = f"{path}.{text}"
+    if rng.random() < 0.4:
+        text, holds = rng.choice(
+            [
+                (f"len({path}.isr) {sign} {abs(broker)}", lambda one: COMPARE[sign](len(one.isr), abs(broker))),
+                (f"{broker} in {path}.replicas", lambda one: broker in one.replicas),
+            ]
+        )
+
+    def of_image(image: MetadataImage, _: Any) -> Truth:
+        found = image.topics.get_topic(topic)
+        one = None if found is None else found.partitions.get(number)
+        return None if one is None else bool(holds(one))
+
+    return text, of_image
+
+
+def _of_config(rng: random.Random, names: list[str]) -> Made:
+    resource, name, number = rng.choice(
+        [
+            ("", "min.insync.replicas", 1),
+            ("", "min.insync.replicas", 2),
+            ("1", "leader.replication.throttled.rate", 10**7),
+        ]
+    )
+
+    def holds(image: MetadataImage, _: Any) -> Truth:
+        found = {one.name: data for one, data in image.configs.resource_data.items() if one.type_name == "BROKER"}
+        value = found[resource].data.get(name) if resource in found else None
+        return None if value is None else int(value) > number
+
+    return f'config("BROKER", "{resource}", "{name}") > {number}', holds
+
+
+def _of_existence(rng: random.Random, names: list[str]) -> Made:
+    topic = rng.choice(names)
+    if rng.random() < 0.5:
+        return f'topic("{topic}")', lambda image, _: image.topics.get_topic(topic) is not None
+    return "broker(2) != none", lambda image, _: image.cluster.brokers.get(2) is not None
+
+
+def first_by_brute_force(
+    images: list[tuple[MetadataImage, Any]], holds: Callable[[Any, Any], Truth], first: int, last: int
+) -> tuple[int, bool | None] | None:
+    for offset in range(first, last + 1):
+        if holds(*images[offset]):
+            return offset, None if offset == first else False
+    return None
+
+
+@pytest.mark.parametrize("bulk", [False, True], ids=["batch by batch", "in bulk"])
+def test_random_conditions_hold_where_brute_force_says(
+    source: Source, images: list[tuple[MetadataImage, Any]], monkeypatch: pytest.MonkeyPatch, *, bulk: bool
+) -> None:
+    for name in ("BULK_FROM", "BULK_SNAPSHOT_FROM"):
+        monkeypatch.setattr(chunks, name, 0 if bulk else 1 << 62)
+    topics = [name for image, _ in images[::500] for name in image.topics.topics_by_name()]
+    rng, found = random.Random(CONDITIONS + bulk), 0
+    for _ in range(CONDITIONS // 2):
+        text, holds = any_condition(rng, topics)
+        first, last = sorted(rng.choice([(0, LAST), (rng.randrange(LAST), rng.randrange(LAST))]))
+        expected = first_by_brute_force(images, holds, first, last)
+        try:
+            one = source.bisect(text, first, last)
+        except NoSuchThingError:
+            assert expected is None, text
+            continue
+        found += 1
+        assert (one.offset, one.before) == expected, f"{text} from {first} to {last}"
+        assert one.condition == text
+    assert found > CONDITIONS // 6
+
+
+def test_a_lake_gives_the_same_and_times_are_those_of_the_offsets(source: Source, tmp_path: Path) -> None:
+    import_source(source, tmp_path / "lake")
+    lake = kraftlake.open(tmp_path / "lake")
+    for text in ("offline_partitions > 20", "broker(3).fenced", 'topic("big-a")'):
+        found = source.bisect(text)
+        assert lake.bisect(text) == found
+        assert found.timestamp == source.image(found.offset).provenance.timestamp
+    at_once = source.bisect("broker(3).fenced", 458)
+    assert at_once.to_json() == {
+        "condition": "broker(3).fenced", "offset": 458, "timestamp": 1795247176256, "before": None, "after": True,
+    }  # fmt: skip
+
+
+def test_counts_change_within_a_batch_and_at_the_end_of_a_transaction() -> None:
+    batches = log.log_of(
+        1, [log.metadata_version()],
+        [log.topic(1), *(log.partition(1, partition_id=number, leader=-1) for number in range(4))],
+        [log.begin(), log.partition(1, partition_id=4, leader=-1)],
+        [log.partition(1, partition_id=5, leader=-1), log.end()],
+        [r.RemoveTopicRecord(topic_id=log.uuid_of(1))],
+    )  # fmt: skip
+    made = Source(log.MadeLog(records=tuple(batches)), SourceKind.DIRECTORY, "made", None)  # type: ignore[arg-type]
+    offsets = {number: made.bisect(f"offline_partitions >= {number}").offset for number in range(1, 7)}
+    assert offsets == {1: 3, 2: 4, 3: 5, 4: 6, 5: 10, 6: 10}
+    assert made.bisect("global_topic_count == 0", 5).offset == 11
+    assert made.bisect("global_partition_count == 4 and offline_partitions == 4", 4, 8).offset == 6
+
+
+def test_a_log_that_starts_above_0_begins_with_its_snapshot() -> None:
+    batches = log.log_of(
+        1, [log.metadata_version()], [log.topic(1), log.partition(1, leader=-1)], [r.NoOpRecord()],
+        [r.PartitionChangeRecord(topic_id=log.uuid_of(1), partition_id=0, leader=1)],
+    )  # fmt: skip
+    made = Source(log.trimmed(batches, 4, 4), SourceKind.DIRECTORY, "made", None)  # type: ignore[arg-type]
+    assert (made.bisect("offline_partitions == 1").offset, made.bisect("offline_partitions == 0").offset) == (3, 5)
+    assert made.bisect('topic("topic-1").partition(0).leader == 1').before is False
+    with pytest.raises(OffsetError):
+        made.bisect("offline_partitions == 1", 1)
+
+
+def test_what_never_holds_says_why(source: Source) -> None:
+    with pytest.raises(
+        NoSuchThingError, match=r"broker\(9\).fenced does not hold at any offset from 0 to 5736: there is no broker/9"
+    ):
+        source.bisect("broker(9).fenced")
+    with pytest.raises(NoSuchThingError, match="does not hold at offset 458"):
+        source.bisect("offline_partitions > 100", 458, 458)
+    with pytest.raises(UsageError, match="names nothing"):
+        source.bisect("1 == 1")
+    with pytest.raises(UsageError, match="runs backwards"):
+        source.bisect("broker(1).fenced", 5, 3)
+    with pytest.raises(OffsetError):
+        source.bisect("broker(1).fenced", 0, 10**6)
+
+
+def test_an_unknown_record_stops_it_unless_the_range_ends_before() -> None:
+    batches = log.log_of(1, [log.topic(1), log.partition(1, leader=-1)], [log.UNKNOWN], [log.topic(2)])
+    made = Source(log.MadeLog(records=tuple(batches)), SourceKind.DIRECTORY, "made", None)  # type: ignore[arg-type]
+    assert made.bisect("offline_partitions > 0", 0, 2).offset == 2
+    for condition in ("global_topic_count > 1", 'topic("topic-2")'):
+        with pytest.raises(UnknownRecordError, match="offset 3"):
+            made.bisect(condition)

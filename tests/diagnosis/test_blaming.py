@@ -1,0 +1,91 @@
+"""What a record is blamed for is what a search by brute force finds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+import kraftlake
+from kraftlake.api import Source
+from kraftlake.diagnosis import Change, blame, changes_of, newest_changes
+from kraftlake.diagnosis.things import Thing
+from kraftlake.replay import import_source
+from kraftlake.replay.reading import chunks
+from tests.cli.running import DIRECTORY, LEGACY, TORN
+from tests.diagnosis.brute_force import Line, lines_of, parsed
+
+LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
+OFFSETS = (0, 80, 260, 458, 1059, 1323, 3044, 4592, 5316, 5736) if LONG else (458, 3044, 5736)
+
+
+@pytest.fixture(scope="module")
+def source() -> Source:
+    return kraftlake.open(DIRECTORY)
+
+
+@pytest.fixture(scope="module")
+def expected(source: Source) -> dict[str, Line]:
+    return lines_of(source.batches())
+
+
+def told(line: Sequence[Change]) -> Line:
+    return [(one.offset, one.since, str(one.type), one.before, one.after) for one in line]
+
+
+def up_to(line: Line, at: int) -> Line:
+    return [change for change in line if change[1] <= at]
+
+
+def by_path(lines: Mapping[Thing, Sequence[Change]]) -> dict[str, Line]:
+    return {thing.text: told(line) for thing, line in lines.items()}
+
+
+@pytest.fixture(params=[False, True], ids=["batch by batch", "in bulk"])
+def _any_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log is read in either of the two ways there are."""
+    for name in ("BULK_FROM", "BULK_SNAPSHOT_FROM"):
+        monkeypatch.setattr(chunks, name, 0 if request.param else 1 << 62)
+
+
+@pytest.mark.usefixtures("_any_way")
+def test_the_line_of_every_thing_there_ever_was_is_found(source: Source, expected: dict[str, Line]) -> None:
+    assert len(expected) > 4000
+    assert by_path(changes_of(source, parsed(expected), source.last_image_offset).lines) == expected
+
+
+@pytest.mark.parametrize("at", OFFSETS)
+def test_each_thing_has_its_newest_change_at_any_offset(source: Source, expected: dict[str, Line], at: int) -> None:
+    lines = {path: up_to(line, at)[-1:] for path, line in expected.items()}
+    there = {path: line for path, line in lines.items() if line and line[-1][-1] is not None}
+    found = newest_changes(source, parsed(expected), at)
+    assert by_path({thing: [change] for thing, change in found.items()}) == there
+    form = source.image(at).to_json(show_secrets=True)
+    assert {thing.key: found[thing].after for thing in found if thing.kind == "broker" and not thing.field} == {
+        int(id_): broker for id_, broker in form["brokers"].items()
+    }
+
+
+def test_one_thing_is_blamed_as_many_are(source: Source, expected: dict[str, Line]) -> None:
+    for path in [*expected][::97]:
+        line = expected[path]
+        if line[-1][-1] is not None:
+            assert told([blame(source, Thing.parse(path), source.last_image_offset)]) == line[-1:]
+
+
+def test_a_lake_and_a_directory_give_the_same(source: Source, expected: dict[str, Line], tmp_path: Path) -> None:
+    import_source(source, tmp_path / "lake")
+    lake = kraftlake.open(tmp_path / "lake")
+    assert by_path(changes_of(lake, parsed(expected), lake.last_image_offset).lines) == expected
+
+
+@pytest.mark.parametrize("directory", [LEGACY, TORN], ids=["Kafka 3.3", "a torn log"])
+def test_logs_of_other_releases_have_the_lines_that_brute_force_finds(directory: Path) -> None:
+    source = kraftlake.open(directory)
+    expected = lines_of(source.batches())
+    changes = changes_of(source, parsed(expected), source.last_image_offset, lenient=True)
+    assert by_path(changes.lines) == expected
+    assert {line[0][2] for path, line in expected.items() if path.startswith("broker/")}
+    assert bool(changes.skipped) == (directory == LEGACY)

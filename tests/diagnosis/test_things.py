@@ -1,0 +1,68 @@
+"""The paths of things."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraftlake.diagnosis import Thing
+from kraftlake.image import ClientQuotaEntity, ConfigResource
+from kraftlake.runtime.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("path", "thing"),
+    [
+        ("topic/foo", Thing.topic("foo")),
+        ("topic/foo/partition/3", Thing.partition("foo", 3)),
+        ("topic/foo/partitions/3/isr", Thing.partition("foo", 3, "isr")),
+        ("broker/2", Thing.broker(2)),
+        ("broker/2/fenced", Thing.broker(2, "fenced")),
+        ("config/TOPIC/foo/retention.ms", Thing.config("TOPIC", "foo", "retention.ms")),
+        ("config/topic/foo/retention.ms", Thing.config("TOPIC", "foo", "retention.ms")),
+        ("config/BROKER//log.dirs", Thing.config("BROKER", "", "log.dirs")),
+        ("config/broker/<default>/log.dirs", Thing.config("BROKER", "", "log.dirs")),
+        ("config/client-metrics/a%2Fb/x%25", Thing.config("CLIENT_METRICS", "a/b", "x%")),
+        ("config/UNKNOWN(7)/a/x", Thing("config", (ConfigResource(7, "a"), "x"))),
+        ("feature/metadata.version", Thing("feature", "metadata.version")),
+        ("quota/user/<default>/rate", Thing("quota", (ClientQuotaEntity((("user", None),)), "rate"))),
+        (
+            "quota/user/CN=a%2Fb/client-id/c/rate",
+            Thing("quota", (ClientQuotaEntity((("client-id", "c"), ("user", "CN=a/b"))), "rate")),
+        ),
+    ],
+)
+def test_a_path_names_a_thing_and_a_thing_has_a_path(path: str, thing: Thing) -> None:
+    parsed = Thing.parse(path)
+    assert parsed == thing
+    assert parsed.text == path
+    assert Thing.parse(thing.text) == thing
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("", "a path is one of topic/NAME"),
+        ("brokr/2", "did you mean broker?"),
+        ("topic/", "it reads topic/NAME or topic/NAME/partition/N[/FIELD]"),
+        ("topic/foo/3", "it reads topic/NAME or"),
+        ("topic/foo/partition/x", "'x' is not a partition's number"),
+        ("topic/foo/partition/²", "is not a partition's number"),
+        ("topic/foo/partition/2147483648", "is not a partition's number"),
+        ("topic/foo/partition/1/leader_epoch", "did you mean leaderEpoch?"),
+        ("broker/-1", "'-1' is not a broker's id"),
+        ("broker/1/x", "the fields are epoch,"),
+        ("broker/1/fenced/x", "it reads broker/ID[/FIELD]"),
+        ("config/tpic/foo/x", "did you mean TOPIC?"),
+        ("config/TOPIC/foo", "it reads config/TYPE/RESOURCE/NAME"),
+        ("feature/a/b", "it reads feature/NAME"),
+        ("acl/1", "'1' is not an ACL's id"),
+        ("quota/group/a/rate", "'group' is no type of entity"),
+        ("quota/user/a", "it reads quota/"),
+        ("quota/user/a/user/b/rate", "it reads quota/"),
+    ],
+)
+def test_what_is_no_path_is_told_with_the_way_out(path: str, told: str) -> None:
+    with pytest.raises(UsageError) as error:
+        Thing.parse(path)
+    assert told in str(error.value)
+    assert repr(path) in str(error.value)

@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 import kraftlake
-from kraftlake.cli.selection import log_names
+from kraftlake.cli.selection import log_records
 from kraftlake.cli.views import record_summary
 from kraftlake.delta import metadata_delta
 from kraftlake.delta.topics.topics_delta import TOPIC_RECORDS
@@ -89,7 +89,7 @@ def without_words(types: Types) -> set[str]:
 
 def not_found_by_topic_id(types: Types) -> set[str]:
     """Types with a topic's id that `kraftlake log --topic` leaves out."""
-    return {type_name(cls) for cls in types if "topic_id" in fields_of(cls)} - {*log_names._WITH_AN_ID}
+    return {type_name(cls) for cls in types if "topic_id" in fields_of(cls)} - {*log_records._WITH_AN_ID}
 
 
 def in_no_history(types: Types) -> set[str]:

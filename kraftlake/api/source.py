@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kraftlake.image import MetadataImage
 from kraftlake.replay import LogSource
-from kraftlake.runtime.arguments import path_text, text, whole
+from kraftlake.runtime.arguments import path_text, several, text, whole
 from kraftlake.runtime.errors import OffsetError, UsageError
 from kraftlake.runtime.moments import Moment
 
@@ -187,7 +187,11 @@ class Source(LogSource):
 
         self._refuse_snapshot()
         first, last = self.offset_range(from_offset, to_offset)
-        brokers = None if of_brokers is None else frozenset(whole(one, "a broker's id", least=0) for one in of_brokers)
+        brokers = None
+        if of_brokers is not None:
+            brokers = frozenset(
+                whole(one, "a broker's id", least=0) for one in several(of_brokers, "a list of brokers")
+            )
         return Events(self, first, last, show_secrets=show_secrets, lenient=lenient, of_brokers=brokers)
 
     def diff(self, before: Moment, after: Moment, *, lenient: bool = False) -> ImageDiff:

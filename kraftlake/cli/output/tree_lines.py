@@ -47,7 +47,7 @@ def _node(tree: Tree, console: Console, *, first: str, others: str, colour: bool
 
 
 def _label(label: RenderableType, console: Console, width: int, *, colour: bool) -> Iterator[str]:
-    if isinstance(label, Text) and cell_len(label.plain) <= width:
+    if isinstance(label, Text) and cell_len(label.plain) <= width and "\n" not in label.plain:
         yield _painted(label, colour=colour)
     elif isinstance(label, LightTable) and (widths := label.widths_within(width)) is not None:
         yield from _rows(label, widths, colour=colour)

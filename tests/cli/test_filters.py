@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from collections import Counter
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from typing import Any
 import pytest
 
 import kraftlake
+from kraftlake.cli.selection.tally import FLOOD, held_lines
 from kraftlake.delta import TopicsDelta
 from kraftlake.image import MetadataImage
+from kraftlake.runtime.errors import OffsetError
 from kraftlake.tables import KIND_WORDS, KINDS
 from kraftlake.tables.events import log_events
 from tests.cli.running import DIRECTORY, fault, run, run_json
@@ -233,6 +236,24 @@ def test_a_terminal_gets_counts_in_place_of_very_many_lines_and_all_of_them_on_d
     assert "isr_shrank" in ANSI.sub("", on_terminal("events", DIRECTORY, width=120))
     assert on_terminal("log", DIRECTORY, "--all", width=120).count("\n") == 5737
     assert run("log", DIRECTORY).stdout.count("\n") == 5737, "a pipe gets all"
+
+
+@pytest.mark.parametrize("count", [0, 1, FLOOD, FLOOD + 1, 2 * FLOOD])
+def test_lines_are_held_up_to_a_flood_and_none_is_lost(count: int) -> None:
+    held, rest, is_flood = held_lines(range(count), lambda _: 1)
+    assert [*held, *rest] == [*range(count)]
+    assert is_flood == (count > FLOOD)
+
+
+def test_what_was_read_before_a_fault_is_shown_before_it() -> None:
+    def lines() -> Iterator[int]:
+        yield 1
+        raise OffsetError("broken")
+
+    held, rest, is_flood = held_lines(lines(), lambda _: 1)
+    assert (held, is_flood) == ([1], False)
+    with pytest.raises(OffsetError, match="broken"):
+        next(rest)
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from kraftlake.cli.options.shared import (
 )
 from kraftlake.cli.output.theme import Style
 from kraftlake.cli.selection.events import Wanted, first_rows, last_rows
-from kraftlake.cli.selection.tally import COUNTED_BY, FLOOD, tally_of_events
+from kraftlake.cli.selection.tally import COUNTED_BY, held_lines, tally_of_events
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -146,14 +146,12 @@ def _show(call: Call, cluster_id: str | None, tables: Iterator[pa.Table], count_
             show_tally(call.terminal, tally, "event")
         return
     if call.terminal.interactive and not whole:
-        held: list[pa.Table] = []
-        for table in tables:
-            held.append(table)
-            if sum(map(len, held)) > FLOOD:
-                narrower = "--last, --from, --kind, --topic and --broker"
-                show_flood(call.terminal, tally_of_events(chain(held, tables), "kind"), "event", narrower)
-                return
-        tables = iter(held)
+        held, rest, is_flood = held_lines(tables, len)
+        tables = chain(held, rest)
+        if is_flood:
+            narrower = "--last, --from, --kind, --topic and --broker"
+            show_flood(call.terminal, tally_of_events(tables, "kind"), "event", narrower)
+            return
     view = EventsView(call.terminal)
     with call.terminal.paged():
         for table in tables:

@@ -159,16 +159,16 @@ def _show(call: Call, records: Iterable[LogRecord], known: Names, *, whole: bool
     from kraftlake.records.redaction import redact_record_json
 
     if call.terminal.interactive and not call.as_json and not whole:
-        from kraftlake.cli.selection.tally import FLOOD, tally_of_records
+        from kraftlake.cli.selection.tally import held_lines, tally_of_records
 
-        held = list(islice(records, FLOOD + 1))
-        if len(held) > FLOOD:
+        held, rest, is_flood = held_lines(records, lambda _: 1)
+        records = chain(held, rest)
+        if is_flood:
             from kraftlake.cli.views.tally_view import show_flood
 
             narrower = "--last, --from, --type, --topic and --broker"
-            show_flood(call.terminal, tally_of_records(chain(held, records)), "record", narrower)
+            show_flood(call.terminal, tally_of_records(records), "record", narrower)
             return
-        records = held
     if call.as_json:
         for record in records:
             form = record.to_json()

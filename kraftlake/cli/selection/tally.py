@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kraftlake.runtime.errors import KraftlakeError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from kraftlake.records.log_record import LogRecord
+
+T = TypeVar("T")
 
 COUNTED_BY = ("kind", "minute", "topic", "broker")
 """What events are counted by."""
@@ -48,6 +52,29 @@ class Tally:
         self.offsets = (offset, offset) if self.offsets is None else (self.offsets[0], offset)
         if time >= 0:
             self.times = (time, time) if self.times is None else (self.times[0], time)
+
+
+def held_lines(items: Iterable[T], size: Callable[[T], int]) -> tuple[list[T], Iterator[T], bool]:
+    """The first items, read until their lines are more than FLOOD; the items after them; whether they are more.
+
+    What reading them raises is raised after the first ones: the rest then raises it at once.
+    """
+    held: list[T] = []
+    rest, lines = iter(items), 0
+    try:
+        for item in rest:
+            held.append(item)
+            lines += size(item)
+            if lines > FLOOD:
+                return held, rest, True
+    except KraftlakeError as error:
+        return held, _raising(error), False
+    return held, rest, False
+
+
+def _raising(error: KraftlakeError) -> Iterator[Any]:
+    raise error
+    yield
 
 
 def tally_of_events(tables: Iterable[pa.Table], by: str) -> Tally:

@@ -7,6 +7,15 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from kraftlake.runtime.errors import EnvironmentFaultError
+
+
+def check_folder_of(target: Path) -> None:
+    """Raise EnvironmentFaultError where the folder of a file that is to be written does not exist."""
+    folder = target.absolute().parent
+    if not folder.is_dir():
+        raise EnvironmentFaultError(f"{target} can't be written: the folder {folder} does not exist.")
+
 
 def write_whole(target: Path, parts: Iterable[bytes | memoryview]) -> int:
     """Write a temporary file beside `target`, fsync it, rename it, fsync the folder; returns the size in bytes.

@@ -187,6 +187,7 @@ def test_wrong_command_lines_are_named(tmp_path: Path) -> None:
     log = log_of(tmp_path)
     assert "give one of them" in run("doctor", log, "--json", "--markdown", code=2).stderr
     assert "no regular file" in fault("doctor", log, "--html", tmp_path, code=2)
+    assert f"the folder {tmp_path / 'none'} does not exist" in fault("doctor", log, "--html", tmp_path / "none" / "x")
     assert "does not exist" in fault("doctor", tmp_path / "gone")
     assert "past the end" in fault("doctor", log, "--at-offset", 999)
     assert "of different clusters" in fault("doctor", DIRECTORY, TORN, code=2)

@@ -62,10 +62,14 @@ def doctor(
     """
     if markdown and call.as_json:
         raise click.UsageError("--markdown and --json are two forms of one answer: give one of them.")
-    target = None if html is None else Path(html)
-    if target is not None and (target.exists() and not target.is_file()):
-        raise click.UsageError(f"{html} is no regular file, and a page is one: name a file.")
     from kraftlake.runtime.process_setup import configure_process
+    from kraftlake.runtime.whole_file import check_folder_of, write_whole
+
+    target = None if html is None else Path(html)
+    if target is not None:
+        if target.exists() and not target.is_file():
+            raise click.UsageError(f"{html} is no regular file, and a page is one: name a file.")
+        check_folder_of(target)
 
     configure_process()
     from kraftlake.diagnosis import diagnose
@@ -74,7 +78,6 @@ def doctor(
         diagnosis = diagnose(sources, call.at, log_dirs=log_dirs, progress=progress)
     if target is not None:
         from kraftlake.cli.views.doctor_pages import html_page
-        from kraftlake.runtime.whole_file import write_whole
 
         write_whole(target, [html_page(diagnosis).encode()])
     if call.as_json:

@@ -33,9 +33,9 @@ def quorum(call: Call, sources: tuple[str, ...]) -> None:
     """Show the quorum as the directories of its nodes have it: who votes, how far each log goes and in which epoch.
 
     Name the metadata directories of all controllers that are left, of brokers too, or copies of them; a folder or an
-    archive of several stands for all that it holds. The command shows
-    which of these voters can be elected, whether their logs hold everything that was committed, and which offsets of a
-    deposed leader a node would lose. No node needs to run, and nothing is written.
+    archive of several stands for all that it holds. The command shows which of these voters can be elected, whether
+    their logs hold everything that was committed, and which offsets of a deposed leader a node would lose. No node
+    needs to run, and nothing is written.
 
     The exit code is 3 where a verdict is bad or a node is at fault, 0 where all is well.
 

@@ -11,9 +11,10 @@ from kraftlake.image import CollectedLosses, ImageWriterOptions, refuse_loss
 from kraftlake.kafka_files import snapshot_name, write_checkpoint
 from kraftlake.replay.loader.fold import Replay
 from kraftlake.replay.queries.source import LogSource
-from kraftlake.runtime.errors import EnvironmentFaultError, UnwritableMetadataError
+from kraftlake.runtime.errors import UnwritableMetadataError
 from kraftlake.runtime.json_names import fields_as_json
 from kraftlake.runtime.moments import Moment
+from kraftlake.runtime.whole_file import check_folder_of
 
 
 @attrs.frozen(kw_only=True)
@@ -52,8 +53,7 @@ def export(
     _check_exportable(source, replay, allow_loss=allow_loss)
     name = snapshot_name(image.provenance.offset + 1, image.provenance.epoch)
     target = path / name if path.is_dir() else path
-    if not target.absolute().parent.is_dir():
-        raise EnvironmentFaultError(f"{target} can't be written: the folder {target.absolute().parent} does not exist.")
+    check_folder_of(target)
     options = ImageWriterOptions.for_image(image, loss_handler=losses if allow_loss else refuse_loss)
     quorum = replay.quorum
     size = write_checkpoint(

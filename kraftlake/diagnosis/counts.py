@@ -28,7 +28,7 @@ from kraftlake.tables import (
 _KNOWN: Final = [*METADATA_RECORDS]
 
 
-class CountChanges(NamedTuple):
+class CountsAfter(NamedTuple):
     """Offsets (int64[n], ascending) at which records change a count, their times (epoch ms, -1 for none), and the
     counts after each (int64[n, 7], as ClusterCounts).
     """
@@ -38,7 +38,7 @@ class CountChanges(NamedTuple):
     counts: Any
 
 
-def count_changes(reader: LogReader, begin: MetadataImage, at: int) -> Iterator[CountChanges]:
+def count_changes(reader: LogReader, begin: MetadataImage, at: int) -> Iterator[CountsAfter]:
     """The changes of the counts after an image, up to and including the offset `at`; the first is the image's own.
 
     A record within a metadata transaction counts from the transaction's end on. Raises ReplayError,
@@ -47,7 +47,7 @@ def count_changes(reader: LogReader, begin: MetadataImage, at: int) -> Iterator[
     start = begin.provenance
     log_begin = LogBegin(image=begin)
     counter, store, transactions = ClusterCounter(log_begin), PartitionStore(begin.topics), TransactionReader()
-    yield CountChanges(np.array([start.offset]), np.array([start.timestamp]), counter.counts[None])
+    yield CountsAfter(np.array([start.offset]), np.array([start.timestamp]), counter.counts[None])
     if start.offset >= at:
         return
     for chunk in chunks_of(reader, start.offset + 1, at):
@@ -60,7 +60,7 @@ def count_changes(reader: LogReader, begin: MetadataImage, at: int) -> Iterator[
             yield from _counted(records.of_kinds((*TOPIC_KINDS, *BROKER_KINDS, UNKNOWN_KIND)), store, counter)
 
 
-def _counted(records: EffectiveRecords, store: PartitionStore, counter: ClusterCounter) -> Iterator[CountChanges]:
+def _counted(records: EffectiveRecords, store: PartitionStore, counter: ClusterCounter) -> Iterator[CountsAfter]:
     """The changes that records make, each offset at which some take effect counting as a delta of its own."""
     if not len(records):
         return
@@ -73,7 +73,7 @@ def _counted(records: EffectiveRecords, store: PartitionStore, counter: ClusterC
             growth = topic_counts(changes.counted_from(of_first, first), of_last - of_first)
             some = records.part(first, last), deltas[first:last] - of_first
             changed, counts = counter.take(growth, *some, with_first=False)
-            yield CountChanges(offsets[of_first + changed], times[of_first + changed], counts[:, : len(counter.counts)])
+            yield CountsAfter(offsets[of_first + changed], times[of_first + changed], counts[:, : len(counter.counts)])
         first, of_first = last, of_last
 
 

@@ -8,9 +8,9 @@ from typing import Final
 
 from kraftlake.diagnosis.doctor.case import RECENT_HOURS, Case
 from kraftlake.diagnosis.doctor.check import Check, counted, in_words
-from kraftlake.diagnosis.doctor.finding import Found, Group, Severity
+from kraftlake.diagnosis.doctor.finding import Found, Group, LogPosition, Severity
 from kraftlake.diagnosis.things import Thing
-from kraftlake.image import ConfigResource, count_partitions_of_brokers
+from kraftlake.image import BrokerCounts, ConfigResource, count_partitions_of_brokers
 
 THROTTLES: Final = (
     "leader.replication.throttled.rate",
@@ -24,17 +24,15 @@ THROTTLES: Final = (
 
 def _brokers_that(case: Case, field: str, brokers: list[int]) -> tuple[Group, ...]:
     """A group for each broker, with the number of its replicas, since when a flag of it is set."""
-    since = case.since((Thing.broker(broker, field) for broker in brokers), bool)
-    counts = count_partitions_of_brokers(case.image) if brokers else {}
-    hosted = {broker: counts[broker].led + counts[broker].followed for broker in brokers}
-    return tuple(
-        Group(
-            reason=f"hosts {counted(hosted[broker], 'replica')}",
-            things=(f"broker {broker}",),
-            since=since[Thing.broker(broker, field)],
-        )
-        for broker in brokers
-    )
+    flags = {broker: Thing.broker(broker, field) for broker in brokers}
+    since = case.since(flags.values(), bool)
+    counts = count_partitions_of_brokers(case.image)
+    return tuple(_hosting(broker, counts[broker], since[flag]) for broker, flag in flags.items())
+
+
+def _hosting(broker: int, count: BrokerCounts, since: LogPosition | None) -> Group:
+    reason = f"hosts {counted(count.led + count.followed, 'replica')}"
+    return Group(reason=reason, things=(f"broker {broker}",), since=since)
 
 
 def _fenced(case: Case) -> Iterator[Found]:
@@ -64,17 +62,9 @@ def _gone(case: Case) -> Iterator[Found]:
     gone = {broker: one for broker, one in count_partitions_of_brokers(case.image).items() if broker not in known}
     if gone:
         since = case.since(map(Thing.broker, gone), lambda registration: registration is None)
-        groups = tuple(
-            Group(
-                reason=f"hosts {counted(one.led + one.followed, 'replica')}",
-                things=(f"broker {broker}",),
-                since=since[Thing.broker(broker)],
-            )
-            for broker, one in sorted(gone.items())
-        )
-        sentence = f"{_brokers(sorted(gone))} {'has' if len(gone) == 1 else 'have'} replicas and is not registered"
-        if len(gone) > 1:
-            sentence = f"{_brokers(sorted(gone))} have replicas and are not registered"
+        groups = tuple(_hosting(broker, one, since[Thing.broker(broker)]) for broker, one in sorted(gone.items()))
+        have, are = ("has", "is") if len(gone) == 1 else ("have", "are")
+        sentence = f"{_brokers(sorted(gone))} {have} replicas and {are} not registered"
         yield Found(sentence=sentence, groups=groups)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from kraftlake.image import NO_LEADER, LeaderRecoveryState
 from kraftlake.tables import PartitionColumns
 
-Condition: TypeAlias = Callable[[PartitionColumns, Any], Any]
+PartitionCondition: TypeAlias = Callable[[PartitionColumns, Any], Any]
 """Which of n partitions are concerned (bool[n]); the second argument is min.insync.replicas of each (int32[n])."""
 
 
@@ -39,7 +39,7 @@ def _recovering(states: PartitionColumns, _: Any) -> Any:
     return states.recovery == LeaderRecoveryState.RECOVERING
 
 
-CONDITIONS: Final[Mapping[str, Condition]] = {
+CONDITIONS: Final[Mapping[str, PartitionCondition]] = {
     "offline": _offline,
     "under_min_isr": _under_min_isr,
     "under_replicated": _under_replicated,

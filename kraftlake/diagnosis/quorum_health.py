@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from kraftlake.replay import LogCopy, QuorumReport, Role
+from kraftlake.runtime import counted
 
 
 @attrs.frozen(kw_only=True)
@@ -40,14 +41,14 @@ def node_faults(report: QuorumReport) -> Iterator[Verdict]:
         if diverges is not None:
             sentence = (
                 f"{node} has from offset {diverges} on not what the furthest log has: it will cut off "
-                f"{_counted(copy.end_offset - diverges, 'offset')}"
+                f"{counted(copy.end_offset - diverges, 'offset')}"
             )
             yield Verdict(check="diverged_log", good=False, sentence=sentence, things=(node,))
 
 
 def _election(report: QuorumReport) -> Verdict:
     here, all_ = len(report.voting), len(report.voters)
-    are = f"{here} of {_counted(all_, 'voter')} {'is' if 1 in (here, all_) else 'are'} here"
+    are = f"{here} of {counted(all_, 'voter')} {'is' if 1 in (here, all_) else 'are'} here"
     if any(report.role_of(copy) is Role.VOTER and copy.fault is not None for copy in report.copies):
         are += " and sound"
     needs = f"{are}, {report.needed} {'is' if report.needed == 1 else 'are'} needed"
@@ -91,7 +92,3 @@ def _ahead(report: QuorumReport) -> Iterator[Verdict]:
 def _node(copy: LogCopy) -> str:
     """`node 3`, or the path where no file beside the log names the node."""
     return copy.path if copy.properties.node_id is None else f"node {copy.properties.node_id}"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         time_of,
     )
     from kraftlake.runtime.value import Value
+    from kraftlake.runtime.words import counted, in_words
 
 __all__ = [
     "EPOCH",
@@ -59,9 +60,11 @@ __all__ = [
     "Value",
     "camel_case",
     "check_spark",
+    "counted",
     "fields_as_json",
     "get_logger",
     "html_table",
+    "in_words",
     "is_whole_number",
     "iso",
     "lazy_exports",

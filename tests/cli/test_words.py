@@ -18,12 +18,13 @@ from kraftlake.cli.options.parameters import TIME, TYPES
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Style
 from kraftlake.cli.output.visible import visible
-from kraftlake.cli.output.words import amount, counted, moment, size
+from kraftlake.cli.output.words import amount, moment, size
 from kraftlake.cli.selection.image_parts import PARTS, ImageSelection
 from kraftlake.cli.selection.log_names import Names
 from kraftlake.cli.views.lines import fit
 from kraftlake.cli.views.record_summary import summary
 from kraftlake.replay import RECORD_TYPES
+from kraftlake.runtime.words import counted
 from tests.cli.running import DIRECTORY, ROOT, SAMPLE, run, unzipped_json
 
 ANY_TEXT = st.text(st.characters(), max_size=80)  # surrogates included

@@ -10,8 +10,8 @@ from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.command import Example, argument, option
 from kraftlake.cli.options.parameters import LAKE, MeasureParameter
 from kraftlake.cli.options.shared import MOVE, SAMPLE, Call, command
-from kraftlake.cli.output.words import counted
 from kraftlake.cli.views.reports import show_import_report
+from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
     from kraftlake.protocol import QuorumClient, QuorumWatch

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kraftlake.cli.options.command import Example, argument, option
 from kraftlake.cli.options.parameters import LAKE, OFFSET, MeasureParameter
 from kraftlake.cli.options.shared import UPKEEP, Call, command
-from kraftlake.cli.output.words import counted
+from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log.maintenance.compaction import Compaction

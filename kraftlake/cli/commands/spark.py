@@ -13,9 +13,9 @@ from kraftlake.cli.options.parameters import LAKE, OFFSET, CountParameter
 from kraftlake.cli.options.shared import ENGINE, Call, command
 from kraftlake.cli.output.progress import progress_bars
 from kraftlake.cli.output.theme import Style
-from kraftlake.cli.output.words import counted
 from kraftlake.cli.views.reports import show_lakes, show_run, show_snapshot
 from kraftlake.runtime.process_setup import configure_process
+from kraftlake.runtime.words import counted
 from kraftlake.spark_jobs.run_named_job import run_job
 from kraftlake.tables.jobs import JOBS, REPLAY, Job
 

@@ -11,10 +11,10 @@ from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.command import Example, argument, option
 from kraftlake.cli.options.parameters import LAKE, MOMENT, MeasureParameter
 from kraftlake.cli.options.shared import ENGINE, UPKEEP, Call, command
-from kraftlake.cli.output.words import counted
 from kraftlake.cli.views.reports import show_run
 from kraftlake.runtime.moments import LogTime
 from kraftlake.runtime.process_setup import configure_process
+from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
     from datetime import datetime

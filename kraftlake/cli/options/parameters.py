@@ -13,9 +13,10 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from kraftlake.cli.output.words import did_you_mean, either
+from kraftlake.cli.output.words import did_you_mean
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.moments import LogTime, is_whole_number, length_of_time, offset_or_time, time_of
+from kraftlake.runtime.words import in_words
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 
@@ -189,7 +190,7 @@ def _record_type(value: str) -> str:
         return by_plain[wanted]
     close = difflib.get_close_matches(wanted, by_plain, n=3, cutoff=0.5)
     near = [name for plain, name in by_plain.items() if plain in close or (wanted and wanted in plain)]
-    hint = f"did you mean {either(near)}?" if near else f"the types are {', '.join(by_plain.values())}."
+    hint = f"did you mean {in_words(near, 'or')}?" if near else f"the types are {', '.join(by_plain.values())}."
     raise UsageError(f"{value!r} is not a record type; {hint}")
 
 
@@ -208,7 +209,7 @@ def _event_kind(value: str) -> tuple[str, ...]:
     found = [kind for pattern in patterns for kind in fnmatch.filter(KINDS, pattern)]
     if not found:
         near = difflib.get_close_matches(wanted, [*KINDS, *KIND_WORDS], n=3, cutoff=0.5)
-        hint = f"did you mean {either(near)}?" if near else f"the kinds are {', '.join(KINDS)}."
+        hint = f"did you mean {in_words(near, 'or')}?" if near else f"the kinds are {', '.join(KINDS)}."
         raise UsageError(f"{value!r} is not a kind of event; {hint}")
     return tuple(found)
 

@@ -27,11 +27,12 @@ from kraftlake.cli.options.parameters import (
     CountParameter,
 )
 from kraftlake.cli.output.terminal import Terminal
-from kraftlake.cli.output.words import counted, moment
+from kraftlake.cli.output.words import moment
 from kraftlake.cli.output.zone import in_zone, shown_in
 from kraftlake.cli.selection.topic_names import any_matches
 from kraftlake.runtime.errors import CorruptDataError, OffsetError, ReplayError, UnknownRecordError
 from kraftlake.runtime.moments import LogTime, iso
+from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
     from kraftlake.api import Source

@@ -9,6 +9,7 @@ from typing import Any
 from kraftlake.cli.output.theme import Piece
 from kraftlake.cli.output.zone import in_zone
 from kraftlake.runtime.moments import EPOCH
+from kraftlake.runtime.words import counted, in_words
 
 NONE = "–"
 """Shown for an empty list or an absent value."""
@@ -24,11 +25,6 @@ def numbers(values: Sequence[int]) -> str:
     return " ".join(map(str, values)) or NONE
 
 
-def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """`1 topic`, `3,000 topics`."""
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
-
-
 def moment(milliseconds: int | str | None) -> str:
     """Milliseconds since 1970 as ISO 8601 in the shown zone; a dash for Kafka's −1; `(redacted)` stays."""
     if isinstance(milliseconds, str):
@@ -41,11 +37,6 @@ def moment(milliseconds: int | str | None) -> str:
         return f"{milliseconds} ms"
 
 
-def either(names: Sequence[str]) -> str:
-    """`a`, `a or b`, `a, b or c`."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
-
-
 def did_you_mean(wanted: str, names: Iterable[str]) -> str:
     """`: did you mean a or b?` with the names that are like the one wanted, nothing where there is none."""
     import difflib
@@ -53,7 +44,7 @@ def did_you_mean(wanted: str, names: Iterable[str]) -> str:
     known = {name.lower(): name for name in names}
     plain = wanted.lower().strip("*?")
     near = difflib.get_close_matches(plain, known, n=3) or [name for name in known if plain and plain in name][:3]
-    return f": did you mean {either([known[name] for name in near])}?" if near else ""
+    return f": did you mean {in_words([known[name] for name in near], 'or')}?" if near else ""
 
 
 def since_words(since: Mapping[str, Any]) -> str:

@@ -10,8 +10,9 @@ from rich.tree import Tree
 
 from kraftlake.cli.output.drawing import branch, text, tree
 from kraftlake.cli.output.theme import Piece, Style
-from kraftlake.cli.output.words import NONE, amount, counted, moment
+from kraftlake.cli.output.words import NONE, amount, moment
 from kraftlake.image.kafka_names import acl_words, quota_entity_words
+from kraftlake.runtime.words import counted
 
 FIRST = 20
 """The number of changes of a part that are drawn without --all."""

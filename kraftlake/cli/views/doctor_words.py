@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kraftlake.cli.output.words import counted, moment
+from kraftlake.cli.output.words import moment
 from kraftlake.diagnosis import Severity
+from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
     from kraftlake.diagnosis import Diagnosis, Finding

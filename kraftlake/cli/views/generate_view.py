@@ -8,7 +8,8 @@ from rich.console import RenderableType
 
 from kraftlake.cli.output.drawing import table, text
 from kraftlake.cli.output.theme import Style
-from kraftlake.cli.output.words import counted, moment
+from kraftlake.cli.output.words import moment
+from kraftlake.runtime.words import counted
 
 FIRST = 20
 """How many episodes are drawn."""

@@ -11,7 +11,7 @@ from rich.tree import Tree
 
 from kraftlake.cli.output.drawing import branch, table, text, tree
 from kraftlake.cli.output.theme import Piece, Style
-from kraftlake.cli.output.words import NONE, amount, counted, levels, moment, since_words
+from kraftlake.cli.output.words import NONE, amount, levels, moment, since_words
 from kraftlake.cli.views.topics_view import add_overview, add_since, add_topics
 from kraftlake.image.kafka_names import (
     OPERATIONS,
@@ -23,6 +23,7 @@ from kraftlake.image.kafka_names import (
     quota_entity_words,
 )
 from kraftlake.records.redaction import REDACTED, SCRAM_SECRETS
+from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
     from kraftlake.image.topics_overview import TopicsOverview

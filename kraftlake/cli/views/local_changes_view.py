@@ -8,8 +8,9 @@ from rich.console import RenderableType
 
 from kraftlake.cli.output.drawing import table, text
 from kraftlake.cli.output.theme import Piece, Style
-from kraftlake.cli.output.words import NONE, counted
+from kraftlake.cli.output.words import NONE
 from kraftlake.cli.views.topics_view import state_cells, troubles
+from kraftlake.runtime.words import counted
 
 FIRST = 12
 """The number of partitions that are drawn without --all."""

@@ -10,7 +10,8 @@ from rich.console import RenderableType
 from kraftlake.cli.output.drawing import table, text
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Piece, Style
-from kraftlake.cli.output.words import NONE, counted, listed
+from kraftlake.cli.output.words import NONE, listed
+from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
     from kraftlake.diagnosis import Verdict

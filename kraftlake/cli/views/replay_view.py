@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Piece, Style
-from kraftlake.cli.output.words import counted, moment, numbers
+from kraftlake.cli.output.words import moment, numbers
+from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
     from kraftlake.replica_manager import (

@@ -6,7 +6,8 @@ from typing import Any
 
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Piece, Style
-from kraftlake.cli.output.words import NONE, counted, size
+from kraftlake.cli.output.words import NONE, size
+from kraftlake.runtime.words import counted
 
 _IMPORT_LATER = "import again after the cluster's next snapshot, or with --follow --quorum HOST:PORT"
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from kraftlake.cli.output.drawing import table, text
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Style
-from kraftlake.cli.output.words import NONE, counted, moment
+from kraftlake.cli.output.words import NONE, moment
 from kraftlake.cli.selection.tally import Tally
+from kraftlake.runtime.words import counted
 
 
 def show_tally(terminal: Terminal, tally: Tally, noun: str) -> None:

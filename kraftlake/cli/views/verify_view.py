@@ -6,7 +6,7 @@ from typing import Any
 
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Style
-from kraftlake.cli.output.words import counted
+from kraftlake.runtime.words import counted
 
 SHOWN_PROBLEMS = 20
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from kraftlake.diagnosis.doctor.case import RECENT_HOURS, Case
-from kraftlake.diagnosis.doctor.check import Check, counted, in_words
+from kraftlake.diagnosis.doctor.check import Check
 from kraftlake.diagnosis.doctor.finding import Found, Group, LogPosition, Severity
 from kraftlake.diagnosis.things import Thing
 from kraftlake.image import BrokerCounts, ConfigResource, count_partitions_of_brokers
+from kraftlake.runtime import counted, in_words
 
 THROTTLES: Final = (
     "leader.replication.throttled.rate",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 import attrs
 
@@ -39,14 +39,3 @@ class Check:
                 command=case.command(self.command) if found.command is None else found.command,
                 helps=self.helps if found.helps is None else found.helps,
             )
-
-
-def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """`1 partition`, `3,000 partitions`."""
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
-
-
-def in_words(names: Sequence[object]) -> str:
-    """`1`, `1 and 2`, `1, 2 and 3`."""
-    words = list(map(str, names))
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kraftlake.diagnosis.doctor.case import STUCK_HOURS, Case
-from kraftlake.diagnosis.doctor.check import Check, counted, in_words
+from kraftlake.diagnosis.doctor.check import Check
 from kraftlake.diagnosis.doctor.finding import Found, Group, Severity, earliest
 from kraftlake.diagnosis.doctor.partition_times import Concerned, UncleanElection
 from kraftlake.diagnosis.leadership import may_lead_words
 from kraftlake.image import NO_LEADER, min_insync_replicas, partition_json
+from kraftlake.runtime import counted, in_words
 
 
 def _groups(ones: Iterable[Concerned], reason: Callable[[Concerned], str]) -> tuple[Group, ...]:

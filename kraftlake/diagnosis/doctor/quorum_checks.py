@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kraftlake.diagnosis.doctor.case import Case
-from kraftlake.diagnosis.doctor.check import Check, counted
+from kraftlake.diagnosis.doctor.check import Check
 from kraftlake.diagnosis.doctor.checked_logs import CheckedLog
 from kraftlake.diagnosis.doctor.finding import Found, Group, LogPosition, Severity
 from kraftlake.diagnosis.quorum_health import Verdict, node_faults, quorum_verdicts
 from kraftlake.kafka_files import Problem
 from kraftlake.replay import Role
-from kraftlake.runtime import KraftlakeError
+from kraftlake.runtime import KraftlakeError, counted
 
 
 def _is_partly_seen(case: Case) -> bool:

@@ -1,0 +1,16 @@
+"""Counts and names in English."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """`1 topic`, `3,000 topics`."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def in_words(names: Sequence[object], conjunction: str = "and") -> str:
+    """`1`, `1 and 2`, `1, 2 and 3`; empty for none."""
+    words = list(map(str, names))
+    return f" {conjunction} ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -11,17 +11,21 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from kraftlake.protocol.address import Address, parse_addresses
+    from kraftlake.protocol.client_config import ClientConfig
     from kraftlake.protocol.connection import Connection, NodeError
     from kraftlake.protocol.node_client import NodeClient
+    from kraftlake.protocol.node_connector import NodeConnector
     from kraftlake.protocol.quorum_client import NoLeaderError, OtherClusterError, QuorumClient, QuorumPosition
     from kraftlake.protocol.quorum_watch import QuorumWatch
 
 
 __all__ = [
     "Address",
+    "ClientConfig",
     "Connection",
     "NoLeaderError",
     "NodeClient",
+    "NodeConnector",
     "NodeError",
     "OtherClusterError",
     "QuorumClient",

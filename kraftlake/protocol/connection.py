@@ -67,9 +67,10 @@ class Connection:
         """Close; closing again does nothing."""
         self._socket.close()
 
-    def exchange(self, payload: bytes) -> bytes:
-        """Send a frame and receive one. Raises NodeError."""
-        deadline = self._clock.nanoseconds() + round(self._timeout * _NANOSECONDS)
+    def exchange(self, payload: bytes, *, timeout: float | None = None) -> bytes:
+        """Send a frame and receive one, within `timeout` seconds (default: the connection's). Raises NodeError."""
+        allowed = self._timeout if timeout is None else timeout
+        deadline = self._clock.nanoseconds() + round(allowed * _NANOSECONDS)
         try:
             self._wait_until(deadline)
             self._socket.sendall(_LENGTH.pack(len(payload)) + payload)
@@ -81,7 +82,7 @@ class Connection:
         except TimeoutError:
             self.close()
             raise SilentNodeError(
-                f"{self.address} took the connection and did not answer within {self._timeout:g} s."
+                f"{self.address} took the connection and did not answer within {allowed:g} s."
             ) from None
         except OSError as fault:
             self.close()

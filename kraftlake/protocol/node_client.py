@@ -6,6 +6,7 @@ Source: org.apache.kafka.clients.NetworkClient and NodeApiVersions; the schemas 
 from __future__ import annotations
 
 import io
+import struct
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Self
@@ -13,21 +14,29 @@ from typing import Any, Self
 from kio.schema.api_versions.v3.request import ApiVersionsRequest
 from kio.schema.api_versions.v3.response import ApiVersionsResponse
 from kio.schema.errors import ErrorCode
+from kio.schema.response_header.v0.header import ResponseHeader as PlainHeader
+from kio.schema.response_header.v1.header import ResponseHeader as FlexibleHeader
 from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
-from kio.static.primitive import i16, i32
 
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.connection import Connection, NodeError
 
 CLIENT_ID = "kraftlake"
+_API_VERSIONS = int(ApiVersionsRequest.__api_key__)
+_REQUEST_HEADER = struct.Struct(">hhih")
+"""API key, version, correlation id, length of the client id."""
+_NO_TAGS = b"\0"
+_UNREADABLE = (SerialError, ValueError, TypeError, IndexError, KeyError, OverflowError)
+"""What kio raises for bytes that are no message, and for tagged fields that it does not know."""
 
 
 class NodeClient:
     """A client of one node, for one thread. It closes its connection with itself and after a NodeError."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, *, client_id: str = CLIENT_ID) -> None:
         self._connection = connection
+        self._client_id = client_id.encode()
         self._correlation_id = 0
         self._versions: dict[int, tuple[int, int]] | None = None
 
@@ -46,59 +55,86 @@ class NodeClient:
         """Close the connection."""
         self._connection.close()
 
-    def ask(self, name: str, versions: range, make: Callable[[Any], Any]) -> Any:
+    def versions_of(self, api_key: int) -> range:
+        """The versions of an API that the node offers; empty where it offers none. Raises NodeError."""
+        lowest, highest = self._prepared().get(api_key, (0, -1))
+        return range(lowest, highest + 1)
+
+    def ask(self, name: str, versions: range, make: Callable[[Any], Any], *, timeout: float | None = None) -> Any:
         """The response to a request of the API `name` (`describe_quorum`), as kio declares it.
 
         `versions` are those that the caller understands; `make` gets kio's module of the request in the newest of them
-        that the node has, and makes the request. Raises NodeError where there is none, or the node can't be asked.
+        that the node has, and makes the request. `timeout` (seconds) replaces the connection's for this request.
+        Raises NodeError where there is no such version, or the node can't be asked.
         """
-        if self._versions is None:
-            self._versions = self._ask_versions()
         api_key = import_module(f"kio.schema.{name}.v{versions[0]}.request").__dict__[_class_name(name)].__api_key__
-        lowest, highest = self._versions.get(api_key, (0, -1))
-        common = range(max(lowest, versions.start), min(highest + 1, versions.stop))
+        offered = self.versions_of(api_key)
+        common = range(max(offered.start, versions.start), min(offered.stop, versions.stop))
         if not common:
-            offered = f"only versions {lowest} to {highest}" if highest >= 0 else "nothing"
+            what = f"only versions {offered[0]} to {offered[-1]}" if offered else "nothing"
             raise NodeError(
-                f"{self.address} offers {offered} of {_class_name(name, '')} (API {api_key}): is it a node "
+                f"{self.address} offers {what} of {_class_name(name, '')} (API {api_key}): is it a node "
                 f"of a KRaft cluster?"
             )
         module = f"kio.schema.{name}.v{common[-1]}"
         response = import_module(f"{module}.response").__dict__[_class_name(name, "Response")]
-        return self._exchange(make(import_module(f"{module}.request")), response)
+        return self._ask(make(import_module(f"{module}.request")), response, timeout=timeout)
+
+    def ask_raw(
+        self, api_key: int, version: int, body: bytes, *, flexible: bool, timeout: float | None = None
+    ) -> bytes:
+        """The body of the response to a request whose body the caller encodes; for messages too large for kio.
+
+        `flexible` says whether the version has tagged fields (KIP-482), which decides on the headers. `timeout`
+        (seconds) replaces the connection's for this request. Raises NodeError, also where the node lacks the version.
+        """
+        if version not in self.versions_of(api_key):
+            raise NodeError(f"{self.address} does not offer version {version} of API {api_key}.")
+        return self._exchange(api_key, version, body, flexible=flexible, timeout=timeout)
+
+    def _prepared(self) -> dict[int, tuple[int, int]]:
+        """The lowest and highest version of each API, once the connection may be used."""
+        if self._versions is None:
+            self._versions = self._ask_versions()
+        return self._versions
 
     def _ask_versions(self) -> dict[int, tuple[int, int]]:
         request = ApiVersionsRequest(client_software_name="kraftlake", client_software_version="0")
-        answer = self._exchange(request, ApiVersionsResponse)
+        answer = self._ask(request, ApiVersionsResponse)
         if answer.error_code is not ErrorCode.none:
             raise NodeError(
                 f"{self.address} does not tell what it speaks ({answer.error_code.name}): Kafka 2.4 or later is needed."
             )
         return {int(api.api_key): (int(api.min_version), int(api.max_version)) for api in answer.api_keys}
 
-    def _exchange(self, request: Any, response: type[Any]) -> Any:
-        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        header_class = request.__header_schema__
+    def _ask(self, request: Any, response: type[Any], *, timeout: float | None = None) -> Any:
         buffer = io.BytesIO()
-        entity_writer(header_class)(
-            buffer,
-            header_class(
-                request_api_key=i16(request.__api_key__),
-                request_api_version=i16(request.__version__),
-                correlation_id=i32(self._correlation_id),
-                client_id=CLIENT_ID,
-            ),
-        )
         entity_writer(type(request))(buffer, request)
-        data = self._connection.exchange(buffer.getvalue())
+        data = self._exchange(
+            int(request.__api_key__), int(request.__version__), buffer.getvalue(),
+            flexible=request.__flexible__, timeout=timeout,
+        )  # fmt: skip
         try:
-            header, size = entity_reader(response.__header_schema__)(data, 0)
-            if header.correlation_id != self._correlation_id:
-                raise self._unreadable(f"the answer to request {header.correlation_id}, not to {self._correlation_id}")
-            answer, _ = entity_reader(response)(data, size)
-        except (SerialError, ValueError, TypeError, IndexError, OverflowError) as fault:
+            answer, _ = entity_reader(response)(data, 0)
+        except _UNREADABLE as fault:
             raise self._unreadable(f"{len(data)} bytes that are no {response.__name__} ({fault})") from None
         return answer
+
+    def _exchange(self, api_key: int, version: int, body: bytes, *, flexible: bool, timeout: float | None) -> bytes:
+        """Send a request (header 1, or 2 if flexible) and return what follows the header of its response."""
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        header = _REQUEST_HEADER.pack(api_key, version, self._correlation_id, len(self._client_id)) + self._client_id
+        payload = b"".join((header, _NO_TAGS if flexible else b"", body))
+        data = self._connection.exchange(payload, timeout=timeout)
+        # The response of ApiVersions has header 0 in every version (KIP-511).
+        read: Any = entity_reader(FlexibleHeader if flexible and api_key != _API_VERSIONS else PlainHeader)
+        try:
+            answered, size = read(data, 0)
+        except _UNREADABLE as fault:
+            raise self._unreadable(f"{len(data)} bytes without a response header ({fault})") from None
+        if answered.correlation_id != self._correlation_id:
+            raise self._unreadable(f"the answer to request {answered.correlation_id}, not to {self._correlation_id}")
+        return data[size:]
 
     def _unreadable(self, what: str) -> NodeError:
         self.close()

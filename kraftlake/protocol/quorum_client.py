@@ -14,8 +14,9 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32
 
 from kraftlake.protocol.address import Address
-from kraftlake.protocol.connection import Connection, NodeError, SilentNodeError
+from kraftlake.protocol.connection import NodeError, SilentNodeError
 from kraftlake.protocol.node_client import NodeClient
+from kraftlake.protocol.node_connector import NodeConnector
 from kraftlake.runtime.errors import ImportConflictError
 
 METADATA_TOPIC = "__cluster_metadata"
@@ -45,21 +46,20 @@ class QuorumClient:
 
     Brokers forward the question to the controller. A controller that does not lead names the leader, which is asked
     next. The node that answered is asked first the next time, over the same connection; the others are asked when it
-    fails. Each new connection is checked against `cluster_id`.
+    fails. Each new connection is checked against `cluster_id`, or the cluster of the first node that answers. `connect`
+    opens them, by default over PLAINTEXT.
     """
 
     def __init__(
         self,
         addresses: Sequence[Address],
         *,
-        cluster_id: str,
-        timeout: float = 5.0,
-        connect: Callable[..., Connection] = Connection,
+        cluster_id: str | None = None,
+        connect: Callable[[Address], NodeClient] | None = None,
     ) -> None:
         self._addresses = list(addresses)
         self._cluster_id = cluster_id
-        self._timeout = timeout
-        self._connect = connect
+        self._connect = connect or NodeConnector()
         self._node: NodeClient | None = None
 
     def __enter__(self) -> Self:
@@ -105,7 +105,7 @@ class QuorumClient:
         raise kind(told if told.endswith("?") else f"{told}.")
 
     def _try(self, address: Address) -> QuorumPosition:
-        node = NodeClient(self._connect(address, timeout=self._timeout))
+        node = self._connect(address)
         try:
             leader = self._check_cluster(node)
             try:
@@ -151,10 +151,12 @@ class QuorumClient:
             answer = self._describe_cluster(node, _BROKERS)
         if answer.error_code is not ErrorCode.none:
             raise NodeError(f"{node.address} does not describe its cluster: {_words(answer.error_code)}.")
-        if answer.cluster_id != self._cluster_id:
+        if self._cluster_id is None:
+            self._cluster_id = str(answer.cluster_id)
+        elif answer.cluster_id != self._cluster_id:
             raise OtherClusterError(
-                f"{node.address} is a node of cluster {answer.cluster_id}, but the directory is of cluster "
-                f"{self._cluster_id}: give an address of that cluster's."
+                f"{node.address} is a node of cluster {answer.cluster_id}, not of {self._cluster_id}: give addresses "
+                f"of that cluster's nodes."
             )
         return [Address(each.host, int(each.port)) for each in answer.brokers if each.broker_id == answer.controller_id]
 

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from kraftlake.protocol import Address, NodeError, NoLeaderError, OtherClusterError, QuorumClient, QuorumPosition
+from kraftlake.protocol import (
+    Address,
+    NodeConnector,
+    NodeError,
+    NoLeaderError,
+    OtherClusterError,
+    QuorumClient,
+    QuorumPosition,
+)
 from kraftlake.runtime.errors import ImportConflictError
 from tests.protocol.fake_nodes import CLUSTER_ID, FakeController, frame, receive_frame, serving
 
@@ -68,7 +76,10 @@ def test_a_controller_that_does_not_lead_names_the_leader() -> None:
 def test_a_broker_that_waits_for_a_controller_counts_as_a_node_without_a_leader() -> None:
     broker = FakeController()
     broker.silent_apis.add(55)
-    with serving(broker) as address, QuorumClient([address], cluster_id=CLUSTER_ID, timeout=0.2) as client:
+    with (
+        serving(broker) as address,
+        QuorumClient([address], cluster_id=CLUSTER_ID, connect=NodeConnector(timeout=0.2)) as client,
+    ):
         with pytest.raises(NoLeaderError, match=r"did not answer within 0\.2 s"):
             client.describe()
         broker.silent_apis.clear()
@@ -83,7 +94,7 @@ def test_a_broker_that_waits_for_a_controller_counts_as_a_node_without_a_leader(
 def test_a_node_of_another_cluster_gets_no_further_requests() -> None:
     node = FakeController()
     node.cluster_id = "anotherTestClusterBB"
-    told = "is a node of cluster anotherTestClusterBB, but the directory"
+    told = f"is a node of cluster anotherTestClusterBB, not of {CLUSTER_ID}"
     with serving(node) as address, asking(address) as client, pytest.raises(OtherClusterError, match=told):
         client.describe()
     assert issubclass(OtherClusterError, ImportConflictError)

@@ -28,7 +28,7 @@ _LARGEST = 2**63 - 1
 
 
 class Source(LogSource):
-    """A lake, a Kafka metadata directory, a segment, a snapshot file or an archive, opened by `kraftlake.open`.
+    """A lake, a Kafka metadata directory, a segment, a snapshot file, an archive or a quorum, opened by `kraftlake.open`.
 
     A moment is an offset (an int) or a time (text or a datetime, in UTC unless it names a zone); milliseconds since
     1970 are given as `at_time`. Text is ISO 8601, or counts from the end of the log, whose newest record is of `now`:
@@ -263,12 +263,21 @@ class Source(LogSource):
         return export(self, Path(path_text(path)), at, allow_loss=allow_loss, lenient=lenient)
 
 
-def open_source(source: str | os.PathLike[str], *, cluster_id: str | None = None, node: int | None = None) -> Source:
+def open_source(
+    source: str | os.PathLike[str],
+    *,
+    cluster_id: str | None = None,
+    node: int | None = None,
+    command_config: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Source:
     """Open whatever holds a metadata log: its content says what it is. `kraftlake.open` is this function.
 
     A folder is searched for metadata directories, `-` is stdin. `node` chooses one of several nodes' logs by its id.
+    `HOST:PORT[,HOST:PORT…]` or `kafka://…` are controllers of a live quorum, which is asked for everything it has
+    committed; `command_config` is the properties file that Kafka's own tools take, for TLS and SASL.
     `cluster_id` names the cluster where nothing beside the log does. Raises NotASourceError for a path that holds no
     log, or several of which none is chosen, CorruptDataError for a broken one, UsageError where `cluster_id`
-    contradicts the source's own.
+    contradicts the source's own, NodeError for a quorum that does not answer.
     """
-    return Source.open(source, cluster_id=cluster_id, node=node)
+    return Source.open(source, cluster_id=cluster_id, node=node, command_config=command_config, progress=progress)

@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from kraftlake.protocol.address import Address, parse_addresses
+    from kraftlake.protocol.address import Address, are_addresses, parse_addresses
     from kraftlake.protocol.client_config import ClientConfig
     from kraftlake.protocol.connection import Connection, NodeError
     from kraftlake.protocol.node_client import NodeClient
     from kraftlake.protocol.node_connector import NodeConnector
+    from kraftlake.protocol.observer.observed_log import DivergedLogError, ObservedLog
+    from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotNeededError
+    from kraftlake.protocol.observer.raw_batch import RawBatch
+    from kraftlake.protocol.observer.requests import OffsetAndEpoch, ReplicaOfQuorum
     from kraftlake.protocol.quorum_client import NoLeaderError, OtherClusterError, QuorumClient, QuorumPosition
     from kraftlake.protocol.quorum_watch import QuorumWatch
 
@@ -23,14 +27,22 @@ __all__ = [
     "Address",
     "ClientConfig",
     "Connection",
+    "DivergedLogError",
     "NoLeaderError",
     "NodeClient",
     "NodeConnector",
     "NodeError",
+    "ObservedLog",
+    "OffsetAndEpoch",
     "OtherClusterError",
     "QuorumClient",
+    "QuorumObserver",
     "QuorumPosition",
     "QuorumWatch",
+    "RawBatch",
+    "ReplicaOfQuorum",
+    "SnapshotNeededError",
+    "are_addresses",
     "parse_addresses",
 ]
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+from typing import Final
+
 import attrs
 
 from kraftlake.runtime.errors import UsageError
@@ -18,12 +22,22 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+SCHEME: Final = "kafka://"
+"""What addresses may begin with where a path could stand, too."""
+_ADDRESSES = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[\w.-]+):\d{1,5}(,(\[[0-9a-fA-F:.%]+\]|[\w.-]+):\d{1,5})*")
+
+
+def are_addresses(text: str) -> bool:
+    """Whether a SOURCE names the nodes of a quorum, `kafka://…` or `HOST:PORT[,…]`, and is no path that exists."""
+    return text.startswith(SCHEME) or (_ADDRESSES.fullmatch(text) is not None and not os.path.lexists(text))
+
+
 def parse_addresses(text: str) -> tuple[Address, ...]:
-    """The addresses of `HOST:PORT[,HOST:PORT…]`, each once, in their order; IPv6 in brackets.
+    """The addresses of `HOST:PORT[,HOST:PORT…]`, each once, in their order; IPv6 in brackets; also behind `kafka://`.
 
     Raises UsageError for what is none.
     """
-    return tuple(dict.fromkeys(_parse(part.strip()) for part in text.split(",")))
+    return tuple(dict.fromkeys(_parse(part.strip()) for part in text.removeprefix(SCHEME).split(",")))
 
 
 def _parse(part: str) -> Address:

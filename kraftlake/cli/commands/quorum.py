@@ -7,7 +7,7 @@ import click
 from kraftlake.cli.faults import UNHEALTHY
 from kraftlake.cli.options.command import Example, argument
 from kraftlake.cli.options.parameters import SOURCE
-from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
+from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, command_config_option
 
 
 @command(
@@ -27,8 +27,10 @@ from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
     nargs=-1,
     required=True,
     metavar="SOURCE...",
-    help="The metadata directories of the quorum's nodes, one or more, or bundles and archives of several.",
+    help="The metadata directories of the quorum's nodes, one or more, or bundles and archives of several; or "
+    "HOST:PORT of the controllers of a live one.",
 )
+@command_config_option
 def quorum(call: Call, sources: tuple[str, ...]) -> None:
     """Show the quorum as the directories of its nodes have it: who votes, how far each log goes and in which epoch.
 
@@ -44,7 +46,7 @@ def quorum(call: Call, sources: tuple[str, ...]) -> None:
     from kraftlake.diagnosis import node_faults, quorum_verdicts
     from kraftlake.replay import describe_quorum
 
-    report = describe_quorum(sources)
+    report = describe_quorum(sources, command_config=call.command_config)
     verdicts = quorum_verdicts(report)
     if call.as_json:
         call.terminal.json(report.to_json())

@@ -50,7 +50,10 @@ CHANGE = "Change a controlled lake, as its controller"
 
 SAMPLE = "samples/kafka-4.4/log/__cluster_metadata-0"
 """The source in every example: a real log that lies in the repository."""
-_SOURCE_HELP = "A Kafka metadata directory, segment, snapshot file, archive or bundle of these, - (stdin), or a lake."
+_SOURCE_HELP = (
+    "A Kafka metadata directory, segment, snapshot file, archive or bundle of these, - (stdin), a lake, or HOST:PORT of "
+    "the controllers of a live quorum."
+)
 
 from_option = option(
     "--from", "first", type=MOMENT, metavar="N", help="From this offset or time on: ISO 8601, now-15m, 07:46."
@@ -68,6 +71,8 @@ last_option = option(
 limit_option = option("--limit", type=CountParameter(min=1), metavar="N", help="At most the first N lines.")
 tail_option = option("--tail", type=CountParameter(min=1), metavar="N", help="The last N lines alone.")
 hosted_option = option("--hosted", is_flag=True, help="With --broker: also the partitions that it hosts.")
+COMMAND_CONFIG = "For HOST:PORT: the properties of TLS and SASL that Kafka's own tools take."
+command_config_option = option("--command-config", section=SHARED_SECTION, metavar="FILE", help=COMMAND_CONFIG)
 
 Decorator: TypeAlias = "Callable[[Callable[..., None]], Callable[..., None]]"
 
@@ -128,6 +133,7 @@ class Call:
         self.strict: bool = options.pop("strict", True)
         self.node: int | None = options.pop("node", None)
         self.cluster_id: str | None = options.pop("cluster_id", None)
+        self.command_config: str | None = options.pop("command_config", None)
         self.show_secrets: bool = options.pop("show_secrets", False)
         if not options.pop("no_pager", True) and not self.as_json:
             from kraftlake.cli.output.pager import pager_command
@@ -160,7 +166,14 @@ class Call:
         """
         import kraftlake
 
-        opened = kraftlake.open(source, cluster_id=self.cluster_id, node=self.node)
+        with self.progress() as progress:
+            opened = kraftlake.open(
+                source,
+                cluster_id=self.cluster_id,
+                node=self.node,
+                command_config=self.command_config,
+                progress=progress,
+            )
         self._note_times(opened)
         self.warn_past_end(opened, self.at)
         if tell_torn and opened.torn is not None:
@@ -322,6 +335,7 @@ def shared_options(*, source: bool, replays: bool, at: bool, secrets: bool, long
         (source and replays, shared(["--strict/--lenient", "strict"], default=True, help=strict)),
         (source, shared(["--node"], type=NODE, metavar="ID", help="Of the logs of several nodes, that of this one.")),
         (source, shared(["--cluster-id"], metavar="ID", help="The cluster's id, if no meta.properties has it.")),
+        (source, shared(["--command-config"], metavar="FILE", help=COMMAND_CONFIG)),
         (source or at, shared(["--tz", "zone"], type=ZONE, is_eager=True, metavar="ZONE", help=zones)),
         (True, shared(["--color"], type=ways, default="auto", help=colours)),
         (

@@ -49,6 +49,20 @@ def import_source(
     return _Import(opened, lake_location(lake), cluster_id, progress or no_progress).run()
 
 
+def check_accepts(log: MetadataLog, path: Location, name: str, cluster_id: str | None) -> None:
+    """Raise where a lake takes no import of the log `name` of a cluster, None where that is unknown.
+
+    LakeError for the lake of a controller, ImportConflictError for another cluster's.
+    """
+    if log.role != "imported":
+        raise LakeError(f"The lake {path} is written by a controller ({log.role}): nothing is imported into it.")
+    if log.cluster_id is not None and cluster_id not in (None, log.cluster_id):
+        raise ImportConflictError(
+            f"{name} is of cluster {cluster_id}, but the lake {path} holds the log of cluster {log.cluster_id}: import "
+            f"it into a lake of its own."
+        )
+
+
 class _Import:
     def __init__(self, source: LogSource, path: Location, cluster_id: str | None, progress: Progress) -> None:
         self._source = source
@@ -61,7 +75,7 @@ class _Import:
 
         log = MetadataLog.open(self._path) if is_lake(self._path) else None
         if log is not None:
-            self._check_lake(log)
+            check_accepts(log, self._path, self._source.name, self._cluster_id)
         else:
             check_place(self._path)
             self._check_worth()
@@ -76,17 +90,6 @@ class _Import:
                 discard_empty_lake(self._path, keep_folder=was_there)
             raise
         return self._report(log, plan, created=created)
-
-    def _check_lake(self, log: MetadataLog) -> None:
-        if log.role != "imported":
-            raise LakeError(
-                f"The lake {self._path} is written by a controller ({log.role}): nothing is imported into it."
-            )
-        if log.cluster_id is not None and self._cluster_id not in (None, log.cluster_id):
-            raise ImportConflictError(
-                f"{self._source.name} is of cluster {self._cluster_id}, but the lake {self._path} holds the log of "
-                f"cluster {log.cluster_id}: import it into a lake of its own."
-            )
 
     def _check_worth(self) -> None:
         reader = self._source.reader

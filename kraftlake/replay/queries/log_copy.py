@@ -66,7 +66,7 @@ def read_log_copies(path: str) -> tuple[LogCopy, ...]:
     """
     if is_lake(path):
         reader, _ = open_reader(path)
-        return (_read_copy(LogCopy(path=path, properties=MetaProperties(cluster_id=reader.cluster_id)), reader),)
+        return (read_copy(LogCopy(path=path, properties=MetaProperties(cluster_id=reader.cluster_id)), reader),)
     try:
         nodes = node_files(path)
     except CorruptDataError as error:
@@ -85,10 +85,11 @@ def _copy_of(path: str, node: NodeFiles) -> LogCopy:
         log = node.open()
     except CorruptDataError as error:
         return attrs.evolve(copy, fault=str(error))
-    return _read_copy(copy, log)
+    return read_copy(copy, log)
 
 
-def _read_copy(copy: LogCopy, reader: LogReader) -> LogCopy:
+def read_copy(copy: LogCopy, reader: LogReader) -> LogCopy:
+    """`copy` with what `reader` holds: all batches are read, for their epochs and control records."""
     epoch_ends, control = EpochEnds(), _ControlRecords()
     fault = copy.fault
     try:

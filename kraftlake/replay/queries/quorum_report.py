@@ -153,21 +153,37 @@ class QuorumReport:
         }
 
 
-def describe_quorum(sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> QuorumReport:
+def describe_quorum(
+    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    command_config: str | os.PathLike[str] | None = None,
+) -> QuorumReport:
     """Read the copies at these paths, or at one, and hold them against each other: of a bundle all that it holds.
+
+    The addresses of a live quorum stand for all its voters and observers; `command_config` is for those.
 
     Raises UsageError where they are of several clusters, and for none; NotASourceError where one is no log.
     """
     if not sources:
         raise UsageError("Name the metadata directory of at least one node.")
     paths = path_texts([sources] if isinstance(sources, (str, os.PathLike)) else sources)
-    copies = tuple(chain.from_iterable(map(read_log_copies, paths)))
+    copies = tuple(chain.from_iterable(_copies_at(path, command_config) for path in paths))
     known = {copy.properties.cluster_id: copy.path for copy in copies if copy.properties.cluster_id is not None}
     if len(known) > 1:
         told = ", ".join(f"{path} of {cluster_id}" for cluster_id, path in known.items())
         raise UsageError(f"These are logs of different clusters: {told}.")
     report = QuorumReport(cluster_id=next(iter(known), None), copies=copies, voters=())
     return attrs.evolve(report, voters=_voters_of(report.furthest))
+
+
+def _copies_at(path: str, command_config: str | os.PathLike[str] | None) -> tuple[LogCopy, ...]:
+    from kraftlake.protocol import are_addresses
+
+    if not are_addresses(path):
+        return read_log_copies(path)
+    from kraftlake.replay.live.quorum_copies import quorum_copies
+
+    return quorum_copies(path, command_config)
 
 
 def _voters_of(copy: LogCopy) -> tuple[KnownVoter, ...]:

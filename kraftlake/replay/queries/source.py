@@ -40,14 +40,34 @@ class LogSource:
         return f"<{type(self).__name__} {kind} {self.path!r} offsets {offsets}>"
 
     @classmethod
-    def open(cls, source: str | os.PathLike[str], *, cluster_id: str | None = None, node: int | None = None) -> Self:
-        """Open a path or URI; its content says what it is. See `kraftlake.open`."""
+    def open(
+        cls,
+        source: str | os.PathLike[str],
+        *,
+        cluster_id: str | None = None,
+        node: int | None = None,
+        command_config: str | os.PathLike[str] | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Open a path, a URI or the addresses of a quorum; its content says what it is. See `kraftlake.open`."""
+        from kraftlake.protocol import are_addresses
         from kraftlake.replay.reading.open_reader import open_reader
 
         path = path_text(source)
         if cluster_id is not None:
             text(cluster_id, "the id of a cluster")
-        reader, kind = open_reader(path, whole_or_none(node, "a node's id", least=0))
+        node = whole_or_none(node, "a node's id", least=0)
+        reader: LogReader
+        if are_addresses(path):
+            from kraftlake.replay.live.open_quorum import open_quorum
+
+            if node is not None:
+                raise UsageError(f"{path} is a quorum, which has one log: no node's can be chosen.")
+            reader = open_quorum(path, cluster_id=cluster_id, command_config=command_config, progress=progress)
+            return cls(reader, reader.kind, reader.path, reader.cluster_id)
+        if command_config is not None:
+            raise UsageError(f"{path} is read from files: a command config belongs to HOST:PORT of a quorum.")
+        reader, kind = open_reader(path, node)
         if cluster_id is not None and reader.cluster_id not in (None, cluster_id):
             raise UsageError(f"{path} is of cluster {reader.cluster_id}, not of cluster {cluster_id}.")
         return cls(reader, kind, path, reader.cluster_id or cluster_id)

@@ -1,0 +1,108 @@
+"""The log of a quorum as an observer receives it: what is committed is handed on, what is not yet waits.
+
+Pure logic. Source: org.apache.kafka.raft.KafkaRaftClient (handleFetchResponse) and FollowerState.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from kraftlake.protocol.observer.raw_batch import RawBatch
+from kraftlake.protocol.observer.requests import FetchAnswer, OffsetAndEpoch
+from kraftlake.runtime.errors import CorruptDataError, ImportConflictError
+
+_MAX_WAITING_BYTES = 64 * 1024 * 1024
+
+
+class DivergedLogError(ImportConflictError):
+    """The quorum's log holds other records at offsets that were taken for committed: from `offset` on."""
+
+    def __init__(self, offset: int, end: int) -> None:
+        super().__init__(
+            f"the quorum's log differs from offset {offset} on, although everything before offset {end} was committed "
+            f"when it was read: it is another cluster's log, or the quorum lost records."
+        )
+        self.offset = offset
+
+
+class ObservedLog:
+    """The log from a place on. Batches below `next_offset` were returned by `take`, and all of them are committed.
+
+    The leader sends batches above the high watermark too, and a later leader may replace them: they wait. Once an
+    offset was below the high watermark of any leader, no leader's log holds another record there; so the largest high
+    watermark is kept, also while a new leader knows none.
+    """
+
+    def __init__(self, start: OffsetAndEpoch) -> None:
+        """Begin at `start`; where its epoch is −1, with the batch that holds its offset, of whatever epoch."""
+        self.committed = start
+        self.high_watermark = -1
+        self._waiting: deque[RawBatch] = deque()
+        self._waiting_bytes = 0
+        self._inside_batch = start.epoch < 0
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last batch that was returned."""
+        return self.committed.offset
+
+    @property
+    def fetched(self) -> OffsetAndEpoch:
+        """Where the next Fetch begins: after everything that was received."""
+        if not self._waiting:
+            return self.committed
+        last = self._waiting[-1]
+        return OffsetAndEpoch(offset=last.last_offset + 1, epoch=last.epoch)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much waits for the high watermark that no more should be fetched."""
+        return self._waiting_bytes > _MAX_WAITING_BYTES
+
+    def take(self, answer: FetchAnswer) -> list[RawBatch]:
+        """Take in the answer to a Fetch from `fetched` on; returns the batches that are committed by now.
+
+        Raises DivergedLogError where committed offsets differ, CorruptDataError for batches that don't follow.
+        """
+        if answer.diverging is not None:
+            self._truncate(answer.diverging)
+        for batch in answer.batches:
+            self._add(batch)
+        self.high_watermark = max(self.high_watermark, answer.high_watermark)
+        return self._release()
+
+    def _add(self, batch: RawBatch) -> None:
+        at = self.fetched
+        follows = batch.base_offset == at.offset or (
+            self._inside_batch and batch.base_offset < at.offset <= batch.last_offset
+        )
+        if not follows or batch.epoch < at.epoch:
+            raise CorruptDataError(
+                f"a batch of offset {batch.base_offset} and epoch {batch.epoch} came where offset {at.offset} of epoch "
+                f"{at.epoch} or later was asked for"
+            )
+        self._inside_batch = False
+        self._waiting.append(batch)
+        self._waiting_bytes += len(batch.data)
+
+    def _truncate(self, diverging: OffsetAndEpoch) -> None:
+        """Drop what the leader does not have: its log ends at `diverging` for the largest epoch that both know."""
+        dropped = False
+        while self._waiting:
+            last = self._waiting[-1]
+            if last.epoch <= diverging.epoch and last.last_offset < diverging.offset:
+                break
+            self._waiting_bytes -= len(self._waiting.pop().data)
+            dropped = True
+        if not dropped:
+            raise DivergedLogError(min(diverging.offset, self.committed.offset), self.committed.offset)
+
+    def _release(self) -> list[RawBatch]:
+        ready: list[RawBatch] = []
+        while self._waiting and self._waiting[0].last_offset < self.high_watermark:
+            batch = self._waiting.popleft()
+            self._waiting_bytes -= len(batch.data)
+            ready.append(batch)
+        if ready:
+            self.committed = OffsetAndEpoch(offset=ready[-1].last_offset + 1, epoch=ready[-1].epoch)
+        return ready

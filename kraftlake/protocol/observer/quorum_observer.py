@@ -1,0 +1,252 @@
+"""Finds the leader of a quorum and fetches from it; one exchange a call, and the caller decides when to try again.
+
+Source: KIP-595 (observers), KIP-919 (controllers as bootstrap servers); org.apache.kafka.raft.KafkaRaftClient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Self, TypeVar
+
+import attrs
+from kio.schema.errors import ErrorCode
+from kio.static.primitive import i8
+
+from kraftlake.protocol.address import Address
+from kraftlake.protocol.connection import NodeError
+from kraftlake.protocol.node_client import NodeClient
+from kraftlake.protocol.observer.observed_log import ObservedLog
+from kraftlake.protocol.observer.raw_batch import RawBatch
+from kraftlake.protocol.observer.requests import (
+    FetchAnswer,
+    Leader,
+    OffsetAndEpoch,
+    QuorumDescription,
+    SnapshotPart,
+    describe_quorum,
+    fetch,
+    fetch_snapshot,
+)
+from kraftlake.protocol.quorum_client import NoLeaderError, OtherClusterError
+from kraftlake.runtime.errors import CorruptDataError, OffsetError
+
+T = TypeVar("T", FetchAnswer, SnapshotPart, QuorumDescription)
+
+_CONTROLLERS: Final = 2
+_OF_THE_LEADER: Final = frozenset(
+    {
+        ErrorCode.not_leader_or_follower,
+        ErrorCode.fenced_leader_epoch,
+        ErrorCode.unknown_leader_epoch,
+        ErrorCode.invalid_request,  # what a Fetch without an epoch is answered with, and the leader's name
+        ErrorCode.broker_not_available,
+    }
+)
+_ELSEWHERE: Final = frozenset({ErrorCode.mismatched_endpoint_type, ErrorCode.unsupported_endpoint_type})
+
+
+class SnapshotNeededError(OffsetError):
+    """The leader sends `snapshot` instead of the log, which starts at `log_start_offset` there."""
+
+    def __init__(self, snapshot: OffsetAndEpoch, log_start_offset: int) -> None:
+        super().__init__(f"the leader's log starts at offset {log_start_offset}, after a snapshot")
+        self.snapshot = snapshot
+        self.log_start_offset = log_start_offset
+
+
+class SnapshotGoneError(NodeError):
+    """The leader deleted a snapshot before it was fetched whole."""
+
+
+class QuorumObserver:
+    """Fetches from whichever controller leads, for one thread; an observer without an id is listed nowhere.
+
+    `cluster_id` None is that of the first controller that answers. Each new connection is checked against it.
+    """
+
+    def __init__(
+        self,
+        addresses: Sequence[Address],
+        *,
+        connect: Callable[[Address], NodeClient],
+        cluster_id: str | None = None,
+        principal: str | None = None,
+    ) -> None:
+        self._bootstrap = tuple(addresses)
+        self._connect = connect
+        self._principal = principal
+        self.cluster_id = cluster_id
+        self.leader = Leader(id=-1, epoch=-1, address=None)
+        self.connections = 0
+        """How many connections were made."""
+        self._node: NodeClient | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection that is kept."""
+        if self._node is not None:
+            self._node.close()
+            self._node = None
+
+    def fetch(self, log: ObservedLog, *, wait_ms: int = 500) -> list[RawBatch]:
+        """The batches that are known to be committed after one more Fetch; none where nothing came.
+
+        The leader waits up to `wait_ms` for records, or for what it sent to be committed. Raises SnapshotNeededError
+        where the leader sends a snapshot instead, DivergedLogError, NodeError where no node can be asked (NoLeaderError
+        where one could, and none leads), OtherClusterError.
+        """
+        answer = self._of_leader(lambda node: self._fetch_once(node, log, wait_ms))
+        if answer.snapshot is not None:
+            raise SnapshotNeededError(answer.snapshot, answer.log_start_offset)
+        try:
+            return log.take(answer)
+        except CorruptDataError as fault:
+            self.close()
+            raise NodeError(f"{self._named} sent a broken part of the metadata log: {fault}.") from None
+
+    def fetch_snapshot(
+        self, id_: OffsetAndEpoch, write: Callable[[bytes], object], progress: Callable[[int, int], None] | None = None
+    ) -> None:
+        """Write the file of a snapshot of the leader's; `progress` gets the bytes so far and in all.
+
+        Raises SnapshotGoneError where the leader does not have it, and as `fetch`.
+        """
+        position, size = 0, 1
+        while position < size:
+            part = self._of_leader(
+                lambda node, at=position: fetch_snapshot(  # type: ignore[misc]
+                    node, id_, at, leader_epoch=self.leader.epoch, cluster_id=self.cluster_id
+                )
+            )
+            if not part.data:
+                raise NodeError(f"The leader sent nothing of a snapshot at byte {position} of {part.size}.")
+            write(part.data)
+            position, size = position + len(part.data), part.size
+            if progress is not None:
+                progress(position, size)
+
+    def describe(self) -> QuorumDescription:
+        """The voters and observers, by the leader. Raises as `fetch`."""
+        return self._of_leader(describe_quorum)
+
+    def _fetch_once(self, node: NodeClient, log: ObservedLog, wait_ms: int) -> FetchAnswer:
+        at = log.fetched
+        if at.epoch < 0:  # every log that the leader of an epoch has written to continues with that epoch
+            at = attrs.evolve(at, epoch=self.leader.epoch)
+        return fetch(
+            node, at, leader_epoch=self.leader.epoch, cluster_id=self.cluster_id,
+            high_watermark=log.high_watermark, wait_ms=wait_ms,
+        )  # fmt: skip
+
+    def _of_leader(self, ask: Callable[[NodeClient], T]) -> T:
+        """The answer of the leader, which is looked for where the known node does not lead."""
+        faults: list[str] = []
+        kind: type[NodeError] = NodeError
+        waiting: list[Address] = [*self._bootstrap]
+        if self.leader.address is not None:
+            waiting.insert(0, self.leader.address)
+        asked: dict[Address, int] = {}
+        while True:
+            node = self._node
+            try:
+                if node is None:
+                    if not waiting:
+                        break
+                    address = waiting.pop(0)
+                    asked[address] = asked.get(address, 0) + 1
+                    if asked[address] > 1:
+                        continue
+                    node = self._open(address)
+                answer = ask(node)
+                if answer.error is ErrorCode.none:
+                    return answer
+                is_news = self._learn(node, answer)
+            except NodeError as fault:
+                self.close()
+                if isinstance(fault, SnapshotGoneError | _RefusedError):
+                    raise
+                faults.append(str(fault).rstrip("."))
+                continue
+            if is_news:
+                continue  # it may lead, by whatever name the quorum has for its address
+            kind = NoLeaderError
+            at = node.address
+            self.close()
+            if self.leader.address is not None and asked.get(self.leader.address, 0) < 1:
+                waiting.insert(0, self.leader.address)
+            faults.append(f"{at} does not lead, and {self._known()}")
+        told = "; ".join(dict.fromkeys(faults))
+        raise kind(told if told.endswith("?") else f"{told}.")
+
+    def _open(self, address: Address) -> NodeClient:
+        node = self._connect(address)
+        self.connections += 1
+        try:
+            self._check_cluster(node)
+        except BaseException:
+            node.close()
+            raise
+        self._node = node
+        return node
+
+    def _check_cluster(self, node: NodeClient) -> None:
+        def request(module: Any) -> Any:
+            options = {"endpoint_type": i8(_CONTROLLERS)}
+            return module.DescribeClusterRequest(include_cluster_authorized_operations=False, **options)
+
+        answer = node.ask("describe_cluster", range(1, 2), request)
+        if answer.error_code in _ELSEWHERE:
+            raise NodeError(
+                f"{node.address} is a broker, and brokers don't give the metadata log away: give the addresses of "
+                f"controllers (controller.quorum.bootstrap.servers)."
+            )
+        if answer.error_code is not ErrorCode.none:
+            raise _RefusedError(f"{node.address} does not describe its cluster: {answer.error_code.name}.")
+        if self.cluster_id is None:
+            self.cluster_id = answer.cluster_id
+        elif answer.cluster_id != self.cluster_id:
+            raise OtherClusterError(
+                f"{node.address} is a node of cluster {answer.cluster_id}, not of cluster {self.cluster_id}: "
+                f"give an address of that cluster's."
+            )
+
+    def _learn(self, node: NodeClient, answer: FetchAnswer | SnapshotPart | QuorumDescription) -> bool:
+        """Take in an error; whether it told of a leader or an epoch that was not known before.
+
+        Raises NodeError for an error that has nothing to do with who leads.
+        """
+        error, told = answer.error, answer.leader
+        if error is ErrorCode.cluster_authorization_failed:
+            of = f" for {self._principal}" if self._principal else " for this client's principal"
+            raise _RefusedError(
+                f"{node.address} does not let this client fetch the metadata log: an ACL is missing that allows "
+                f"CLUSTER_ACTION on the cluster{of}."
+            )
+        if error is ErrorCode.inconsistent_cluster_id:
+            raise OtherClusterError(f"{node.address} is not of cluster {self.cluster_id}.")
+        if error in (ErrorCode.snapshot_not_found, ErrorCode.position_out_of_range):
+            raise SnapshotGoneError(f"{node.address} has deleted the snapshot that was being fetched.")
+        if error not in _OF_THE_LEADER:
+            raise NodeError(f"{node.address} does not give its metadata log: {error.name}.")
+        known = self.leader
+        if told.epoch > known.epoch or (told.epoch == known.epoch and told.id >= 0 and known.id < 0):
+            address = told.address or (known.address if told.id == known.id else None)
+            self.leader = Leader(id=told.id, epoch=told.epoch, address=address)
+            return True
+        return False
+
+    def _known(self) -> str:
+        return "knows no leader" if self.leader.id < 0 else f"names node {self.leader.id} of epoch {self.leader.epoch}"
+
+    @property
+    def _named(self) -> str:
+        return "The leader" if self.leader.address is None else str(self.leader.address)
+
+
+class _RefusedError(NodeError):
+    """A refusal that other controllers would repeat."""

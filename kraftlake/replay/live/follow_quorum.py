@@ -1,0 +1,176 @@
+"""Follow a live quorum: append to a lake what it commits, as soon as it does."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from kraftlake.kafka_files import open_directory
+from kraftlake.protocol import (
+    DivergedLogError,
+    NodeError,
+    ObservedLog,
+    OffsetAndEpoch,
+    QuorumObserver,
+    RawBatch,
+    SnapshotNeededError,
+)
+from kraftlake.records.batch import RecordBatch, read_batches
+from kraftlake.replay.imports.follow_log import FollowStep
+from kraftlake.replay.imports.import_log import check_accepts, import_source
+from kraftlake.replay.imports.new_lake import is_lake
+from kraftlake.replay.live.mirror import mirror_quorum
+from kraftlake.replay.live.patience import Patience
+from kraftlake.replay.queries.source import LogSource
+from kraftlake.runtime.errors import ImportConflictError
+
+if TYPE_CHECKING:
+    from kraftlake.metadata_log import MetadataLog
+
+_WAIT_MS: Final = 500
+
+
+class QuorumFollower:
+    """Keeps a lake level with a quorum; one thread, step by step. Only what is known to be committed enters the lake.
+
+    A lake that does not exist is made of everything that the quorum still has. One that exists goes on where it ends:
+    its cluster and its last batch are compared with the quorum's. `name` is that of the quorum, for messages.
+    """
+
+    def __init__(self, observer: QuorumObserver, lake: str | os.PathLike[str], *, name: str) -> None:
+        from kraftlake.metadata_log import lake_location
+
+        self._observer = observer
+        self._lake = lake_location(lake)
+        self._name = name
+        self._log: MetadataLog | None = None
+        self._observed: ObservedLog | None = None
+        self._compared = False
+
+    def run(self, tell: Callable[[FollowStep], None], *, patience: Patience, stop: threading.Event) -> None:
+        """Follow until `stop` is set; `tell` gets the first step, and each that appended anything.
+
+        Raises ImportConflictError where the lake and the quorum disagree, or the quorum has deleted what the lake
+        lacks; LakeError where the lake can't be written; NodeError as `patience` says.
+        """
+        first = True
+        while not stop.is_set():
+            try:
+                step = self.step(patience)
+            except NodeError as fault:
+                patience.failed(fault)
+                continue
+            patience.succeeded()
+            if step.is_news or (first and self._compared):
+                tell(step)
+                first = False
+
+    def step(self, patience: Patience) -> FollowStep:
+        """Append what is committed since the last step; waits half a second at most for it."""
+        if self._log is None:
+            return self._first(patience)
+        log, observed = self._log, self._observed
+        assert observed is not None
+        if not self._compared:
+            self._compare(log)
+            return self._step_of(log, 0)
+        try:
+            batches = self._observer.fetch(observed, wait_ms=_WAIT_MS)
+        except SnapshotNeededError as answer:
+            raise self._behind(answer, log.end_offset) from None
+        self._append(log, batches)
+        return self._step_of(log, sum(batch.last_offset - batch.base_offset + 1 for batch in batches))
+
+    def _first(self, patience: Patience) -> FollowStep:
+        from kraftlake.metadata_log import MetadataLog
+
+        records = snapshots = 0
+        if not is_lake(self._lake):
+            records, snapshots = self._make(patience)
+            self._compared = True
+        log = MetadataLog.open(self._lake)
+        check_accepts(log, self._lake, self._name, self._observer.cluster_id)
+        self._observer.cluster_id = log.cluster_id or self._observer.cluster_id
+        self._log, self._observed = log, ObservedLog(_end_of(log))
+        return self._step_of(log, records, snapshots)
+
+    def _make(self, patience: Patience) -> tuple[int, int]:
+        """Make the lake of what the quorum has; returns the numbers of records and snapshots."""
+        with tempfile.TemporaryDirectory(prefix="kraftlake-") as folder:
+            directory = mirror_quorum(self._observer, Path(folder), patience=patience)
+            reader = attrs.evolve(open_directory(directory), name=self._name)
+            source = LogSource(reader, reader.kind, self._name, self._observer.cluster_id)
+            report = import_source(source, str(self._lake))
+        return report.records, report.snapshots
+
+    def _compare(self, log: MetadataLog) -> None:
+        """Compare the lake's last batch with the quorum's; nothing is appended to the wrong log."""
+        end = log.end_offset
+        if end == log.start_offset:
+            self._compared = True
+            return
+        probe = ObservedLog(OffsetAndEpoch(offset=end - 1, epoch=-1))
+        try:
+            found = self._observer.fetch(probe, wait_ms=_WAIT_MS)
+        except SnapshotNeededError as answer:
+            if answer.log_start_offset > end:
+                raise self._behind(answer, end) from None
+            self._compared = True  # the next Fetch compares the epoch
+            return
+        except DivergedLogError as fault:
+            raise ImportConflictError(
+                f"The lake {self._lake} goes up to offset {end - 1}, and the log of {self._name} ends before that: it "
+                f"is another cluster's, or the quorum lost records."
+            ) from fault
+        if found:
+            (last,) = log.batches(end - 1, end - 1)
+            (theirs,) = _decoded(found[:1])
+            if theirs != last:
+                raise ImportConflictError(
+                    f"Offset {last.base_offset} of {self._name} is not that of the lake {self._lake}: it is another "
+                    f"cluster's log, or the lake holds records that were never committed."
+                )
+            self._compared = True
+
+    def _append(self, log: MetadataLog, batches: Sequence[RawBatch]) -> None:
+        from kraftlake.metadata_log import commit_groups
+
+        for group in commit_groups(_decoded(batches)):
+            log.append(group, group[-1].last_offset + 1)
+
+    def _behind(self, answer: SnapshotNeededError, end: int) -> ImportConflictError:
+        return ImportConflictError(
+            f"The lake {self._lake} ends at offset {end - 1}, but the log of {self._name} starts at offset "
+            f"{answer.log_start_offset} now, so what is between them is gone there: import it from the directory or a "
+            f"backup of a controller that has it, or follow into a new lake."
+        )
+
+    def _step_of(self, log: MetadataLog, records: int, snapshots: int = 0) -> FollowStep:
+        end = log.end_offset
+        return FollowStep(
+            from_offset=end - records if records else None,
+            to_offset=end - 1 if records else None,
+            records=records,
+            snapshots=snapshots,
+            end_offset=end,
+            committed_to=log.committed_to,
+            seen_to=max(end, self._observed.fetched.offset if self._observed is not None else end),
+        )
+
+
+def _decoded(batches: Sequence[RawBatch]) -> list[RecordBatch]:
+    return [decoded for raw in batches for decoded in read_batches(raw.data, file="the quorum's log")]
+
+
+def _end_of(log: MetadataLog) -> OffsetAndEpoch:
+    """The end of a lake's log, and the epoch of its last record or, without one, of the snapshot that ends there."""
+    if log.end_offset > log.start_offset:
+        return OffsetAndEpoch(offset=log.end_offset, epoch=log.epoch)
+    epochs = [snapshot.epoch for snapshot in log.snapshots() if snapshot.end_offset == log.end_offset]
+    return OffsetAndEpoch(offset=log.end_offset, epoch=max(epochs, default=0))

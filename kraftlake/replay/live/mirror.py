@@ -1,0 +1,71 @@
+"""The committed log of a quorum as it is now, in a folder, as Kafka's own files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import BinaryIO
+
+from kraftlake.kafka_files import segment_name, snapshot_name
+from kraftlake.protocol import OffsetAndEpoch, QuorumObserver, SnapshotNeededError
+from kraftlake.replay.live.beginning import Beginning, begin
+from kraftlake.replay.live.patience import Patience
+from kraftlake.replay.reading.progress import Progress, no_progress
+
+METADATA_DIRECTORY = "__cluster_metadata-0"
+
+
+def mirror_quorum(
+    observer: QuorumObserver, folder: Path, *, patience: Patience, progress: Progress = no_progress
+) -> Path:
+    """Write everything that the quorum has committed to files in `folder`; returns the metadata directory.
+
+    The directory holds one segment, and the snapshots without which its log has no images. Raises NodeError where the
+    quorum does not answer for longer than `patience` allows.
+    """
+    directory = folder / METADATA_DIRECTORY
+    directory.mkdir(mode=0o700)
+    while True:
+        try:
+            return _mirror(observer, directory, patience, progress)
+        except SnapshotNeededError:
+            # The leader deleted the beginning of its log meanwhile.
+            for file in directory.iterdir():
+                file.unlink()
+
+
+def _mirror(observer: QuorumObserver, directory: Path, patience: Patience, progress: Progress) -> Path:
+    beginning = patience.call(lambda: begin(observer))
+    (directory.parent / "meta.properties").write_text(f"version=1\ncluster.id={observer.cluster_id}\n", "ascii")
+    for snapshot in beginning.snapshots:
+        path = directory / snapshot_name(snapshot.offset, snapshot.epoch)
+        patience.call(lambda to=path, id_=snapshot: _fetch_snapshot(observer, id_, to))  # type: ignore[misc]
+    _write_log(observer, beginning, directory, patience, progress)
+    return directory
+
+
+def _fetch_snapshot(observer: QuorumObserver, id_: OffsetAndEpoch, path: Path) -> None:
+    with path.open("wb") as file:
+        observer.fetch_snapshot(id_, file.write)
+
+
+def _write_log(
+    observer: QuorumObserver, beginning: Beginning, directory: Path, patience: Patience, progress: Progress
+) -> None:
+    log, batches = beginning.log, beginning.batches
+    segment: BinaryIO | None = None
+    end = -1
+    try:
+        while True:
+            if batches and segment is None:
+                segment = (directory / segment_name(batches[0].base_offset)).open("wb")
+            if segment is not None:
+                segment.writelines(batch.data for batch in batches)
+            end = log.high_watermark if end < 0 else end
+            if 0 <= end <= log.next_offset:
+                return
+            if end >= 0:
+                progress("fetching", log.next_offset, end)
+            batches = patience.call(lambda: observer.fetch(log))
+    finally:
+        if segment is not None:
+            segment.close()

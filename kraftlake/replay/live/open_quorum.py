@@ -1,0 +1,52 @@
+"""A live quorum as a source: everything it has committed at this moment."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+import attrs
+
+from kraftlake.kafka_files import MetadataDirectory, open_directory
+from kraftlake.protocol import ClientConfig, NodeConnector, QuorumObserver, parse_addresses
+from kraftlake.replay.live.mirror import mirror_quorum
+from kraftlake.replay.live.patience import Patience
+from kraftlake.replay.reading.progress import Progress, no_progress
+
+_WAITS_AT_MOST = 20.0
+"""Seconds that a question waits for a quorum without a leader; an election takes a few."""
+
+
+def observer_of(
+    addresses: str, *, cluster_id: str | None = None, command_config: str | os.PathLike[str] | None = None
+) -> QuorumObserver:
+    """An observer of the quorum whose controllers have these addresses; it connects when it is first asked.
+
+    Raises UsageError for addresses or a file that can't be read.
+    """
+    config = ClientConfig()
+    return QuorumObserver(parse_addresses(addresses), connect=NodeConnector(config=config), cluster_id=cluster_id)
+
+
+def open_quorum(
+    addresses: str,
+    *,
+    cluster_id: str | None = None,
+    command_config: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> MetadataDirectory:
+    """The committed log of a quorum, copied into a folder that is removed when the process ends.
+
+    Raises as `observer_of`, and NodeError where the quorum does not answer, OtherClusterError for another than the
+    `cluster_id`.
+    """
+    folder = tempfile.mkdtemp(prefix="kraftlake-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    with observer_of(addresses, cluster_id=cluster_id, command_config=command_config) as observer:
+        patience = Patience(wait=time.sleep, limit=_WAITS_AT_MOST)
+        directory = mirror_quorum(observer, Path(folder), patience=patience, progress=progress or no_progress)
+    return attrs.evolve(open_directory(directory), name=addresses)

@@ -1,0 +1,74 @@
+"""How long a quorum that can't be asked is waited for."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from kraftlake.protocol import NodeError, NoLeaderError
+from kraftlake.runtime.clock import Clock, SystemClock
+
+T = TypeVar("T")
+
+_FIRST_PAUSE: Final = 0.1
+_LONGEST_PAUSE: Final = 10.0
+_NANOSECONDS: Final = 1_000_000_000
+
+
+class Patience:
+    """Decides after each failure whether and when a quorum is asked again; for one thread.
+
+    The first failure is raised, since the address may be wrong; after an answer of any node of the cluster the quorum
+    is waited for, `limit` seconds at most (None: for ever). The pauses double, up to ten seconds, and each is shortened
+    by up to half of it at random, so that many followers don't come back at once. `tell` gets a sentence when the
+    waiting begins, and one when it ends. `wait` pauses for seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        wait: Callable[[float], object],
+        tell: Callable[[str], object] = lambda _: None,
+        limit: float | None = None,
+        clock: Clock | None = None,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._wait = wait
+        self._tell = tell
+        self._limit = limit
+        self._clock = clock or SystemClock()
+        self._chance = chance
+        self._reached = False
+        self._pause = 0.0
+        self._since_ns = 0
+
+    def call(self, ask: Callable[[], T]) -> T:
+        """What `ask` returns, asked again while it raises NodeError. Raises the NodeError when patience ends."""
+        while True:
+            try:
+                answer = ask()
+            except NodeError as fault:
+                self.failed(fault)
+                continue
+            self.succeeded()
+            return answer
+
+    def failed(self, fault: NodeError) -> None:
+        """Pause, or raise `fault` where waiting would be of no use."""
+        self._reached = self._reached or isinstance(fault, NoLeaderError)
+        now = self._clock.nanoseconds()
+        if not self._pause:
+            self._since_ns = now
+        if not self._reached or (self._limit is not None and now - self._since_ns >= self._limit * _NANOSECONDS):
+            raise fault
+        if not self._pause:
+            self._tell(f"the quorum can't be asked, and is waited for: {fault}")
+        self._pause = min(max(2 * self._pause, _FIRST_PAUSE), _LONGEST_PAUSE)
+        self._wait(self._pause * (1 - self._chance() / 2))
+
+    def succeeded(self) -> None:
+        """The quorum answered."""
+        if self._pause:
+            self._tell("the quorum answers again.")
+        self._reached, self._pause = True, 0.0

@@ -28,7 +28,7 @@ _LARGEST = 2**63 - 1
 
 
 class Source(LogSource):
-    """A lake, a Kafka metadata directory, a segment, a snapshot file, an archive or a quorum, opened by `kraftlake.open`.
+    """A lake, a metadata directory, a segment, a snapshot file, an archive or a quorum, opened by `kraftlake.open`.
 
     A moment is an offset (an int) or a time (text or a datetime, in UTC unless it names a zone); milliseconds since
     1970 are given as `at_time`. Text is ISO 8601, or counts from the end of the log, whose newest record is of `now`:

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from kraftlake.replay.imports.follow_log import FollowStep, LogFollower
     from kraftlake.replay.imports.import_log import import_source
     from kraftlake.replay.imports.import_report import ImportReport
+    from kraftlake.replay.live.follow_quorum import QuorumFollower
+    from kraftlake.replay.live.open_quorum import observer_of
+    from kraftlake.replay.live.patience import Patience
     from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
     from kraftlake.replay.loader.fold import Replay, image_at, load_snapshot, loader_at
     from kraftlake.replay.loader.image_columns import topics_from_arrow, topics_to_arrow
@@ -69,8 +72,10 @@ __all__ = [
     "MetadataLoaderMetrics",
     "MetadataPublisher",
     "OpenTransaction",
+    "Patience",
     "Progress",
     "Published",
+    "QuorumFollower",
     "QuorumReport",
     "QuorumState",
     "Replay",
@@ -89,6 +94,7 @@ __all__ = [
     "is_lake",
     "load_snapshot",
     "loader_at",
+    "observer_of",
     "readable_batches",
     "topics_from_arrow",
     "topics_to_arrow",

@@ -14,6 +14,7 @@ from kraftlake.cli.views.reports import show_import_report
 from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
+    from kraftlake.metadata_log import UpkeepThread
     from kraftlake.protocol import QuorumClient, QuorumWatch
     from kraftlake.replay import FollowStep
 
@@ -37,10 +38,18 @@ _UPKEEP_SECONDS = 60.0
             "the same up to the high watermark of the quorum",
             "kraftlake import --follow --quorum localhost:9093 /var/lib/kafka/__cluster_metadata-0 lake",
         ),
+        Example(
+            "keep up with a quorum over the network, as an observer of its controllers",
+            "kraftlake import --follow --command-config client.properties localhost:9093 lake",
+        ),
     ),
 )
 @argument("lake", type=LAKE, help="The folder of the lake; made if it does not exist.")
-@option("--follow", is_flag=True, help="Go on with what the node of this directory writes.")
+@option(
+    "--follow",
+    is_flag=True,
+    help="Go on with what the node of this directory writes, or with what the quorum at HOST:PORT commits.",
+)
 @option(
     "--include-uncommitted",
     is_flag=True,
@@ -73,13 +82,26 @@ def import_(
     Importing twice is the same as once. Where SOURCE disagrees with the lake (a gap, another epoch, other bytes, or
     another cluster) the command changes nothing and names the first such offset.
 
-    With --follow it takes what the log itself shows to be committed: up to the newest snapshot or change of leader.
-    With --quorum it takes the offsets up to the high watermark as soon as the directory has them, and waits while no
+    With --follow HOST:PORT it is an observer of the quorum, and takes what is committed as soon as it is; the lake goes
+    on where it ends. While no controller answers it waits, and says so. Upkeep of the lake runs beside it.
+
+    With --follow DIRECTORY it takes what the log itself shows to be committed: up to the newest snapshot or change of
+    leader. With --quorum it takes the offsets up to the high watermark as soon as the directory has them, and waits while no
     node answers. With --include-uncommitted it takes everything, and ends at the first offset that a new leader
     replaced.
     """
     if include_uncommitted and quorum:
         raise click.UsageError("--quorum takes what is committed, --include-uncommitted everything: give one of them.")
+    from kraftlake.protocol import are_addresses
+
+    if follow and are_addresses(source):
+        if include_uncommitted or quorum or poll is not None:
+            raise click.UsageError(
+                f"{source} is a quorum, which tells at once what is committed: --quorum, --include-uncommitted and "
+                "--poll belong to --follow DIRECTORY."
+            )
+        _follow_quorum(call, source, lake)
+        return
     if follow:
         _follow(call, source, lake, include_uncommitted=include_uncommitted, quorum=quorum, poll=poll or 0.5)
         return
@@ -116,7 +138,6 @@ def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, qu
     """Follow until interrupted; the lake's upkeep runs in a thread."""
     import sys
 
-    from kraftlake.metadata_log import Upkeep, UpkeepThread
     from kraftlake.replay import LogFollower
 
     client, watch = _quorum(call, source, quorum) if quorum else (None, None)
@@ -127,7 +148,7 @@ def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, qu
         include_uncommitted=include_uncommitted,
         quorum=None if watch is None else watch.position,
     )
-    upkeep: list[UpkeepThread] = []
+    upkeep = _UpkeepOf(lake)
     late = not include_uncommitted and watch is None
 
     def tell(step: FollowStep) -> None:
@@ -138,8 +159,7 @@ def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, qu
                 "leader (--quorum HOST:PORT asks the quorum for more)"
             )
             late = False
-        if not upkeep and step.committed_to >= 0:
-            upkeep.append(UpkeepThread(Upkeep(lake), interval=_UPKEEP_SECONDS))
+        upkeep.see(step)
         _show_step(call, lake, step, include_uncommitted=include_uncommitted)
         sys.stdout.flush()
 
@@ -147,10 +167,51 @@ def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, qu
         try:
             follower.run(tell, poll=poll, stop=stop)
         finally:
-            for thread in upkeep:
-                thread.close()
+            upkeep.close()
             if client is not None:
                 client.close()
+
+
+def _follow_quorum(call: Call, addresses: str, lake: str) -> None:
+    """Follow a quorum until interrupted; the lake's upkeep runs in a thread."""
+    import sys
+
+    from kraftlake.replay import Patience, QuorumFollower, observer_of
+
+    upkeep = _UpkeepOf(lake)
+
+    def tell(step: FollowStep) -> None:
+        upkeep.see(step)
+        _show_step(call, lake, step, include_uncommitted=False)
+        sys.stdout.flush()
+
+    observer = observer_of(addresses, cluster_id=call.cluster_id, command_config=call.command_config)
+    with stop_at_signals() as stop, observer:
+        try:
+            patience = Patience(wait=stop.wait, tell=call.terminal.warn)
+            QuorumFollower(observer, lake, name=addresses).run(tell, patience=patience, stop=stop)
+        finally:
+            upkeep.close()
+
+
+class _UpkeepOf:
+    """The upkeep of a lake that is followed into, from the first step on that has made it."""
+
+    def __init__(self, lake: str) -> None:
+        self._lake = lake
+        self._thread: UpkeepThread | None = None
+
+    def see(self, step: FollowStep) -> None:
+        """Begin once the lake is there."""
+        from kraftlake.metadata_log import Upkeep, UpkeepThread
+
+        if self._thread is None and step.committed_to >= 0:
+            self._thread = UpkeepThread(Upkeep(self._lake), interval=_UPKEEP_SECONDS)
+
+    def close(self) -> None:
+        """End the upkeep."""
+        if self._thread is not None:
+            self._thread.close()
 
 
 def _quorum(call: Call, source: str, addresses: str) -> tuple[QuorumClient, QuorumWatch]:

@@ -51,8 +51,8 @@ CHANGE = "Change a controlled lake, as its controller"
 SAMPLE = "samples/kafka-4.4/log/__cluster_metadata-0"
 """The source in every example: a real log that lies in the repository."""
 _SOURCE_HELP = (
-    "A Kafka metadata directory, segment, snapshot file, archive or bundle of these, - (stdin), a lake, or HOST:PORT of "
-    "the controllers of a live quorum."
+    "A Kafka metadata directory, segment, snapshot file, archive or bundle of these, - (stdin), a lake, or HOST:PORT "
+    "of the controllers of a live quorum."
 )
 
 from_option = option(

@@ -22,28 +22,37 @@ from kraftlake.protocol import (
     SnapshotNeededError,
 )
 from kraftlake.records.batch import RecordBatch, read_batches
+from kraftlake.records.metadata_records import NoOpRecord
+from kraftlake.records.serde import encode_value
 from kraftlake.replay.imports.follow_log import FollowStep
 from kraftlake.replay.imports.import_log import check_accepts, import_source
 from kraftlake.replay.imports.new_lake import is_lake
 from kraftlake.replay.live.mirror import mirror_quorum
 from kraftlake.replay.live.patience import Patience
 from kraftlake.replay.queries.source import LogSource
+from kraftlake.runtime.clock import Clock, SystemClock
 from kraftlake.runtime.errors import ImportConflictError
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log import MetadataLog
 
 _WAIT_MS: Final = 500
+_HELD_FOR_NS: Final = 5_000_000_000
+_NO_OP: Final = encode_value(NoOpRecord(), 0)
 
 
 class QuorumFollower:
     """Keeps a lake level with a quorum; one thread, step by step. Only what is known to be committed enters the lake.
 
     A lake that does not exist is made of everything that the quorum still has. One that exists goes on where it ends:
-    its cluster and its last batch are compared with the quorum's. `name` is that of the quorum, for messages.
+    its cluster and its last batch are compared with the quorum's. No-op records, two a second, wait up to five seconds
+    for something that happens, so that a quiet cluster's lake has few versions. `name` is that of the quorum, for
+    messages.
     """
 
-    def __init__(self, observer: QuorumObserver, lake: str | os.PathLike[str], *, name: str) -> None:
+    def __init__(
+        self, observer: QuorumObserver, lake: str | os.PathLike[str], *, name: str, clock: Clock | None = None
+    ) -> None:
         from kraftlake.metadata_log import lake_location
 
         self._observer = observer
@@ -52,6 +61,9 @@ class QuorumFollower:
         self._log: MetadataLog | None = None
         self._observed: ObservedLog | None = None
         self._compared = False
+        self._clock = clock or SystemClock()
+        self._held: list[RecordBatch] = []
+        self._held_since_ns = 0
 
     def run(self, tell: Callable[[FollowStep], None], *, patience: Patience, stop: threading.Event) -> None:
         """Follow until `stop` is set; `tell` gets the first step, and each that appended anything.
@@ -64,12 +76,19 @@ class QuorumFollower:
             try:
                 step = self.step(patience)
             except NodeError as fault:
+                self._flush(tell)
                 patience.failed(fault)
                 continue
             patience.succeeded()
             if step.is_news or (first and self._compared):
                 tell(step)
                 first = False
+        self._flush(tell)
+
+    def _flush(self, tell: Callable[[FollowStep], None]) -> None:
+        """Append what was held back."""
+        if self._log is not None and self._held:
+            tell(self._step_of(self._log, self._append(self._log)))
 
     def step(self, patience: Patience) -> FollowStep:
         """Append what is committed since the last step; waits half a second at most for it."""
@@ -84,8 +103,7 @@ class QuorumFollower:
             batches = self._observer.fetch(observed, wait_ms=_WAIT_MS)
         except SnapshotNeededError as answer:
             raise self._behind(answer, log.end_offset) from None
-        self._append(log, batches)
-        return self._step_of(log, sum(batch.last_offset - batch.base_offset + 1 for batch in batches))
+        return self._step_of(log, self._take(log, _decoded(batches)))
 
     def _first(self, patience: Patience) -> FollowStep:
         from kraftlake.metadata_log import MetadataLog
@@ -102,11 +120,14 @@ class QuorumFollower:
 
     def _make(self, patience: Patience) -> tuple[int, int]:
         """Make the lake of what the quorum has; returns the numbers of records and snapshots."""
+        from kraftlake.metadata_log import MetadataLog
+
         with tempfile.TemporaryDirectory(prefix="kraftlake-") as folder:
             directory = mirror_quorum(self._observer, Path(folder), patience=patience)
             reader = attrs.evolve(open_directory(directory), name=self._name)
             source = LogSource(reader, reader.kind, self._name, self._observer.cluster_id)
             report = import_source(source, str(self._lake))
+        MetadataLog.open(self._lake).append([], report.end_offset)  # all of it is committed
         return report.records, report.snapshots
 
     def _compare(self, log: MetadataLog) -> None:
@@ -138,11 +159,24 @@ class QuorumFollower:
                 )
             self._compared = True
 
-    def _append(self, log: MetadataLog, batches: Sequence[RawBatch]) -> None:
+    def _take(self, log: MetadataLog, batches: Sequence[RecordBatch]) -> int:
+        """Append `batches`, or hold them back; returns the number of records that were appended."""
+        now = self._clock.nanoseconds()
+        if batches and not self._held:
+            self._held_since_ns = now
+        self._held += batches
+        quiet = all(map(_is_quiet, batches)) and now - self._held_since_ns < _HELD_FOR_NS
+        return 0 if quiet else self._append(log)
+
+    def _append(self, log: MetadataLog) -> int:
         from kraftlake.metadata_log import commit_groups
 
-        for group in commit_groups(_decoded(batches)):
+        records = 0
+        for group in commit_groups(self._held):
             log.append(group, group[-1].last_offset + 1)
+            records += sum(batch.record_count for batch in group)
+        self._held = []
+        return records
 
     def _behind(self, answer: SnapshotNeededError, end: int) -> ImportConflictError:
         return ImportConflictError(
@@ -162,6 +196,11 @@ class QuorumFollower:
             committed_to=log.committed_to,
             seen_to=max(end, self._observed.fetched.offset if self._observed is not None else end),
         )
+
+
+def _is_quiet(batch: RecordBatch) -> bool:
+    """Whether a batch changes nothing: no-op records alone."""
+    return not batch.control and all(value == _NO_OP for value in batch.values)
 
 
 def _decoded(batches: Sequence[RawBatch]) -> list[RecordBatch]:

@@ -16,7 +16,7 @@ from kraftlake.replay.live.open_quorum import observer_of, open_quorum
 from kraftlake.replay.queries.log_copy import LogCopy, read_copy
 
 _SILENT_MS: Final = 10_000
-"""A follower fetches at least every half second, and gives its leader up after two (controller.quorum.fetch.timeout.ms)."""
+"""A follower fetches twice a second or more; after two seconds without an answer it gives its leader up."""
 
 
 def quorum_copies(addresses: str, command_config: str | os.PathLike[str] | None = None) -> tuple[LogCopy, ...]:

@@ -126,7 +126,7 @@ def fetch(
         )  # fmt: skip
 
     answer = node.ask("fetch", _FETCH_VERSIONS, request, timeout=wait_ms / 1000 + _ANSWER_SECONDS)
-    partition = _only_partition(node, answer.error_code, [p for topic in answer.responses for p in topic.partitions])
+    partition = _only_partition(node, answer.error_code, answer.responses)
     if not hasattr(partition, "error_code"):
         return FetchAnswer(error=partition, leader=_UNKNOWN)
     diverging, snapshot = partition.diverging_epoch, partition.snapshot_id
@@ -160,7 +160,7 @@ def fetch_snapshot(
         return module.FetchSnapshotRequest(cluster_id=cluster_id, max_bytes=i32(MAX_FETCH_BYTES), topics=(topic,))
 
     answer = node.ask("fetch_snapshot", _SNAPSHOT_VERSIONS, request)
-    partition = _only_partition(node, answer.error_code, [p for topic in answer.topics for p in topic.partitions])
+    partition = _only_partition(node, answer.error_code, answer.topics)
     if not hasattr(partition, "error_code"):
         return SnapshotPart(error=partition, leader=_UNKNOWN)
     leader = _leader(partition.current_leader, getattr(answer, "node_endpoints", ()))
@@ -184,15 +184,15 @@ def describe_quorum(node: NodeClient) -> QuorumDescription:
         return module.DescribeQuorumRequest(topics=(topic,))
 
     answer = node.ask("describe_quorum", range(1, 3), request)
-    partition = _only_partition(node, answer.error_code, [p for topic in answer.topics for p in topic.partitions])
+    partition = _only_partition(node, answer.error_code, answer.topics)
     if not hasattr(partition, "error_code"):
         return QuorumDescription(error=partition, leader=_UNKNOWN)
     return QuorumDescription(
         error=partition.error_code,
         leader=_leader(partition, ()),
         high_watermark=int(partition.high_watermark),
-        voters=tuple(map(_replica, partition.current_voters)),
-        observers=tuple(map(_replica, partition.observers)),
+        voters=tuple(map(_replica, partition.current_voters or ())),
+        observers=tuple(map(_replica, partition.observers or ())),
     )
 
 
@@ -210,10 +210,11 @@ def _replica(state: Any) -> ReplicaOfQuorum:
 _UNKNOWN = Leader(id=-1, epoch=-1, address=None)
 
 
-def _only_partition(node: NodeClient, error: ErrorCode, partitions: list[Any]) -> Any:
-    """The partition of an answer, or the error of the whole answer."""
+def _only_partition(node: NodeClient, error: ErrorCode, topics: Any) -> Any:
+    """The partition of an answer, or the error of the whole answer; a list may be null where a node errs."""
     if error is not ErrorCode.none:
         return error
+    partitions = [partition for topic in topics or () for partition in topic.partitions or ()]
     if len(partitions) != 1:
         node.close()
         raise NodeError(f"{node.address} answered for {len(partitions)} partitions, and was asked for one.")
@@ -225,6 +226,6 @@ def _place(offset: int, epoch: int) -> OffsetAndEpoch | None:
 
 
 def _leader(leader: Any, endpoints: Any) -> Leader:
-    addresses: Mapping[int, Address] = {int(e.node_id): Address(e.host, int(e.port)) for e in endpoints}
+    addresses: Mapping[int, Address] = {int(e.node_id): Address(e.host, int(e.port)) for e in endpoints or ()}
     id_ = int(leader.leader_id)
     return Leader(id=id_, epoch=int(leader.leader_epoch), address=addresses.get(id_))

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import io
+import os
+import random
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+
+from kraftlake.protocol import (
+    Address,
+    NodeConnector,
+    NodeError,
+    NoLeaderError,
+    ObservedLog,
+    OffsetAndEpoch,
+    OtherClusterError,
+    QuorumObserver,
+    SnapshotNeededError,
+)
+from tests.protocol.observer.fake_quorum import FakeQuorum
+from tests.protocol.observer.model_quorum import ModelQuorum
+
+START = OffsetAndEpoch(offset=0, epoch=0)
+NOWHERE = Address("127.0.0.1", 1)
+EXAMPLES = 400 if os.environ.get("KRAFTLAKE_TESTS") == "long" else 15
+
+
+def quorum_of(leader: int = 0, batches: int = 6) -> ModelQuorum:
+    model = ModelQuorum()
+    model.elect(leader, (leader + 1) % 3)
+    for count in range(1, batches):
+        model.append(count % 3 + 1)
+    model.replicate((leader + 1) % 3, 99)
+    return model
+
+
+@pytest.fixture
+def quorum() -> Iterator[FakeQuorum]:
+    fake = FakeQuorum(quorum_of(leader=2))
+    with fake.serving():
+        yield fake
+
+
+def observing(*addresses: Address, **options: str) -> QuorumObserver:
+    return QuorumObserver(addresses, connect=NodeConnector(timeout=2.0), **options)  # type: ignore[arg-type]
+
+
+def all_of(observer: QuorumObserver, log: ObservedLog, end: int) -> list[object]:
+    seen: list[object] = []
+    while log.next_offset < end:
+        seen += observer.fetch(log, wait_ms=0)
+    return seen
+
+
+@pytest.mark.parametrize("version", [16, 17, 18])
+def test_the_leader_is_found_through_any_controller_and_its_committed_log_is_fetched(version: int) -> None:
+    fake = FakeQuorum(quorum_of(leader=2), fetch_version=version)
+    with fake.serving() as addresses, observing(addresses[0]) as observer:
+        log = ObservedLog(START)
+        assert all_of(observer, log, fake.model.high_watermark) == fake.model.committed
+        assert (observer.leader.id, observer.leader.epoch, observer.leader.address) == (2, 1, addresses[2])
+        assert observer.cluster_id == fake.cluster_id
+        assert observer.connections == 2, "the first controller, and the leader"
+
+
+def test_a_new_leader_is_followed_and_an_unreachable_address_passed_over(quorum: FakeQuorum) -> None:
+    with observing(NOWHERE, quorum.addresses[1]) as observer:
+        log = ObservedLog(START)
+        seen = all_of(observer, log, quorum.model.high_watermark)
+        assert quorum.model.elect(0, 1)
+        quorum.model.append()
+        quorum.model.replicate(1, 99)
+        seen += all_of(observer, log, quorum.model.high_watermark)
+        assert seen == quorum.model.committed
+        assert observer.leader.id == 0
+
+
+def test_a_leader_that_advertises_an_address_out_of_reach_is_asked_by_the_one_that_was_given(
+    quorum: FakeQuorum,
+) -> None:
+    quorum.named = [NOWHERE] * 3
+    with observing(*quorum.addresses) as observer:
+        assert all_of(observer, ObservedLog(START), quorum.model.high_watermark) == quorum.model.committed
+
+
+def test_no_leader_is_told_apart_from_no_answer(quorum: FakeQuorum) -> None:
+    quorum.refusal = ErrorCode.not_leader_or_follower
+    with observing(*quorum.addresses[:2]) as observer, pytest.raises(NoLeaderError, match="does not lead"):
+        observer.fetch(ObservedLog(START))
+    with observing(NOWHERE) as observer, pytest.raises(NodeError, match="refuses connections") as fault:
+        observer.fetch(ObservedLog(START))
+    assert not isinstance(fault.value, NoLeaderError)
+
+
+def test_a_broker_and_a_refused_client_are_told_in_a_sentence(quorum: FakeQuorum) -> None:
+    quorum.cluster_error = ErrorCode.mismatched_endpoint_type
+    with observing(quorum.addresses[0]) as observer, pytest.raises(NodeError, match="is a broker, .* of controllers"):
+        observer.fetch(ObservedLog(START))
+    quorum.cluster_error = ErrorCode.none
+    quorum.refusal = ErrorCode.cluster_authorization_failed
+    with (
+        observing(*quorum.addresses, principal="User:eve") as observer,
+        pytest.raises(NodeError, match="an ACL is missing that allows CLUSTER_ACTION on the cluster for User:eve"),
+    ):
+        observer.fetch(ObservedLog(START))
+    assert quorum.fetches == 1, "no other controller is asked"
+
+
+def test_another_cluster_is_refused_before_anything_is_fetched(quorum: FakeQuorum) -> None:
+    with observing(*quorum.addresses, cluster_id="another") as observer, pytest.raises(OtherClusterError):
+        observer.fetch(ObservedLog(START))
+    assert quorum.fetches == 0
+
+
+def test_a_snapshot_comes_in_parts_and_one_that_was_deleted_is_an_error(quorum: FakeQuorum) -> None:
+    quorum.model.snapshot, quorum.model.log_start_offset = OffsetAndEpoch(offset=5, epoch=1), 4
+    quorum.snapshot_file, quorum.part_bytes = random.Random(1).randbytes(1000), 300
+    with observing(*quorum.addresses) as observer:
+        with pytest.raises(SnapshotNeededError) as needed:
+            observer.fetch(ObservedLog(START))
+        assert (needed.value.snapshot, needed.value.log_start_offset) == (OffsetAndEpoch(offset=5, epoch=1), 4)
+        file, told = io.BytesIO(), []
+        observer.fetch_snapshot(needed.value.snapshot, file.write, lambda done, of: told.append((done, of)))
+        assert file.getvalue() == quorum.snapshot_file
+        assert told == [(300, 1000), (600, 1000), (900, 1000), (1000, 1000)]
+        quorum.snapshot_error = ErrorCode.snapshot_not_found
+        with pytest.raises(NodeError, match="has deleted the snapshot"):
+            observer.fetch_snapshot(needed.value.snapshot, file.write)
+
+
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32), kind=st.sampled_from(["flip", "cut", "noise", "repeat", "empty"]))
+def test_broken_answers_are_node_errors_and_never_wrong_records(quorum: FakeQuorum, seed: int, kind: str) -> None:
+    chance = random.Random(seed)
+
+    def spoil(data: bytes) -> bytes:
+        if chance.random() < 0.5:
+            return data
+        if kind == "flip":
+            at = chance.randrange(len(data))
+            return data[:at] + bytes([data[at] ^ (1 << chance.randrange(8))]) + data[at + 1 :]
+        if kind == "cut":
+            return data[:4] + data[4 : chance.randrange(4, len(data) + 1)]
+        return {"noise": chance.randbytes(chance.randrange(200)), "repeat": data + data, "empty": b"\0\0\0\0"}[kind]
+
+    quorum.spoil = spoil
+    log, seen = ObservedLog(START), []
+    observer = QuorumObserver(quorum.addresses, connect=NodeConnector(timeout=0.02))
+    with observer:
+        for _ in range(6):
+            try:
+                seen += observer.fetch(log, wait_ms=0)
+            except (NodeError, SnapshotNeededError, OtherClusterError):
+                pass
+            except Exception as other:  # a flipped bit may make a sound answer that says something else
+                assert type(other).__name__ == "DivergedLogError", other
+                break
+        for batch in seen:
+            # No CRC covers a batch's offset and epoch; the next Fetch has the leader compare those.
+            assert batch in quorum.model.committed or kind == "flip"
+    quorum.spoil = lambda data: data

@@ -86,9 +86,9 @@ def import_(
     on where it ends. While no controller answers it waits, and says so. Upkeep of the lake runs beside it.
 
     With --follow DIRECTORY it takes what the log itself shows to be committed: up to the newest snapshot or change of
-    leader. With --quorum it takes the offsets up to the high watermark as soon as the directory has them, and waits while no
-    node answers. With --include-uncommitted it takes everything, and ends at the first offset that a new leader
-    replaced.
+    leader. With --quorum it takes the offsets up to the high watermark as soon as the directory has them, and waits
+    while no node answers. With --include-uncommitted it takes everything, and ends at the first offset that a new
+    leader replaced.
     """
     if include_uncommitted and quorum:
         raise click.UsageError("--quorum takes what is committed, --include-uncommitted everything: give one of them.")

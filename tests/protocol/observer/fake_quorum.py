@@ -102,7 +102,7 @@ class FakeQuorum:
         partition = m.PartitionData(
             partition_index=i32(0), error_code=error, high_watermark=i64(answer.high_watermark),
             log_start_offset=i64(answer.log_start_offset), aborted_transactions=(),
-            current_leader=m.LeaderIdAndEpoch(leader_id=BrokerId(self.model.leader), leader_epoch=i32(self.model.epoch)),
+            current_leader=self._leader(m),
             records=b"".join(batch.data for batch in answer.batches), **options,
         )  # fmt: skip
         topic = m.FetchableTopicResponse(topic_id=uuid.UUID(int=1), partitions=(partition,))
@@ -118,13 +118,16 @@ class FakeQuorum:
         partition = m.PartitionSnapshot(
             index=i32(0), error_code=self.snapshot_error, size=i64(len(self.snapshot_file)), position=i64(at),
             snapshot_id=m.SnapshotId(end_offset=asked.snapshot_id.end_offset, epoch=asked.snapshot_id.epoch),
-            current_leader=m.LeaderIdAndEpoch(leader_id=BrokerId(self.model.leader), leader_epoch=i32(self.model.epoch)),
+            current_leader=self._leader(m),
             unaligned_records=self.snapshot_file[at : at + self.part_bytes],
         )  # fmt: skip
         topic = m.TopicSnapshot(name=TopicName("__cluster_metadata"), partitions=(partition,))
         return m.FetchSnapshotResponse(
             throttle_time=_NOW, error_code=ErrorCode.none, topics=(topic,), node_endpoints=self._endpoints(m)
         )
+
+    def _leader(self, m: Any) -> Any:
+        return m.LeaderIdAndEpoch(leader_id=BrokerId(self.model.leader), leader_epoch=i32(self.model.epoch))
 
     def _endpoints(self, m: Any) -> tuple[Any, ...]:
         leader = self.named[self.model.leader]

@@ -139,6 +139,11 @@ class KafkaNode:
         """kill -9."""
         self._end(kill=True)
 
+    def signal(self, number: int) -> None:
+        """Send the process a signal, such as SIGSTOP."""
+        assert self._process is not None, "it does not run"
+        self._process.send_signal(number)
+
     def _end(self, *, kill: bool) -> None:
         process, self._process = self._process, None
         if process is None:

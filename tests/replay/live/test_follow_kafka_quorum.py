@@ -1,0 +1,177 @@
+"""Following a real Kafka quorum over the network: only what it committed, whatever happens to either side."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import NewTopic
+
+import kraftlake
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.protocol import NodeConnector, ObservedLog, OffsetAndEpoch, QuorumObserver, parse_addresses
+from tests.kafka_node import SMALL_LOG, KafkaNode, started_node, started_nodes
+from tests.replay.following import PATIENCE, ROOT, change_topics, check_same, following, position
+from tests.replay.live.bad_network import BadNetwork
+
+pytestmark = pytest.mark.spark
+LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
+long_only = pytest.mark.skipif(not LONG, reason="make test-long: three nodes, and minutes")
+
+
+def cli(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "kraftlake.cli", *map(str, words)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE)
+
+
+def test_a_quorum_of_one_is_followed_over_kills_of_either_side_and_asked_as_a_source(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    with started_node(tmp_path / "kafka", settings=SMALL_LOG) as node:
+        for round_ in range(2):
+            with following(node.controller, lake, kill=True) as follower:
+                change_topics(node, 30 * round_, 15)
+                follower.follow_to(position(node).high_watermark)
+                change_topics(node, 30 * round_ + 15, 15)  # killed while it takes these
+        with following(f"127.0.0.1:1,{node.controller}", lake) as follower:
+            node.kill()
+            node.start()
+            change_topics(node, 60, 3)
+            high_watermark = position(node).high_watermark
+            follower.follow_to(high_watermark)
+        live, stored = kraftlake.open(f"kafka://{node.controller}"), kraftlake.open(lake)
+        assert live.cluster_id == stored.cluster_id == node.cluster_id
+        at = high_watermark - 1
+        assert (
+            live.image(at).to_json()
+            == stored.image(at).to_json()
+            == kraftlake.open(node.metadata_directory).image(at).to_json()
+        )
+        assert not live.verify().problems
+        assert live.end_offset >= high_watermark
+        told = cli("quorum", node.controller)
+        assert told.returncode == 0, told.stderr
+        assert "leads in epoch" in told.stdout
+        assert "1 of 1 voter is here" in told.stdout
+        refused = cli("image", node.bootstrap)
+        assert refused.returncode == 1
+        assert "is a broker" in refused.stderr
+        node.stop()
+        log = MetadataLog.open(lake)
+        assert high_watermark <= log.end_offset == log.committed_to
+        check_same(lake, node)
+
+
+@contextmanager
+def paused(*nodes: KafkaNode) -> Iterator[None]:
+    for node in nodes:
+        node.signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for node in nodes:
+            node.signal(signal.SIGCONT)
+
+
+@long_only
+def test_a_record_that_was_fetched_and_then_replaced_never_enters_a_lake(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    roles = dict.fromkeys((1, 2, 3), "broker,controller")
+    with started_nodes(tmp_path / "kafka", roles) as nodes:
+        everyone = list(nodes.values())
+        quorum = ",".join(node.controller for node in everyone)
+        at = position(*everyone)
+        leader = nodes[at.leader_id]
+        others = [node for node in everyone if node is not leader]
+        observer = QuorumObserver(parse_addresses(quorum), connect=NodeConnector())
+        log = ObservedLog(OffsetAndEpoch(offset=0, epoch=0))
+        with observer, following(quorum, lake) as follower:
+            follower.follow_to(at.high_watermark)
+            while log.next_offset < at.high_watermark:
+                observer.fetch(log)
+            with paused(*others):
+                lost = leader.admin.create_topics([NewTopic("lost", 1, 1)])["lost"]
+                deadline = time.monotonic() + PATIENCE
+                waiting = b""
+                while b"lost" not in waiting:
+                    assert time.monotonic() < deadline, "the leader sends nothing"
+                    observer.fetch(log, wait_ms=50)
+                    waiting = b"".join(batch.data for batch in log._waiting)
+                replaced = log.next_offset
+                leader.kill()
+            with pytest.raises(KafkaException):
+                lost.result(timeout=PATIENCE)
+            change_topics(others[0], 0, 3)
+            high_watermark = position(*others).high_watermark
+            follower.follow_to(high_watermark)
+        assert high_watermark > replaced
+        found = kraftlake.open(lake)
+        assert "lost" not in found.image().topics.topics_by_name
+        assert "topic-1" in found.image().topics.topics_by_name
+        for node in others:
+            node.stop()
+        check_same(lake, *others)
+
+
+@long_only
+def test_a_quorum_is_followed_over_changes_of_leader_and_a_network_that_drops_delays_and_garbles(
+    tmp_path: Path,
+) -> None:
+    lake = tmp_path / "lake"
+    roles = {1: "broker,controller", 2: "controller", 3: "controller"}
+    with started_nodes(tmp_path / "kafka", roles, settings=SMALL_LOG) as nodes, BadNetwork() as network:
+        everyone = list(nodes.values())
+        quorum = ",".join(str(network.to(node.controller)) for node in everyone)
+        with following(quorum, lake) as follower:
+            for round_ in range(8):
+                at = position(*everyone)
+                network.break_connections()
+                try:
+                    change_topics(nodes[1], 10 * round_, 10)
+                except KafkaException:
+                    assert round_, "the first leader answers"
+                if round_ % 2:
+                    nodes[at.leader_id].kill()
+                else:
+                    nodes[at.leader_id].stop()
+                others = [node for node in everyone if node.node_id != at.leader_id]
+                while position(*others).leader_epoch == at.leader_epoch:
+                    time.sleep(0.2)
+                nodes[at.leader_id].start()
+                follower.follow_to(position(*everyone).high_watermark)
+        for node in everyone:
+            node.stop()
+        check_same(lake, *everyone)
+        assert network.spoiled > 20
+
+
+@long_only
+def test_a_lake_begins_at_the_oldest_snapshot_of_a_log_that_was_cut_and_one_left_behind_is_told_so(
+    tmp_path: Path,
+) -> None:
+    lake, early = tmp_path / "lake", tmp_path / "early"
+    with started_node(tmp_path / "kafka", settings=SMALL_LOG) as node:
+        with following(node.controller, early) as follower:
+            follower.follow_to(position(node).high_watermark)
+        deadline, number = time.monotonic() + 4 * PATIENCE, 0
+        while kraftlake.open(node.metadata_directory).start_offset == 0:
+            assert time.monotonic() < deadline, "the node deletes nothing"
+            change_topics(node, number, 10)
+            number += 10
+        with following(node.controller, lake) as follower:
+            follower.follow_to(position(node).high_watermark)
+        found, theirs = kraftlake.open(lake), kraftlake.open(node.metadata_directory)
+        assert found.start_offset >= theirs.start_offset > 0
+        assert found.image(found.start_offset).to_json() == theirs.image(found.start_offset).to_json()
+        behind = cli("import", "--follow", node.controller, early)
+        assert behind.returncode == 1
+        assert "is gone there" in behind.stderr
+        node.stop()
+        check_same(lake, node)

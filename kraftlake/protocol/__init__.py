@@ -11,8 +11,15 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from kraftlake.protocol.address import Address, parse_addresses
-    from kraftlake.protocol.client_config import ClientConfig
-    from kraftlake.protocol.connection import Connection, NodeError
+    from kraftlake.protocol.client_config import (
+        ClientConfig,
+        SaslConfig,
+        StoreConfig,
+        TlsConfig,
+        client_config,
+        read_client_config,
+    )
+    from kraftlake.protocol.connection import AuthenticationError, Connection, NodeError
     from kraftlake.protocol.node_client import NodeClient
     from kraftlake.protocol.node_connector import NodeConnector
     from kraftlake.protocol.quorum_client import NoLeaderError, OtherClusterError, QuorumClient, QuorumPosition
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Address",
+    "AuthenticationError",
     "ClientConfig",
     "Connection",
     "NoLeaderError",
@@ -31,7 +39,12 @@ __all__ = [
     "QuorumClient",
     "QuorumPosition",
     "QuorumWatch",
+    "SaslConfig",
+    "StoreConfig",
+    "TlsConfig",
+    "client_config",
     "parse_addresses",
+    "read_client_config",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, __all__)

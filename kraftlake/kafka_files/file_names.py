@@ -53,9 +53,3 @@ def partition_of(directory_name: str) -> str | None:
 def is_log_file(name: str) -> bool:
     """Whether a metadata directory's file of this name holds a part of the log or a snapshot of it."""
     return segment_base_offset(name) is not None or snapshot_id(name) is not None
-
-
-def shown(text: str, limit: int = 200) -> str:
-    """A foreign string made safe for a message: control characters escaped, at most `limit` characters."""
-    safe = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
-    return safe if len(safe) <= limit else safe[:limit] + "…"

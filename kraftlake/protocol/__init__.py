@@ -11,8 +11,15 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from kraftlake.protocol.address import Address, are_addresses, parse_addresses
-    from kraftlake.protocol.client_config import ClientConfig
-    from kraftlake.protocol.connection import Connection, NodeError
+    from kraftlake.protocol.client_config import (
+        ClientConfig,
+        SaslConfig,
+        StoreConfig,
+        TlsConfig,
+        client_config,
+        read_client_config,
+    )
+    from kraftlake.protocol.connection import AuthenticationError, Connection, NodeError
     from kraftlake.protocol.node_client import NodeClient
     from kraftlake.protocol.node_connector import NodeConnector
     from kraftlake.protocol.observer.observed_log import DivergedLogError, ObservedLog
@@ -25,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Address",
+    "AuthenticationError",
     "ClientConfig",
     "Connection",
     "DivergedLogError",
@@ -41,9 +49,14 @@ __all__ = [
     "QuorumWatch",
     "RawBatch",
     "ReplicaOfQuorum",
+    "SaslConfig",
     "SnapshotNeededError",
+    "StoreConfig",
+    "TlsConfig",
     "are_addresses",
+    "client_config",
     "parse_addresses",
+    "read_client_config",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, __all__)

@@ -1,12 +1,278 @@
-"""How a client reaches a node: the security of the connection and the client's name."""
+"""How a client reaches a node: the security of the connection, as the properties file of Kafka's own tools states it.
+
+Source: org.apache.kafka.clients.CommonClientConfigs, org.apache.kafka.common.config.SslConfigs and SaslConfigs.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
 import attrs
+
+from kraftlake.protocol.jaas import JaasEntry, parse_jaas
+from kraftlake.protocol.scram import HASHES
+from kraftlake.records import parse_integer, split_list, trim
+from kraftlake.runtime import UsageError, get_logger, in_words, parse_properties, shown
+
+CLIENT_ID: Final = "kraftlake"
+TIMEOUT: Final = 5.0
+PLAIN: Final = "PLAIN"
+OAUTHBEARER: Final = "OAUTHBEARER"
+MECHANISMS: Final = (PLAIN, *HASHES, OAUTHBEARER)
+MAX_FILE_BYTES: Final = 1024 * 1024
+"""The size of a properties file, a store or a token at which it is taken for something else."""
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_MODULES: Final = {
+    PLAIN: "PlainLoginModule",
+    **dict.fromkeys(HASHES, "ScramLoginModule"),
+    OAUTHBEARER: "OAuthBearerLoginModule",
+}
+_STORE_TYPES: Final = ("JKS", "PKCS12", "PEM")
+_TLS_VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
+_EXTENSION: Final = "extension_"
+_log = get_logger("kraftlake", "protocol")
+
+
+@attrs.frozen(kw_only=True)
+class StoreConfig:
+    """A store of certificates: a file, or PEM text in the properties file itself (`certificates`, `key`).
+
+    `name` is `truststore` or `keystore`. `password` opens a PKCS12 file, `key_password` an encrypted key.
+    """
+
+    name: str
+    type: str = "JKS"
+    location: str | None = None
+    certificates: str | None = attrs.field(default=None, repr=False)
+    key: str | None = attrs.field(default=None, repr=False)
+    password: str | None = attrs.field(default=None, repr=False)
+    key_password: str | None = attrs.field(default=None, repr=False)
+
+
+@attrs.frozen(kw_only=True)
+class TlsConfig:
+    """TLS: which authorities are trusted (None: the system's), what the client shows, and what is checked."""
+
+    truststore: StoreConfig | None = None
+    keystore: StoreConfig | None = None
+    check_host: bool = True
+    versions: tuple[str, ...] = _TLS_VERSIONS
+
+
+@attrs.frozen(kw_only=True)
+class SaslConfig:
+    """A login by `mechanism`: a user with a password, or OAUTHBEARER with a token from a file.
+
+    `extensions` go to the node with the login: those of OAUTHBEARER, or `tokenauth` for SCRAM with a delegation token.
+    """
+
+    mechanism: str
+    user: str = ""
+    password: str = attrs.field(default="", repr=False)
+    token_file: str | None = None
+    extensions: Mapping[str, str] = attrs.field(factory=dict, repr=False)
 
 
 @attrs.frozen(kw_only=True)
 class ClientConfig:
-    """What `read_client_config` makes of a properties file; the default speaks PLAINTEXT."""
+    """What `read_client_config` makes of a file; the default speaks PLAINTEXT.
 
-    client_id: str = "kraftlake"
+    `file` is for messages. `timeout` is in seconds. `warnings` are sentences for the user.
+    """
+
+    file: str | None = None
+    tls: TlsConfig | None = None
+    sasl: SaslConfig | None = None
+    client_id: str = CLIENT_ID
+    timeout: float = TIMEOUT
+    warnings: tuple[str, ...] = ()
+
+
+def read_client_config(path: str | Path) -> ClientConfig:
+    """Read the properties file that Kafka's tools take with `--command-config`.
+
+    Keys that say nothing about connections are ignored, as Kafka does. Raises UsageError naming the file and the key,
+    never a secret.
+    """
+    content = read_limited(path, str(path))
+    try:
+        values = parse_properties(content)
+    except ValueError as fault:
+        raise UsageError(f"{path} is no properties file: {fault}.") from None
+    return client_config(values, str(path))
+
+
+def read_limited(path: str | Path, what: str) -> bytes:
+    """The content of a small file. Raises UsageError, which names it as `what`."""
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+    except (OSError, ValueError) as fault:
+        reason = (fault.strerror if isinstance(fault, OSError) else None) or "that is no name of a file"
+        raise UsageError(f"{what} can't be read: {reason}.") from None
+    if len(content) > MAX_FILE_BYTES:
+        raise UsageError(f"{what} is larger than {MAX_FILE_BYTES:,} bytes: is it the right file?")
+    return content
+
+
+def client_config(values: Mapping[str, str], file: str) -> ClientConfig:
+    """The configuration in the values of a properties file; `file` names them in messages. Raises UsageError."""
+    properties = _Properties(values, file)
+    if properties.text("config.providers"):
+        raise properties.fault("config.providers", "is not supported: write the values themselves into the file")
+    protocol = properties.choice("security.protocol", _PROTOCOLS, "PLAINTEXT")
+    tls = _tls(properties) if protocol.endswith("SSL") else None
+    sasl = _sasl(properties) if protocol.startswith("SASL") else None
+    config = ClientConfig(
+        file=file,
+        tls=tls,
+        sasl=sasl,
+        client_id=properties.text("client.id") or CLIENT_ID,
+        timeout=properties.milliseconds("request.timeout.ms", TIMEOUT),
+        warnings=()
+        if tls is None or tls.check_host
+        else (
+            f"{file} turns the check of host names off (ssl.endpoint.identification.algorithm is empty): any node with "
+            f"a certificate of a trusted authority is taken for the right one",
+        ),
+    )
+    _log.debug("ignored properties", file=file, keys=sorted(map(shown, properties.unread())))
+    return config
+
+
+def _tls(properties: _Properties) -> TlsConfig:
+    truststore = _store(properties, "truststore", certificates="ssl.truststore.certificates")
+    keystore = _store(properties, "keystore", certificates="ssl.keystore.certificate.chain", key="ssl.keystore.key")
+    versions = tuple(split_list(properties.text("ssl.enabled.protocols") or ",".join(_TLS_VERSIONS)))
+    if not set(versions) & set(_TLS_VERSIONS):
+        raise properties.fault("ssl.enabled.protocols", f"names none of {in_words(_TLS_VERSIONS)}")
+    algorithm = properties.text("ssl.endpoint.identification.algorithm")
+    if algorithm not in (None, "") and algorithm.upper() != "HTTPS":
+        raise properties.fault("ssl.endpoint.identification.algorithm", "must be https, or empty for no check")
+    return TlsConfig(
+        truststore=truststore,
+        keystore=keystore,
+        check_host=algorithm != "",
+        versions=tuple(version for version in _TLS_VERSIONS if version in versions),
+    )
+
+
+def _store(properties: _Properties, name: str, *, certificates: str, key: str | None = None) -> StoreConfig | None:
+    type_key, location_key = f"ssl.{name}.type", f"ssl.{name}.location"
+    store = StoreConfig(
+        name=name,
+        type=properties.choice(type_key, _STORE_TYPES, "JKS"),
+        location=properties.text(location_key) or None,
+        certificates=properties.text(certificates) or None,
+        key=(properties.text(key) or None) if key else None,
+        password=properties.text(f"ssl.{name}.password"),
+        key_password=properties.text("ssl.key.password") if key else None,
+    )
+    inline = store.certificates is not None or store.key is not None
+    if not inline:
+        return None if store.location is None else store
+    if store.type != "PEM":
+        raise properties.fault(type_key, f"must be PEM, since {certificates if store.certificates else key} is given")
+    if store.location is not None:
+        raise properties.fault(location_key, "is given together with PEM text in the same file: leave one of them out")
+    for lacking, value in ((certificates, store.certificates), (key, store.key)):
+        if lacking and value is None:
+            raise properties.fault(lacking, "is missing")
+    return store
+
+
+def _sasl(properties: _Properties) -> SaslConfig:
+    mechanism = properties.text("sasl.mechanism") or "GSSAPI"
+    if mechanism not in MECHANISMS:
+        what = "is GSSAPI (Kerberos), Kafka's default" if mechanism == "GSSAPI" else f"is {shown(mechanism)!r}"
+        raise properties.fault("sasl.mechanism", f"{what}; kraftlake speaks {in_words(MECHANISMS)}")
+    entry = _jaas(properties, mechanism)
+    if mechanism == OAUTHBEARER:
+        extensions = {
+            key.removeprefix(_EXTENSION): value
+            for key, value in entry.options.items()
+            if key.startswith(_EXTENSION) and key != _EXTENSION
+        }
+        return SaslConfig(mechanism=mechanism, token_file=_token_file(properties), extensions=extensions)
+    for option in ("username", "password"):
+        if not entry.options.get(option):
+            raise properties.fault("sasl.jaas.config", f"has no {option}")
+    by_token = mechanism in HASHES and entry.options.get("tokenauth", "").lower() == "true"
+    return SaslConfig(
+        mechanism=mechanism,
+        user=entry.options["username"],
+        password=entry.options["password"],
+        extensions={"tokenauth": "true"} if by_token else {},
+    )
+
+
+def _jaas(properties: _Properties, mechanism: str) -> JaasEntry:
+    """The login module, which must be that of the mechanism."""
+    key, module = "sasl.jaas.config", _MODULES[mechanism]
+    text = properties.text(key)
+    if not text:
+        raise properties.fault(key, f"is missing: {mechanism} needs {module} in it (a JVM's JAAS file is not read)")
+    try:
+        entry = parse_jaas(text)
+    except ValueError as fault:
+        raise properties.fault(key, str(fault)) from None
+    if entry.module.rpartition(".")[2] != module:
+        raise properties.fault(key, f"names another login module than {module}, which sasl.mechanism={mechanism} needs")
+    return entry
+
+
+def _token_file(properties: _Properties) -> str:
+    key = "sasl.oauthbearer.token.endpoint.url"
+    retriever = properties.text("sasl.oauthbearer.jwt.retriever.class")
+    if retriever and retriever.rpartition(".")[2] not in ("DefaultJwtRetriever", "FileJwtRetriever"):
+        raise properties.fault("sasl.oauthbearer.jwt.retriever.class", "may be FileJwtRetriever only")
+    form = "give a file that holds the token, as in file:///run/secrets/token"
+    url = properties.text(key)
+    if not url:
+        raise properties.fault(key, f"is missing: {form}")
+    try:
+        parts = urlsplit(url)
+        if parts.scheme.lower() == "file" and parts.netloc in ("", "localhost") and parts.path:
+            return unquote(parts.path)
+    except ValueError:
+        pass
+    raise properties.fault(key, f"is no file: URL, and kraftlake asks no server for tokens: {form}")
+
+
+class _Properties:
+    """The values of a properties file, which remembers the keys that were asked for."""
+
+    def __init__(self, values: Mapping[str, str], file: str) -> None:
+        self._values = values
+        self._file = file
+        self._read: set[str] = set()
+
+    def text(self, key: str) -> str | None:
+        self._read.add(key)
+        value = self._values.get(key)
+        return None if value is None else trim(value)
+
+    def choice(self, key: str, known: tuple[str, ...], default: str) -> str:
+        value = (self.text(key) or default).upper()
+        if value not in known:
+            raise self.fault(key, f"is {shown(value)!r}: {in_words(known, 'or')} is known")
+        return value
+
+    def milliseconds(self, key: str, default: float) -> float:
+        """A duration in seconds."""
+        value = self.text(key)
+        try:
+            if value is None or (found := parse_integer(value, 32)) > 0:
+                return default if value is None else found / 1000
+        except ValueError:
+            pass
+        raise self.fault(key, "must be a number of milliseconds above 0")
+
+    def fault(self, key: str, what: str) -> UsageError:
+        return UsageError(f"{self._file}: {key} {what}.")
+
+    def unread(self) -> set[str]:
+        return self._values.keys() - self._read

@@ -1,4 +1,4 @@
-"""One TCP connection to a node: frames of four bytes of length and a payload, each way.
+"""One TCP or TLS connection to a node: frames of four bytes of length and a payload, each way.
 
 Source: org.apache.kafka.common.network.NetworkReceive and NetworkSend.
 """
@@ -6,12 +6,16 @@ Source: org.apache.kafka.common.network.NetworkReceive and NetworkSend.
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from kraftlake.protocol.address import Address
 from kraftlake.runtime.clock import Clock, SystemClock
 from kraftlake.runtime.errors import KraftlakeError
+
+if TYPE_CHECKING:
+    from kraftlake.protocol.tls import Tls
 
 MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 _LENGTH = struct.Struct(">i")
@@ -26,11 +30,20 @@ class SilentNodeError(NodeError):
     """A node that accepted the connection and did not answer in time."""
 
 
+class ClosedConnectionError(NodeError):
+    """A node that closed the connection in place of an answer."""
+
+
+class AuthenticationError(NodeError):
+    """A node whose certificate is not trusted, or that refuses the client's; another configuration is needed."""
+
+
 class Connection:
     """Sends a payload and receives its answer, for one thread.
 
-    `timeout` (seconds) bounds the connecting, and each exchange as a whole: a peer that sends a byte now and then does
-    not stretch it. After a NodeError the connection is closed. As a context manager it closes itself.
+    `timeout` (seconds) bounds the connecting with the handshake of TLS, and each exchange as a whole: a peer that sends
+    a byte now and then does not stretch it. After a NodeError the connection is closed. As a context manager it closes
+    itself.
     """
 
     def __init__(
@@ -38,6 +51,7 @@ class Connection:
         address: Address,
         *,
         timeout: float,
+        tls: Tls | None = None,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
         clock: Clock | None = None,
     ) -> None:
@@ -45,17 +59,44 @@ class Connection:
         self._timeout = timeout
         self._limit = max_response_bytes
         self._clock = clock or SystemClock()
+        self._tls = tls
+        deadline = self._deadline(timeout)
+        self._socket = self._connect()
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls is not None:
+            self._secure(tls, deadline)
+
+    def _connect(self) -> socket.socket:
+        address = self.address
         try:
-            self._socket = socket.create_connection((address.host, address.port), timeout)
+            return socket.create_connection((address.host, address.port), self._timeout)
         except TimeoutError:
-            raise NodeError(f"{address} does not answer: no connection within {timeout:g} s.") from None
+            raise NodeError(f"{address} does not answer: no connection within {self._timeout:g} s.") from None
         except socket.gaierror as fault:
             raise NodeError(f"{address}: the host is not known ({fault.strerror}).") from None
         except ConnectionRefusedError:
             raise NodeError(f"{address} refuses connections: is a node running, with a listener on it?") from None
         except (OSError, UnicodeError) as fault:
             raise NodeError(f"{address} can't be reached: {_reason(fault)}.") from None
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def _secure(self, tls: Tls, deadline: int) -> None:
+        """Replace the socket by one that speaks TLS."""
+        try:
+            self._wait_until(deadline)
+            self._socket = tls.wrap(self._socket, self.address.host)
+        except TimeoutError:
+            fault: NodeError = SilentNodeError(
+                f"{self.address} took the connection and did not answer TLS within {self._timeout:g} s: is it a "
+                f"listener for SSL or SASL_SSL?"
+            )
+        except ssl.SSLError as error:
+            fault = tls.node_error(self.address, error)
+        except (OSError, ValueError) as error:
+            fault = NodeError(f"{self.address} broke TLS off ({_reason(error)}): is it a listener for SSL or SASL_SSL?")
+        else:
+            return
+        self.close()
+        raise fault
 
     def __enter__(self) -> Self:
         return self
@@ -70,7 +111,7 @@ class Connection:
     def exchange(self, payload: bytes, *, timeout: float | None = None) -> bytes:
         """Send a frame and receive one, within `timeout` seconds (default: the connection's). Raises NodeError."""
         allowed = self._timeout if timeout is None else timeout
-        deadline = self._clock.nanoseconds() + round(allowed * _NANOSECONDS)
+        deadline = self._deadline(allowed)
         try:
             self._wait_until(deadline)
             self._socket.sendall(_LENGTH.pack(len(payload)) + payload)
@@ -84,12 +125,19 @@ class Connection:
             raise SilentNodeError(
                 f"{self.address} took the connection and did not answer within {allowed:g} s."
             ) from None
+        except ssl.SSLError as fault:
+            self.close()
+            assert self._tls is not None, "only TLS raises it"
+            raise self._tls.node_error(self.address, fault) from None
         except OSError as fault:
             self.close()
             raise NodeError(f"{self.address} broke the connection off: {_reason(fault)}.") from None
         except NodeError:
             self.close()
             raise
+
+    def _deadline(self, seconds: float) -> int:
+        return self._clock.nanoseconds() + round(seconds * _NANOSECONDS)
 
     def _wait_until(self, deadline: int) -> None:
         left = (deadline - self._clock.nanoseconds()) / _NANOSECONDS
@@ -103,10 +151,7 @@ class Connection:
             self._wait_until(deadline)
             part = self._socket.recv(min(size - len(received), 1 << 16))
             if not part:
-                raise NodeError(
-                    f"{self.address} closed the connection instead of answering: it may be no Kafka node, or want TLS "
-                    f"or SASL, which kraftlake does not speak."
-                )
+                raise ClosedConnectionError(f"{self.address} closed the connection instead of answering.")
             received += part
         return bytes(received)
 
@@ -116,11 +161,11 @@ def _stranger(head: bytes) -> str:
     if head == b"HTTP":
         return "is an HTTP server, no Kafka node"
     if head[:2] in (b"\x15\x03", b"\x16\x03"):
-        return "wants TLS, which kraftlake does not speak: give a PLAINTEXT listener"
+        return "wants TLS: set security.protocol to SSL or SASL_SSL in the file of --command-config"
     if head == b"SSH-":
         return "is an SSH server, no Kafka node"
     return f"does not speak Kafka's protocol: it began with the bytes {head.hex(' ')}"
 
 
-def _reason(fault: OSError | UnicodeError) -> str:
+def _reason(fault: OSError | ValueError) -> str:
     return (fault.strerror if isinstance(fault, OSError) else None) or str(fault)

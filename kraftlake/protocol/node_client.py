@@ -20,9 +20,13 @@ from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 
 from kraftlake.protocol.address import Address
-from kraftlake.protocol.connection import Connection, NodeError
+from kraftlake.protocol.client_config import CLIENT_ID, SaslConfig
+from kraftlake.protocol.connection import ClosedConnectionError, Connection, NodeError
+from kraftlake.protocol.sasl import authenticate
+from kraftlake.runtime import Clock
+from kraftlake.runtime.clock import SystemClock
 
-CLIENT_ID = "kraftlake"
+_NO_LOGIN = float("-inf")
 _API_VERSIONS = int(ApiVersionsRequest.__api_key__)
 _REQUEST_HEADER = struct.Struct(">hhih")
 """API key, version, correlation id, length of the client id."""
@@ -32,12 +36,27 @@ _UNREADABLE = (SerialError, ValueError, TypeError, IndexError, KeyError, Overflo
 
 
 class NodeClient:
-    """A client of one node, for one thread. It closes its connection with itself and after a NodeError."""
+    """A client of one node, for one thread. It closes its connection with itself and after a NodeError.
 
-    def __init__(self, connection: Connection, *, client_id: str = CLIENT_ID) -> None:
+    The first request asks for the node's versions, and logs in where there is a `sasl`; a login that ends after some
+    time is repeated on the same connection before it does.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        client_id: str = CLIENT_ID,
+        sasl: SaslConfig | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         self._connection = connection
         self._client_id = client_id.encode()
+        self._sasl = sasl
+        self._clock = clock or SystemClock()
+        self._login_ends_ns = _NO_LOGIN
         self._correlation_id = 0
+        self._answered = False
         self._versions: dict[int, tuple[int, int]] | None = None
 
     def __enter__(self) -> Self:
@@ -96,7 +115,17 @@ class NodeClient:
         """The lowest and highest version of each API, once the connection may be used."""
         if self._versions is None:
             self._versions = self._ask_versions()
+        if self._sasl is not None and self._clock.nanoseconds() >= self._login_ends_ns:
+            self._log_in(self._sasl)
         return self._versions
+
+    def _log_in(self, sasl: SaslConfig) -> None:
+        began = self._clock.nanoseconds()
+        try:
+            self._login_ends_ns = began + 1e9 * authenticate(self._ask, self.address, sasl)
+        except BaseException:
+            self.close()
+            raise
 
     def _ask_versions(self) -> dict[int, tuple[int, int]]:
         request = ApiVersionsRequest(client_software_name="kraftlake", client_software_version="0")
@@ -125,7 +154,10 @@ class NodeClient:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         header = _REQUEST_HEADER.pack(api_key, version, self._correlation_id, len(self._client_id)) + self._client_id
         payload = b"".join((header, _NO_TAGS if flexible else b"", body))
-        data = self._connection.exchange(payload, timeout=timeout)
+        try:
+            data = self._connection.exchange(payload, timeout=timeout)
+        except ClosedConnectionError as fault:
+            raise ClosedConnectionError(f"{str(fault).rstrip('.')}{self._likely_cause(api_key)}.") from None
         # The response of ApiVersions has header 0 in every version (KIP-511).
         read: Any = entity_reader(FlexibleHeader if flexible and api_key != _API_VERSIONS else PlainHeader)
         try:
@@ -134,7 +166,16 @@ class NodeClient:
             raise self._unreadable(f"{len(data)} bytes without a response header ({fault})") from None
         if answered.correlation_id != self._correlation_id:
             raise self._unreadable(f"the answer to request {answered.correlation_id}, not to {self._correlation_id}")
+        self._answered = self._answered or api_key != _API_VERSIONS
         return data[size:]
+
+    def _likely_cause(self, api_key: int) -> str:
+        """Why a node closes the connection in place of the answer to one of the first requests."""
+        if api_key == _API_VERSIONS:
+            return ": it may be no Kafka node, or want TLS (security.protocol in the file of --command-config)"
+        if self._sasl is None and not self._answered:
+            return ": its listener wants a login (security.protocol=SASL_… in the file of --command-config)"
+        return ""
 
     def _unreadable(self, what: str) -> NodeError:
         self.close()

@@ -8,24 +8,44 @@ from kraftlake.protocol.address import Address
 from kraftlake.protocol.client_config import ClientConfig
 from kraftlake.protocol.connection import MAX_RESPONSE_BYTES, Connection
 from kraftlake.protocol.node_client import NodeClient
-from kraftlake.runtime.clock import Clock, SystemClock
+from kraftlake.protocol.tls import Tls, open_stores
+from kraftlake.runtime import Clock, UsageError
+from kraftlake.runtime.clock import SystemClock
 
 
 @attrs.frozen(kw_only=True)
 class NodeConnector:
     """Makes a client of the node at an address: connected, and secured as `config` says.
 
-    `timeout` (seconds) bounds the connecting and each exchange; `max_response_bytes` what a node may answer.
+    `timeout` (seconds, by default that of `config`) bounds the connecting and each exchange; `max_response_bytes` what
+    a node may answer. The certificates are read here, once; a token for each connection. Raises UsageError where the
+    stores of `config` can't be used.
     """
 
     config: ClientConfig = attrs.field(factory=ClientConfig)
-    timeout: float = 5.0
+    timeout: float = attrs.field(default=attrs.Factory(lambda self: self.config.timeout, takes_self=True))
     max_response_bytes: int = MAX_RESPONSE_BYTES
     clock: Clock = attrs.field(factory=SystemClock)
+    _tls: Tls | None = attrs.field(
+        init=False, repr=False, eq=False, default=attrs.Factory(lambda self: _open_stores(self.config), takes_self=True)
+    )
 
     def __call__(self, address: Address) -> NodeClient:
-        """A client of the node at `address`. Raises NodeError."""
+        """A client of the node at `address`. Raises NodeError, AuthenticationError where certificates are refused."""
         connection = Connection(
-            address, timeout=self.timeout, max_response_bytes=self.max_response_bytes, clock=self.clock
+            address,
+            timeout=self.timeout,
+            tls=self._tls,
+            max_response_bytes=self.max_response_bytes,
+            clock=self.clock,
         )
-        return NodeClient(connection, client_id=self.config.client_id)
+        return NodeClient(connection, client_id=self.config.client_id, sasl=self.config.sasl, clock=self.clock)
+
+
+def _open_stores(config: ClientConfig) -> Tls | None:
+    if config.tls is None:
+        return None
+    try:
+        return open_stores(config.tls)
+    except UsageError as fault:
+        raise UsageError(f"{config.file}: {fault}" if config.file else str(fault)) from None

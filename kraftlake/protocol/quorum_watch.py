@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Protocol
 
 from kraftlake.protocol.connection import NodeError
 from kraftlake.protocol.quorum_client import NoLeaderError, QuorumPosition
-from kraftlake.runtime.clock import Clock, SystemClock
+from kraftlake.runtime import Backoff, Clock
+from kraftlake.runtime.clock import SystemClock
 
-_FIRST_PAUSE_MS = 500
-_LONGEST_PAUSE_MS = 30_000
-
+_BACKOFF = Backoff(base=0.5, cap=30.0)
 
 _NOTHING_KNOWN = QuorumPosition(leader_id=-1, leader_epoch=-1, high_watermark=-1)
 
@@ -27,18 +27,27 @@ class Describes(Protocol):
 class QuorumWatch:
     """Asks the quorum each time, and keeps the last answer while that fails; calls `tell` once then, and at the end.
 
-    After a failure the pause is half a second, then twice as long each time, up to half a minute. A failure of the
+    After a failure the pause is about half a second, then twice as long each time, up to half a minute; `jitter` draws
+    from 0 to 1 for it. A failure of the
     first question is raised, since the address may be wrong. The watch waits for nodes of the cluster that know no
     leader, also at first; during an election nothing more counts as committed.
     """
 
-    def __init__(self, quorum: Describes, tell: Callable[[str], None], *, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        quorum: Describes,
+        tell: Callable[[str], None],
+        *,
+        clock: Clock | None = None,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
         self._quorum = quorum
         self._tell = tell
         self._clock = clock or SystemClock()
         self._last = _NOTHING_KNOWN
         self._answered = False
-        self._pause_ms = 0
+        self._jitter = jitter
+        self._failures = 0
         self._not_before_ns = 0
 
     def position(self) -> QuorumPosition:
@@ -46,7 +55,7 @@ class QuorumWatch:
 
         Raises NodeError where no node of the cluster has ever answered.
         """
-        if self._pause_ms and self._clock.nanoseconds() < self._not_before_ns:
+        if self._failures and self._clock.nanoseconds() < self._not_before_ns:
             return self._last
         try:
             position = self._quorum.describe()
@@ -54,16 +63,17 @@ class QuorumWatch:
             self._answered = self._answered or isinstance(fault, NoLeaderError)
             if not self._answered:
                 raise
-            if not self._pause_ms:
+            if not self._failures:
                 self._tell(
                     f"the quorum can't be asked, so nothing more is taken for committed until it can be: {fault}"
                 )
-            self._pause_ms = min(max(2 * self._pause_ms, _FIRST_PAUSE_MS), _LONGEST_PAUSE_MS)
-            self._not_before_ns = self._clock.nanoseconds() + self._pause_ms * 1_000_000
+            self._failures += 1
+            pause = _BACKOFF.pause(self._failures, self._jitter())
+            self._not_before_ns = self._clock.nanoseconds() + round(pause * 1_000_000_000)
             return self._last
-        if self._pause_ms:
+        if self._failures:
             self._tell("the quorum answers again.")
-        self._pause_ms = 0
+        self._failures = 0
         self._answered = True
         self._last = position
         return position

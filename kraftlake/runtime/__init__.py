@@ -21,10 +21,12 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from kraftlake.runtime.arguments import path_texts
+    from kraftlake.runtime.backoff import Backoff
     from kraftlake.runtime.clock import Clock
     from kraftlake.runtime.extras import check_spark
     from kraftlake.runtime.fault_sentences import sentence_of
     from kraftlake.runtime.html import html_table
+    from kraftlake.runtime.java_properties import parse_properties
     from kraftlake.runtime.json_names import camel_case, fields_as_json
     from kraftlake.runtime.log import get_logger
     from kraftlake.runtime.moments import (
@@ -39,10 +41,11 @@ if TYPE_CHECKING:
         time_of,
     )
     from kraftlake.runtime.value import Value
-    from kraftlake.runtime.words import counted, in_words
+    from kraftlake.runtime.words import counted, in_words, shown
 
 __all__ = [
     "EPOCH",
+    "Backoff",
     "Clock",
     "CorruptDataError",
     "EnvironmentFaultError",
@@ -71,8 +74,10 @@ __all__ = [
     "length_of_time",
     "moment_of",
     "offset_or_time",
+    "parse_properties",
     "path_texts",
     "sentence_of",
+    "shown",
     "time_of",
 ]
 

@@ -11,6 +11,7 @@ EXTRAS: Final = {
     "fast": ("numba", "llvmlite"),
     "spark": ("pyspark", "delta", "pandas"),
     "s3": ("obstore",),
+    "pkcs12": ("cryptography",),
 }
 """The top-level modules of each extra's packages."""
 

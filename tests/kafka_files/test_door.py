@@ -5,7 +5,7 @@ import sys
 
 import kraftlake.kafka_files as room
 from kraftlake.kafka_files import segment_name, snapshot_name
-from kraftlake.kafka_files.file_names import partition_of, segment_base_offset, shown, snapshot_id
+from kraftlake.kafka_files.file_names import partition_of, segment_base_offset, snapshot_id
 
 
 def test_everything_at_the_door_is_there() -> None:
@@ -47,8 +47,3 @@ def test_names_say_offsets_and_are_made_of_them() -> None:
         None,
         None,
     ]
-
-
-def test_strings_from_outside_are_escaped_and_cut() -> None:
-    assert shown("a\n\x1b\u202eb") == "a\\n\\x1b\\u202eb"
-    assert shown("x" * 500, 10) == "x" * 10 + "…"

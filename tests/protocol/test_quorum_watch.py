@@ -32,7 +32,7 @@ def test_a_fault_of_the_first_request_is_raised_since_the_address_may_be_wrong()
 
 def test_an_unreachable_quorum_is_reported_once_and_retried_with_longer_pauses() -> None:
     quorum, told, clock = Quorum(), list[str](), ManualClock()
-    watch = QuorumWatch(quorum, told.append, clock=clock)
+    watch = QuorumWatch(quorum, told.append, clock=clock, jitter=lambda: 0.5)
     assert watch.position().high_watermark == 1
     quorum.high_watermark, quorum.fault = 5, NodeError("it went away.")
     asked_at = []

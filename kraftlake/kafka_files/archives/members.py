@@ -8,10 +8,11 @@ from pathlib import PurePath
 
 import attrs
 
-from kraftlake.kafka_files.file_names import META_PROPERTIES, is_log_file, shown
+from kraftlake.kafka_files.file_names import META_PROPERTIES, is_log_file
 from kraftlake.kafka_files.node.meta_properties import MAX_SIZE, MetaProperties, read_properties
 from kraftlake.kafka_files.node.quorum_state import QUORUM_STATE
 from kraftlake.kafka_files.stored_file import BLOCK_SIZE, BlockFile, StoredFile
+from kraftlake.runtime import shown
 from kraftlake.runtime.errors import CorruptDataError
 
 

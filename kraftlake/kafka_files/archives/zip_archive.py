@@ -7,7 +7,7 @@ import zipfile
 from typing import BinaryIO
 
 from kraftlake.kafka_files.archives.members import Members
-from kraftlake.kafka_files.file_names import shown
+from kraftlake.runtime import shown
 from kraftlake.runtime.errors import CorruptDataError
 
 _MAX_READ = 16 * 1024 * 1024

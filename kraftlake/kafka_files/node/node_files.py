@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake.kafka_files.file_names import shown
 from kraftlake.kafka_files.node.meta_properties import MetaProperties
+from kraftlake.runtime import shown
 from kraftlake.runtime.errors import NotASourceError
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from kraftlake.kafka_files.faults import unreadable
-from kraftlake.kafka_files.file_names import shown
 from kraftlake.kafka_files.node.quorum_state import QUORUM_STATE, read_election_state
 from kraftlake.records.uuid import Uuid
+from kraftlake.runtime import shown
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
 
 METADATA_TOPIC_ID = Uuid.from_string("AAAAAAAAAAAAAAAAAAAAAQ")

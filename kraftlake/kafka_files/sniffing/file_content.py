@@ -7,7 +7,7 @@ import struct
 
 import attrs
 
-from kraftlake.kafka_files.file_names import segment_base_offset, shown
+from kraftlake.kafka_files.file_names import segment_base_offset
 from kraftlake.kafka_files.segments.batch_header import HEADER_SIZE, BatchHeader, crc_is_good, parse_header
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.records.batch import RecordBatch, read_batches
@@ -15,6 +15,7 @@ from kraftlake.records.batch_format import MAGIC, NO_PRODUCER
 from kraftlake.records.control_records import LeaderChangeMessage, SnapshotHeaderRecord
 from kraftlake.records.crc32c import crc32c
 from kraftlake.records.serde import UnknownRecord
+from kraftlake.runtime import shown
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
 
 HEAD_SIZE = 1024 * 1024

@@ -12,7 +12,6 @@ from kraftlake.kafka_files.file_names import (
     is_log_file,
     partition_of,
     segment_base_offset,
-    shown,
     snapshot_id,
 )
 from kraftlake.kafka_files.segments.batch_header import MIN_LENGTH
@@ -20,6 +19,7 @@ from kraftlake.kafka_files.sniffing.file_content import HEAD_SIZE, Content, tell
 from kraftlake.kafka_files.sniffing.nested import metadata_directories
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind, has_lake_log
 from kraftlake.kafka_files.stored_file import DiskFile, StoredFile
+from kraftlake.runtime import shown
 from kraftlake.runtime.errors import NotASourceError
 
 _DELTA_LOG = "_delta_log"

@@ -12,7 +12,7 @@ from pathlib import Path
 import attrs
 
 from kraftlake.kafka_files import MetadataDirectory, open_directory
-from kraftlake.protocol import ClientConfig, NodeConnector, QuorumObserver, parse_addresses
+from kraftlake.protocol import ClientConfig, NodeConnector, QuorumObserver, parse_addresses, read_client_config
 from kraftlake.replay.live.mirror import mirror_quorum
 from kraftlake.replay.live.patience import Patience
 from kraftlake.replay.reading.progress import Progress, no_progress
@@ -28,7 +28,7 @@ def observer_of(
 
     Raises UsageError for addresses or a file that can't be read.
     """
-    config = ClientConfig()
+    config = ClientConfig() if command_config is None else read_client_config(command_config)
     return QuorumObserver(parse_addresses(addresses), connect=NodeConnector(config=config), cluster_id=cluster_id)
 
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from kraftlake.protocol import NodeError, NoLeaderError
+from kraftlake.runtime.backoff import Backoff
 from kraftlake.runtime.clock import Clock, SystemClock
 
 T = TypeVar("T")
 
-_FIRST_PAUSE: Final = 0.1
-_LONGEST_PAUSE: Final = 10.0
+_BACKOFF: Final = Backoff(base=0.1, cap=10.0)
 _NANOSECONDS: Final = 1_000_000_000
 
 
@@ -20,9 +20,8 @@ class Patience:
     """Decides after each failure whether and when a quorum is asked again; for one thread.
 
     The first failure is raised, since the address may be wrong; after an answer of any node of the cluster the quorum
-    is waited for, `limit` seconds at most (None: for ever). The pauses double, up to ten seconds, and each is shortened
-    by up to half of it at random, so that many followers don't come back at once. `tell` gets a sentence when the
-    waiting begins, and one when it ends. `wait` pauses for seconds.
+    is waited for, `limit` seconds at most (None: for ever), with pauses that grow to ten seconds; `chance` draws from 0
+    to 1 for them. `tell` gets a sentence when the waiting begins, and one when it ends. `wait` pauses for seconds.
     """
 
     def __init__(
@@ -40,7 +39,7 @@ class Patience:
         self._clock = clock or SystemClock()
         self._chance = chance
         self._reached = False
-        self._pause = 0.0
+        self._failures = 0
         self._since_ns = 0
 
     def call(self, ask: Callable[[], T]) -> T:
@@ -58,17 +57,17 @@ class Patience:
         """Pause, or raise `fault` where waiting would be of no use."""
         self._reached = self._reached or isinstance(fault, NoLeaderError)
         now = self._clock.nanoseconds()
-        if not self._pause:
+        if not self._failures:
             self._since_ns = now
         if not self._reached or (self._limit is not None and now - self._since_ns >= self._limit * _NANOSECONDS):
             raise fault
-        if not self._pause:
+        if not self._failures:
             self._tell(f"the quorum can't be asked, and is waited for: {fault}")
-        self._pause = min(max(2 * self._pause, _FIRST_PAUSE), _LONGEST_PAUSE)
-        self._wait(self._pause * (1 - self._chance() / 2))
+        self._failures += 1
+        self._wait(_BACKOFF.pause(self._failures, self._chance()))
 
     def succeeded(self) -> None:
         """The quorum answered."""
-        if self._pause:
+        if self._failures:
             self._tell("the quorum answers again.")
-        self._reached, self._pause = True, 0.0
+        self._reached, self._failures = True, 0

@@ -1,0 +1,187 @@
+"""TLS by the standard library: contexts from a client's stores, and faults of a handshake in words.
+
+Source: org.apache.kafka.common.security.ssl.DefaultSslEngineFactory.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import ssl
+import tempfile
+from typing import Any, Final
+
+import attrs
+
+from kraftlake.protocol.address import Address
+from kraftlake.protocol.client_config import StoreConfig, TlsConfig, read_limited
+from kraftlake.protocol.connection import AuthenticationError, NodeError
+from kraftlake.runtime import UsageError
+from kraftlake.runtime.extras import require
+
+_VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_JKS_MAGIC: Final = bytes.fromhex("feedfeed")
+_NOT_YET_VALID, _EXPIRED, _WRONG_HOST, _WRONG_ADDRESS = 9, 10, 62, 64
+"""X509_V_ERR_… of OpenSSL."""
+_CERTIFICATE_ALERTS: Final = ("CERTIFICATE", "HANDSHAKE_FAILURE", "UNKNOWN_CA", "ACCESS_DENIED")
+"""Parts of the names of the alerts that a node sends where it does not accept the client's certificate, or has none."""
+_NO_TLS: Final = ("WRONG_VERSION_NUMBER", "UNEXPECTED_EOF_WHILE_READING", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG")
+"""The reasons that OpenSSL gives where the other side speaks something else."""
+
+
+@attrs.frozen(kw_only=True)
+class Tls:
+    """The client's side of TLS connections; `has_certificate` where the client can show one."""
+
+    context: ssl.SSLContext
+    has_certificate: bool
+
+    def wrap(self, plain: socket.socket, host: str) -> ssl.SSLSocket:
+        """Shake hands, within the time limit of the socket. Raises OSError."""
+        return self.context.wrap_socket(plain, server_hostname=host)
+
+    def node_error(self, address: Address, fault: ssl.SSLError) -> NodeError:
+        """What a fault of a connection means, in a sentence."""
+        if isinstance(fault, ssl.SSLCertVerificationError):
+            return AuthenticationError(f"{address} {_certificate_fault(fault)}.")
+        reason = fault.reason or ""
+        if reason in _NO_TLS:
+            return NodeError(f"{address} does not speak TLS, or broke it off: is it a listener for SSL or SASL_SSL?")
+        if "ALERT" not in reason:
+            return NodeError(f"{address} ended TLS ({_words(reason) or type(fault).__name__}).")
+        if not any(part in reason for part in _CERTIFICATE_ALERTS):
+            return AuthenticationError(f"{address} refuses TLS ({_words(reason)}).")
+        if self.has_certificate:
+            return AuthenticationError(f"{address} does not accept the certificate of ssl.keystore ({_words(reason)}).")
+        return AuthenticationError(
+            f"{address} asks for a client certificate ({_words(reason)}): give one in ssl.keystore.location."
+        )
+
+
+def open_stores(config: TlsConfig) -> Tls:
+    """Open the stores of a configuration. Raises UsageError naming the file and the key at fault, never a secret."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = config.check_host
+    context.minimum_version = min(_VERSIONS[version] for version in config.versions)
+    context.maximum_version = max(_VERSIONS[version] for version in config.versions)
+    # As in Java, every certificate in the truststore is trusted, not only that of a root.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    if config.truststore is None:
+        context.load_default_certs()
+    else:
+        _trust(context, config.truststore)
+    if config.keystore is not None:
+        _show(context, config.keystore)
+    return Tls(context=context, has_certificate=config.keystore is not None)
+
+
+def _trust(context: ssl.SSLContext, store: StoreConfig) -> None:
+    what = "ssl.truststore.certificates"
+    if store.certificates is not None:
+        pem = store.certificates
+    else:
+        content, what = _content(store)
+        pem = _pkcs12_certificates(content, store, what) if store.type != "PEM" else content.decode("latin-1")
+    try:
+        context.load_verify_locations(cadata=pem)
+    except (ssl.SSLError, ValueError):
+        raise UsageError(f"{what} holds no certificates in PEM form.") from None
+
+
+def _show(context: ssl.SSLContext, store: StoreConfig) -> None:
+    """Let the client show the certificate of a keystore."""
+    password = store.key_password or ""
+    if store.certificates is not None and store.key is not None:
+        what, pem = (
+            "ssl.keystore.key with ssl.keystore.certificate.chain",
+            f"{store.key}\n{store.certificates}\n".encode(),
+        )
+    else:
+        pem, what = _content(store)
+        if store.type != "PEM":
+            password = secrets.token_urlsafe()
+            pem = _pkcs12_key(pem, store, what, password)
+    # OpenSSL reads keys from files only. What was encrypted is so in this file, which only its owner may read.
+    with tempfile.NamedTemporaryFile(prefix="kraftlake-", suffix=".pem") as file:
+        file.write(pem)
+        file.flush()
+        try:
+            context.load_cert_chain(file.name, password=password)
+        except (ssl.SSLError, ValueError) as fault:
+            raise UsageError(f"{what} {_keystore_fault(fault, pem)}.") from None
+
+
+def _keystore_fault(fault: Exception, pem: bytes) -> str:
+    if isinstance(fault, ssl.SSLError) and fault.reason == "KEY_VALUES_MISMATCH":
+        return "holds a key that does not belong to its certificate"
+    if b"ENCRYPTED" in pem:
+        return "holds an encrypted key, which ssl.key.password does not open"
+    return "does not hold a private key and its certificates in PEM form"
+
+
+def _content(store: StoreConfig) -> tuple[bytes, str]:
+    """What is in the file of a store, and its name for messages. A file of another type is refused."""
+    key = f"ssl.{store.name}.location"
+    content = read_limited(store.location or "", f"{key}={store.location}")
+    what = f"{store.location} ({key})"
+    if content.startswith(_JKS_MAGIC):
+        raise UsageError(
+            f"{what} is a JKS store, which only Java reads: make a copy by `keytool -importkeystore -srckeystore "
+            f"{store.location} -destkeystore {store.name}.p12 -deststoretype PKCS12`, and name that one."
+        )
+    if store.type != "PEM" and b"-----BEGIN " in content:
+        raise UsageError(f"{what} is PEM, not {store.type}: set ssl.{store.name}.type=PEM.")
+    return content, what
+
+
+def _pkcs12_certificates(content: bytes, store: StoreConfig, what: str) -> str:
+    found = _pkcs12(content, store, what)
+    certificates = [entry.certificate for entry in (found.cert, *found.additional_certs) if entry is not None]
+    if not certificates:
+        raise UsageError(f"{what} holds no certificates.")
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in certificates)
+
+
+def _pkcs12_key(content: bytes, store: StoreConfig, what: str, password: str) -> bytes:
+    """Key and certificates in PEM form, the key encrypted by `password`."""
+    found = _pkcs12(content, store, what)
+    if found.key is None or found.cert is None:
+        raise UsageError(f"{what} holds no private key with a certificate.")
+    from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
+
+    key = found.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(password.encode()))
+    chain = [found.cert, *found.additional_certs]
+    return bytes(key) + b"".join(entry.certificate.public_bytes(Encoding.PEM) for entry in chain)
+
+
+def _pkcs12(content: bytes, store: StoreConfig, what: str) -> Any:
+    require("cryptography", "PKCS12 stores")
+    from cryptography.hazmat.primitives.serialization import pkcs12
+
+    try:
+        return pkcs12.load_pkcs12(content, None if store.password is None else store.password.encode())
+    except ValueError:
+        raise UsageError(f"{what} is no PKCS12 store, or ssl.{store.name}.password does not open it.") from None
+
+
+def _certificate_fault(fault: ssl.SSLCertVerificationError) -> str:
+    """By the code of OpenSSL's verification."""
+    if fault.verify_code == _EXPIRED:
+        return "shows a certificate that has expired"
+    if fault.verify_code == _NOT_YET_VALID:
+        return "shows a certificate that is not valid yet: is this machine's clock right?"
+    if fault.verify_code in (_WRONG_HOST, _WRONG_ADDRESS):
+        return f"shows a certificate for another host: {_sentence(fault.verify_message)}"
+    return f"shows a certificate that no authority of ssl.truststore has signed ({_sentence(fault.verify_message)})"
+
+
+def _sentence(text: str) -> str:
+    return text.rstrip(".")
+
+
+def _words(reason: str) -> str:
+    """`alert certificate required` for TLSV13_ALERT_CERTIFICATE_REQUIRED."""
+    words = reason.lower().split("_")
+    return " ".join(words[1:] if words[0].startswith(("tlsv", "sslv")) else words)

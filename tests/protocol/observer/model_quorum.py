@@ -29,7 +29,8 @@ def raw_batch(offset: int, epoch: int, count: int = 1, timestamp: int = 1_700_00
 class ModelQuorum:
     """Three logs; `leader` appends, followers copy from it, and what two of the three have is committed.
 
-    A snapshot of the leader's is answered where the log was deleted below it, or at offset 0.
+    A snapshot of the leader's is answered where the log was deleted below it, at offset 0, and to one who does not know
+    the epoch before the log's start.
     """
 
     logs: list[list[RawBatch]] = attrs.field(factory=lambda: [[], [], []])
@@ -39,6 +40,8 @@ class ModelQuorum:
     committed: list[RawBatch] = attrs.field(factory=list)
     snapshot: OffsetAndEpoch | None = None
     log_start_offset: int = 0
+    log_start_epoch: int = 0
+    first_timestamp: int = 1_700_000_000_000
 
     def elect(self, node: int, voter: int) -> bool:
         """`node` leads a new epoch if `voter` may vote for it; it does not know the high watermark at first."""
@@ -58,7 +61,7 @@ class ModelQuorum:
         log = self.logs[self.leader]
         # the time makes batches of two leaders at one offset differ
         offset = log[-1].last_offset + 1 if log else 0
-        log.append(raw_batch(offset, self.epoch, count, timestamp=1_700_000_000_000 + self.epoch))
+        log.append(raw_batch(offset, self.epoch, count, timestamp=self.first_timestamp + self.epoch))
 
     def replicate(self, node: int, batches: int) -> None:
         """A follower drops what the leader does not have, and copies up to so many batches."""
@@ -93,7 +96,10 @@ class ModelQuorum:
             return FetchAnswer(error=error, leader=here)
         facts = {"error": ErrorCode.none, "leader": here, "high_watermark": self.high_watermark}
         log = self.logs[self.leader]
-        if self.snapshot is not None and (at.offset == 0 or at.offset < self.log_start_offset):
+        start = OffsetAndEpoch(offset=self.log_start_offset, epoch=self.log_start_epoch)
+        if self.snapshot is not None and (
+            at.offset in (0, min(at.offset, start.offset - 1)) or (at.offset == start.offset and at != start)
+        ):
             return FetchAnswer(**facts, snapshot=self.snapshot, log_start_offset=self.log_start_offset)
         epoch_, end = self._end_of_epoch(log, at.epoch)
         if at.offset and (epoch_ != at.epoch or end < at.offset):

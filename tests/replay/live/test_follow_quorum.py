@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from kraftlake.api import open_source
+from kraftlake.kafka_files import write_checkpoint
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.protocol import NodeConnector, NoLeaderError, OffsetAndEpoch, QuorumObserver
+from kraftlake.records.batch import encode_batch
+from kraftlake.replay import FollowStep, Patience, QuorumFollower
+from kraftlake.runtime.clock import ManualClock
+from kraftlake.runtime.errors import ImportConflictError
+from tests.protocol.observer.fake_quorum import FakeQuorum
+from tests.protocol.observer.model_quorum import ModelQuorum
+
+NO_PATIENCE = Patience(wait=lambda _: None, limit=0.0)
+
+
+@pytest.fixture
+def quorum() -> Iterator[FakeQuorum]:
+    model = ModelQuorum()
+    model.elect(0, 1)
+    commit(model, 5)
+    fake = FakeQuorum(model)
+    with fake.serving():
+        yield fake
+
+
+def commit(model: ModelQuorum, batches: int) -> None:
+    for count in range(batches):
+        model.append(count % 3 + 1)
+    model.replicate((model.leader + 1) % 3, 999)
+
+
+def snapshot(quorum: FakeQuorum, tmp_path: Path, at: int, *, keeps_log: bool = False) -> OffsetAndEpoch:
+    """The leader makes a snapshot at the end of a batch, and deletes its log up to there."""
+    before = next(batch for batch in reversed(quorum.model.committed) if batch.last_offset < at)
+    end = OffsetAndEpoch(offset=before.last_offset + 1, epoch=before.epoch)
+    write_checkpoint(tmp_path / "made.checkpoint", [], epoch=end.epoch, timestamp=before.timestamp)
+    quorum.snapshot_file = (tmp_path / "made.checkpoint").read_bytes()
+    quorum.model.snapshot = end
+    if not keeps_log:
+        quorum.model.log_start_offset, quorum.model.log_start_epoch = end.offset, end.epoch
+        quorum.model.logs = [[b for b in log if b.base_offset >= end.offset] for log in quorum.model.logs]
+    return end
+
+
+@contextmanager
+def follower_of(quorum: FakeQuorum, lake: Path, clock: ManualClock) -> Iterator[QuorumFollower]:
+    with QuorumObserver(quorum.addresses, connect=NodeConnector(timeout=2.0)) as observer:
+        yield QuorumFollower(observer, lake, name="the quorum", clock=clock)
+
+
+def follow(quorum: FakeQuorum, lake: Path) -> list[FollowStep]:
+    """Follow until the lake has everything that is committed; what was told."""
+    stop, steps = threading.Event(), []
+    end = quorum.model.committed[-1].last_offset + 1
+
+    def tell(step: FollowStep) -> None:
+        steps.append(step)
+        if step.end_offset >= end:
+            stop.set()
+
+    class Ticking(ManualClock):
+        def nanoseconds(self) -> int:
+            self.advance(6_000)  # what is held back is due at once
+            return super().nanoseconds()
+
+    with follower_of(quorum, lake, Ticking()) as follower:
+        follower.run(tell, patience=NO_PATIENCE, stop=stop)
+    return steps
+
+
+def check_same(quorum: FakeQuorum, lake: Path) -> None:
+    log = MetadataLog.open(lake)
+    kept = [batch.data for batch in quorum.model.committed if batch.base_offset >= log.start_offset]
+    assert [encode_batch(batch) for batch in log.batches()] == kept
+    assert log.committed_to == log.end_offset
+    assert not open_source(lake).verify().problems
+
+
+def test_a_lake_is_made_of_all_that_is_committed_and_goes_on_where_it_ends(quorum: FakeQuorum, tmp_path: Path) -> None:
+    quorum.model.append()  # nobody has copied it
+    follow(quorum, tmp_path / "lake")
+    check_same(quorum, tmp_path / "lake")
+    assert MetadataLog.open(tmp_path / "lake").cluster_id == quorum.cluster_id
+    assert quorum.model.elect(1, 2)
+    commit(quorum.model, 4)
+    assert [step.end_offset for step in follow(quorum, tmp_path / "lake")][-1] == quorum.model.high_watermark
+    check_same(quorum, tmp_path / "lake")
+
+
+def test_a_lake_of_another_log_is_left_as_it_is(quorum: FakeQuorum, tmp_path: Path) -> None:
+    follow(quorum, tmp_path / "lake")
+    other = FakeQuorum(ModelQuorum(first_timestamp=0))
+    other.model.elect(2, 0)
+    commit(other.model, 30)
+    with other.serving(), pytest.raises(ImportConflictError, match=r"Offset \d+ of the quorum is not that of the lake"):
+        follow(other, tmp_path / "lake")
+    short = FakeQuorum(ModelQuorum())
+    short.model.elect(2, 0)
+    commit(short.model, 0)
+    with short.serving(), pytest.raises(ImportConflictError, match="the log of the quorum ends before that"):
+        follow(short, tmp_path / "lake")
+    check_same(quorum, tmp_path / "lake")
+
+
+def test_another_cluster_is_told_by_its_id(quorum: FakeQuorum, tmp_path: Path) -> None:
+    follow(quorum, tmp_path / "lake")
+    quorum.cluster_id = "another-cluster"
+    with pytest.raises(ImportConflictError, match="is a node of cluster another-cluster, not of cluster"):
+        follow(quorum, tmp_path / "lake")
+
+
+def test_a_log_that_starts_late_begins_with_the_snapshot_at_its_start(quorum: FakeQuorum, tmp_path: Path) -> None:
+    quorum.model.elect(1, 2)
+    commit(quorum.model, 4)
+    end = snapshot(quorum, tmp_path, at=quorum.model.high_watermark - 3)
+    follow(quorum, tmp_path / "lake")
+    log = MetadataLog.open(tmp_path / "lake")
+    assert log.start_offset == end.offset
+    assert [(one.end_offset, one.epoch) for one in log.snapshots()] == [(end.offset, end.epoch)]
+    check_same(quorum, tmp_path / "lake")
+
+
+def test_a_log_that_starts_at_0_is_taken_from_there_beside_its_snapshot(quorum: FakeQuorum, tmp_path: Path) -> None:
+    snapshot(quorum, tmp_path, at=6, keeps_log=True)
+    follow(quorum, tmp_path / "lake")
+    assert MetadataLog.open(tmp_path / "lake").start_offset == 1, "no Fetch gives a first batch of one record"
+    check_same(quorum, tmp_path / "lake")
+
+
+def test_a_lake_that_was_left_behind_is_told_the_way_out(quorum: FakeQuorum, tmp_path: Path) -> None:
+    follow(quorum, tmp_path / "lake")
+    end = MetadataLog.open(tmp_path / "lake").end_offset
+    commit(quorum.model, 9)
+    start = snapshot(quorum, tmp_path, at=quorum.model.high_watermark - 2).offset
+    with pytest.raises(
+        ImportConflictError, match=f"ends at offset {end - 1}, but the log of the quorum starts at offset {start} now"
+    ):
+        follow(quorum, tmp_path / "lake")
+
+
+def test_no_ops_are_held_back_for_five_seconds_and_no_longer(quorum: FakeQuorum, tmp_path: Path) -> None:
+    clock = ManualClock()
+    with follower_of(quorum, tmp_path / "lake", clock) as follower:
+        end = follower.step(NO_PATIENCE).end_offset
+        commit(quorum.model, 2)
+        clock.advance(1)
+        assert not follower.step(NO_PATIENCE).is_news
+        clock.advance(4_998)
+        assert not follower.step(NO_PATIENCE).is_news
+        clock.advance(2)
+        step = follower.step(NO_PATIENCE)
+    assert (step.from_offset, step.end_offset) == (end, quorum.model.high_watermark)
+    check_same(quorum, tmp_path / "lake")
+
+
+def test_a_quorum_that_never_answers_makes_no_lake(tmp_path: Path) -> None:
+    silent = FakeQuorum(ModelQuorum())
+    silent.refusal = ErrorCode.not_leader_or_follower
+    with (
+        silent.serving(),
+        follower_of(silent, tmp_path / "lake", ManualClock()) as follower,
+        pytest.raises(NoLeaderError),
+    ):
+        follower.step(NO_PATIENCE)
+    assert not (tmp_path / "lake").exists()

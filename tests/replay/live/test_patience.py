@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+
+from kraftlake.protocol import NodeError, NoLeaderError
+from kraftlake.replay import Patience
+from kraftlake.runtime.clock import ManualClock
+
+
+class Waiting:
+    """A patience whose pauses move its clock; what it told and how long it waited."""
+
+    def __init__(self, limit: float | None = None) -> None:
+        self.clock = ManualClock()
+        self.pauses: list[float] = []
+        self.told: list[str] = []
+        self.patience = Patience(
+            wait=self._wait, tell=self.told.append, limit=limit, clock=self.clock, chance=lambda: 0.5
+        )
+
+    def _wait(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.clock.advance(seconds * 1000)
+
+    def call(self, *outcomes: Exception | str) -> str:
+        waiting = list(outcomes)
+
+        def ask() -> str:
+            outcome = waiting.pop(0)
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome
+
+        return self.patience.call(ask)
+
+
+def test_the_first_failure_is_raised_since_the_address_may_be_wrong() -> None:
+    waiting = Waiting()
+    with pytest.raises(NodeError, match="refused"):
+        waiting.call(NodeError("refused."), "never asked")
+    assert not waiting.pauses
+
+
+def test_a_quorum_without_a_leader_and_one_that_answered_before_are_waited_for_ever_longer() -> None:
+    waiting = Waiting()
+    assert waiting.call(*[NoLeaderError("no leader.")] * 12, "here") == "here"
+    assert waiting.pauses[:4] == pytest.approx([0.1, 0.2, 0.4, 0.8])
+    assert waiting.pauses[-1] == pytest.approx(10.0)
+    assert waiting.told == [
+        "the quorum can't be asked, and is waited for: no leader.", "the quorum answers again.",
+    ]  # fmt: skip
+    assert waiting.call(NodeError("gone."), "back") == "back"
+    assert waiting.pauses[12:] == pytest.approx([0.1]), "the pauses begin anew"
+
+
+def test_patience_ends_at_its_limit_with_the_last_failure() -> None:
+    waiting = Waiting(limit=1.0)
+    with pytest.raises(NoLeaderError, match="still none"):
+        waiting.call(*[NoLeaderError("none.")] * 4, NoLeaderError("still none."), "never asked")
+    assert sum(waiting.pauses) == pytest.approx(1.5)

@@ -19,6 +19,7 @@ class BadNetwork:
         self._chance = random.Random(seed)
         self._stack = ExitStack()
         self._open: set[socket.socket] = set()
+        self._copiers: list[threading.Thread] = []
         self.spoiled = 0
 
     def __enter__(self) -> Self:
@@ -27,6 +28,10 @@ class BadNetwork:
     def __exit__(self, *_: object) -> None:
         self.break_connections()
         self._stack.close()
+        for thread in self._copiers:
+            thread.join()
+        for one in self._open:
+            one.close()
 
     def to(self, address: str) -> Address:
         """The proxy's address for a node's."""
@@ -49,8 +54,10 @@ class BadNetwork:
                     upstream = socket.create_connection((node.host, node.port), 5)
                     upstream.settimeout(None)
                     self._open |= {client, upstream}
-                    threading.Thread(target=self._copy, args=[client, upstream, False], daemon=True).start()
-                    threading.Thread(target=self._copy, args=[upstream, client, True], daemon=True).start()
+                    for ends in ((client, upstream, False), (upstream, client, True)):
+                        copier = threading.Thread(target=self._copy, args=ends, daemon=True)
+                        self._copiers.append(copier)
+                        copier.start()
                     continue
                 client.close()
 
@@ -59,7 +66,6 @@ class BadNetwork:
             while data := source.recv(1 << 16):
                 target.sendall(self._spoiled(data) if spoil else data)
         for end in (source, target):
-            self._open.discard(end)
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 

@@ -84,7 +84,9 @@ def paused(*nodes: KafkaNode) -> Iterator[None]:
 def test_a_record_that_was_fetched_and_then_replaced_never_enters_a_lake(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     roles = dict.fromkeys((1, 2, 3), "broker,controller")
-    with started_nodes(tmp_path / "kafka", roles) as nodes:
+    # A leader that nobody fetches from gives up after one and a half of this: long enough to append a record.
+    settings = {"controller.quorum.fetch.timeout.ms": "15000"}
+    with started_nodes(tmp_path / "kafka", roles, settings=settings) as nodes:
         everyone = list(nodes.values())
         quorum = ",".join(node.controller for node in everyone)
         at = position(*everyone)

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from kraftlake.replay.imports.follow_log import FollowStep, LogFollower
     from kraftlake.replay.imports.import_log import import_source
     from kraftlake.replay.imports.import_report import ImportReport
+    from kraftlake.replay.live.committed_tail import AskQuorum
+    from kraftlake.replay.live.leader_at import leader_at
+    from kraftlake.replay.live.live_log import LiveLog
+    from kraftlake.replay.live.open_live import open_live
     from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
     from kraftlake.replay.loader.fold import Replay, image_at, load_snapshot, loader_at
     from kraftlake.replay.loader.image_columns import topics_from_arrow, topics_to_arrow
@@ -30,7 +34,8 @@ if TYPE_CHECKING:
     from kraftlake.replay.loader.quorum_state import QuorumState
     from kraftlake.replay.loader.record_faults import RECORD_FAULTS, decode_record, type_of
     from kraftlake.replay.loader.transactions import OpenTransaction
-    from kraftlake.replay.queries.changes import LogChanges, Published
+    from kraftlake.replay.queries.change_fold import ChangeFold, Published
+    from kraftlake.replay.queries.changes import LogChanges
     from kraftlake.replay.queries.export import ExportReport
     from kraftlake.replay.queries.local_changes import LocalChanges
     from kraftlake.replay.queries.log_copy import LogCopy
@@ -41,7 +46,13 @@ if TYPE_CHECKING:
     from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
     from kraftlake.replay.reading.open_reader import LakeReader, is_lake
     from kraftlake.replay.reading.progress import Progress
-    from kraftlake.replay.reading.replay_base import broken_ranges, choose_base, readable_batches, usable_snapshots
+    from kraftlake.replay.reading.replay_base import (
+        broken_ranges,
+        check_unbroken,
+        choose_base,
+        readable_batches,
+        usable_snapshots,
+    )
     from kraftlake.replay.verify.verification import verify_source
     from kraftlake.replay.verify.verify_report import VerifyReport
 
@@ -49,6 +60,8 @@ if TYPE_CHECKING:
 __all__ = [
     "RECORD_FAULTS",
     "RECORD_TYPES",
+    "AskQuorum",
+    "ChangeFold",
     "Chunk",
     "ExportReport",
     "FollowStep",
@@ -56,6 +69,7 @@ __all__ = [
     "LakeFeed",
     "LakeReader",
     "LeaderAndEpoch",
+    "LiveLog",
     "LoaderManifest",
     "LocalChanges",
     "LogChanges",
@@ -80,6 +94,7 @@ __all__ = [
     "SnapshotReader",
     "VerifyReport",
     "broken_ranges",
+    "check_unbroken",
     "choose_base",
     "chunks_of",
     "decode_record",
@@ -87,8 +102,10 @@ __all__ = [
     "image_at",
     "import_source",
     "is_lake",
+    "leader_at",
     "load_snapshot",
     "loader_at",
+    "open_live",
     "readable_batches",
     "topics_from_arrow",
     "topics_to_arrow",

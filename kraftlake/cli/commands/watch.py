@@ -21,7 +21,6 @@ from kraftlake.cli.options.following import (
 from kraftlake.cli.options.shared import LOOK, Call, check_hosted, command, from_option, last_option, limit_option
 from kraftlake.cli.output.terminal import check_reader
 from kraftlake.cli.selection.events import Wanted, first_rows
-from kraftlake.kafka_files import SourceKind
 
 if TYPE_CHECKING:
     import threading
@@ -82,6 +81,7 @@ def watch(
     check_committed(quorum, include_uncommitted=include_uncommitted)
     check_hosted(names["brokers"], hosted=hosted)
     from kraftlake.cli.views.watch_view import WatchView
+    from kraftlake.kafka_files import SourceKind
 
     wanted = Wanted(**names, hosted=hosted)
     opened = call.open(source, tell_torn=False)

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from kraftlake.cli.output.terminal import Terminal
-from kraftlake.cli.output.theme import Piece
-from kraftlake.cli.views.lines import fit
+from kraftlake.cli.output.theme import Piece, painted
 
 _ERASE = "\r\x1b[J"
 """From the beginning of the line to the end of the screen: also what a narrower terminal has wrapped."""
@@ -27,9 +26,9 @@ class StatusLine:
         self._can_erase = terminal.interactive and os.environ.get("TERM", "dumb") != "dumb"
 
     def show(self, pieces: Sequence[Piece]) -> None:
-        """Draw the line, cut to the terminal's width, unless it is there already."""
+        """Draw the line, which is shorter than the terminal is wide, unless it is there already."""
         if self._can_erase:
-            line = fit(pieces, self._terminal.width - 1, colour=self._terminal.colour)
+            line = painted(*pieces, colour=self._terminal.colour)
             if line != self._drawn:
                 sys.stdout.write(f"{_ERASE}{line}\r")
                 sys.stdout.flush()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kraftlake.cli.output.status_line import StatusLine
 from kraftlake.cli.output.terminal import Terminal
-from kraftlake.cli.output.theme import Piece, Style
+from kraftlake.cli.output.theme import Piece, Style, styled
 from kraftlake.cli.output.words import NONE, moment
 from kraftlake.cli.views.events_view import EventsView, write_json
 from kraftlake.runtime.words import counted
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from kraftlake.api import WatchState
 
-_BETWEEN = (" · ", Style.QUIET)
+_BEGIN: Piece = ("── ", Style.QUIET)
+_BETWEEN: Piece = (" · ", Style.QUIET)
 
 
 class WatchView:
@@ -42,7 +43,7 @@ class WatchView:
         """Draw the state; all that was written is with the reader then."""
         if self._status is not None:
             self._terminal.measure()
-            self._status.show(status_pieces(state))
+            self._status.show(status_pieces(state, self._terminal.width - 1))
         sys.stdout.flush()
 
     def warn(self, text: str) -> None:
@@ -58,23 +59,31 @@ class WatchView:
     close = clear
 
 
-def status_pieces(state: WatchState) -> list[Piece]:
-    """The state in one line, what matters most first, as a narrow terminal cuts its end off."""
+def status_pieces(state: WatchState, room: int) -> list[Piece]:
+    """The state in one line of at most `room` cells, as many facts as fit; those that matter most come first."""
     counts, waiting = state.counts, state.seen_to - state.offset - 1
     offline, fenced = counts.offline_partitions_count, counts.fenced_broker_count
     facts: list[list[Piece]] = [
-        ["leader ", (NONE if state.leader is None else str(state.leader), Style.NUMBER)],
-        ["epoch ", (str(state.epoch), Style.NUMBER)],
-        ["offset ", (str(state.offset), Style.NUMBER)],
         [(counted(offline, "offline partition"), Style.BAD if offline else Style.GOOD)],
         [(counted(fenced, "fenced broker"), Style.BAD if fenced else Style.GOOD)],
+        ["offset ", (_number(state.offset), Style.NUMBER)],
+        ["leader ", (_number(state.leader), Style.NUMBER)],
+        ["epoch ", (_number(state.epoch), Style.NUMBER)],
+        [(moment(state.timestamp), Style.QUIET)],
     ]
+    if waiting > 0:
+        facts.insert(3, [(f"{counted(waiting, 'record')} not known to be committed", Style.WARNING)])
     if state.trouble is not None:
         facts.insert(0, [("waiting", Style.WARNING)])
-    if waiting > 0:
-        facts.append([(f"{counted(waiting, 'record')} not known to be committed", Style.WARNING)])
-    facts.append([(moment(state.timestamp), Style.QUIET)])
-    pieces: list[Piece] = [("── ", Style.QUIET)]
-    for number, fact in enumerate(facts):
-        pieces += [_BETWEEN, *fact] if number else fact
+    pieces: list[Piece] = []
+    for fact in facts:
+        more = [_BETWEEN if pieces else _BEGIN, *fact]
+        room -= sum(len(styled(piece)[0]) for piece in more)
+        if room < 0:
+            break
+        pieces += more
     return pieces
+
+
+def _number(value: int | None) -> str:
+    return NONE if value is None or value < 0 else str(value)

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from kraftlake.api.events import Events
     from kraftlake.api.metrics import Metrics
     from kraftlake.api.source import Source, open_source
+    from kraftlake.api.watch import Watch, WatchState
 
-__all__ = ["Events", "Metrics", "Source", "open_source"]
+__all__ = ["Events", "Metrics", "Source", "Watch", "WatchState", "open_source"]
 
 __getattr__, __dir__ = lazy_exports(__name__, __all__)

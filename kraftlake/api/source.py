@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,11 +17,12 @@ from kraftlake.runtime.moments import Moment
 if TYPE_CHECKING:
     from kraftlake.api.events import Events
     from kraftlake.api.metrics import Metrics
+    from kraftlake.api.watch import Watch
     from kraftlake.diagnosis import Bisected, Change, Thing
     from kraftlake.image import ImageDiff
     from kraftlake.metadata_log import ChainLink
     from kraftlake.records.log_record import LogRecord
-    from kraftlake.replay import ExportReport, LocalChanges, LogChanges, VerifyReport
+    from kraftlake.replay import AskQuorum, ExportReport, LocalChanges, LogChanges, VerifyReport
     from kraftlake.replay.reading.progress import Progress
 
 
@@ -187,12 +189,46 @@ class Source(LogSource):
 
         self._refuse_snapshot()
         first, last = self.offset_range(from_offset, to_offset)
-        brokers = None
-        if of_brokers is not None:
-            brokers = frozenset(
-                whole(one, "a broker's id", least=0) for one in several(of_brokers, "a list of brokers")
-            )
+        brokers = _broker_ids(of_brokers)
         return Events(self, first, last, show_secrets=show_secrets, lenient=lenient, of_brokers=brokers)
+
+    def watch(
+        self,
+        from_offset: Moment | None = None,
+        *,
+        poll: float = 0.5,
+        show_secrets: bool = False,
+        lenient: bool = False,
+        of_brokers: Iterable[int] | None = None,
+        include_uncommitted: bool = False,
+        quorum: AskQuorum | None = None,
+    ) -> Watch:
+        """The events from a moment on, then each as it is committed: `kraftlake watch`; None is from now on.
+
+        For a lake, the directory of a node and a quorum. Of a directory only what the log itself shows to be committed
+        is taken, with `quorum` (which returns the quorum's current position) also what that does, and with
+        `include_uncommitted` all of it. A new batch is looked for every `poll` seconds. `show_secrets` and `of_brokers`
+        as for `events`. Raises UsageError where the source does not grow, OffsetError where it lacks the offset.
+        """
+        from kraftlake.api.watch import Watch
+        from kraftlake.replay import open_live
+
+        self._refuse_snapshot()
+        if not isinstance(poll, (int, float)) or isinstance(poll, bool) or not 0 < poll < math.inf:
+            raise UsageError(f"{poll!r} is no poll interval: give a number of seconds above 0.")
+        first, _ = self.offset_range(from_offset)
+        if first is not None and first != self.end_offset:
+            self._check_held(first)
+        live = open_live(self, poll=poll, include_uncommitted=include_uncommitted, quorum=quorum)
+        return Watch(
+            live,
+            first,
+            cluster_id=self.cluster_id,
+            show_secrets=show_secrets,
+            lenient=lenient,
+            of_brokers=_broker_ids(of_brokers),
+            poll=poll,
+        )
 
     def diff(self, before: Moment, after: Moment, *, lenient: bool = False) -> ImageDiff:
         """What differs between the images at two moments; the offset -1 is the empty image."""
@@ -261,6 +297,12 @@ class Source(LogSource):
         from kraftlake.replay.queries.export import export
 
         return export(self, Path(path_text(path)), at, allow_loss=allow_loss, lenient=lenient)
+
+
+def _broker_ids(given: Iterable[int] | None) -> frozenset[int] | None:
+    if given is None:
+        return None
+    return frozenset(whole(one, "a broker's id", least=0) for one in several(given, "a list of brokers"))
 
 
 def open_source(

@@ -27,6 +27,7 @@ from kraftlake.cli.commands.replay import replay
 from kraftlake.cli.commands.spark import spark
 from kraftlake.cli.commands.tables import tables, tables_trim
 from kraftlake.cli.commands.verify import verify
+from kraftlake.cli.commands.watch import watch
 from kraftlake.cli.options.command import Example, Group, Option
 from kraftlake.cli.options.shared import SAMPLE
 
@@ -58,6 +59,7 @@ for _command in (
     log,
     diff,
     events,
+    watch,
     blame,
     bisect,
     local_changes,

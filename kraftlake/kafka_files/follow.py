@@ -17,11 +17,15 @@ from kraftlake.runtime.errors import KraftlakeError, NotASourceError, OffsetErro
 
 
 class TruncatedLogError(KraftlakeError):
-    """The node truncated its log below the offset that was read, or replaced records; `offset` is the reader's."""
+    """The node truncated its log below the offset that was read; `offset` is the reader's.
 
-    def __init__(self, message: str, offset: int) -> None:
+    `replaced`: other records are there now. Else the same ones may come back, fetched from the leader.
+    """
+
+    def __init__(self, message: str, offset: int, *, replaced: bool) -> None:
         super().__init__(message)
         self.offset = offset
+        self.replaced = replaced
 
 
 class DirectoryFollower:
@@ -111,7 +115,7 @@ class DirectoryFollower:
             if position and self._last is not None:
                 last = self._header_before(window, position)
                 if last is not None and last[1] != self._last[1]:
-                    raise self._truncated(f"has another batch before offset {self.next_offset}")
+                    raise self._replaced()
         self._segment, self._position, self._last = base, position, last
 
     def _header_before(self, window: Window, end: int) -> tuple[int, bytes] | None:
@@ -150,12 +154,16 @@ class DirectoryFollower:
             position, header = self._last
             with Window(file, HEADER_SIZE) as window:
                 if bytes(window.at(position, HEADER_SIZE)) != header:
-                    raise self._truncated(f"has another batch before offset {self.next_offset}")
+                    raise self._replaced()
 
-    def _truncated(self, what: str) -> TruncatedLogError:
+    def _replaced(self) -> TruncatedLogError:
+        return self._truncated(f"has another batch before offset {self.next_offset}", replaced=True)
+
+    def _truncated(self, what: str, *, replaced: bool = False) -> TruncatedLogError:
         return TruncatedLogError(
             f"{self._folder} {what}, although it was read up to offset {self.next_offset - 1}: its tail was truncated",
             self.next_offset,
+            replaced=replaced,
         )
 
     def _grew(self, base: int) -> bool:

@@ -23,11 +23,12 @@ class ControllerMetadataMetrics(MetadataPublisher):
     name = "ControllerMetadataMetricsPublisher"
     """Kafka's name of the publisher."""
 
-    def __init__(self) -> None:
-        self.counts: ClusterCounts = count_cluster(MetadataImage.EMPTY)
+    def __init__(self, image: MetadataImage = MetadataImage.EMPTY) -> None:
+        """Begin with the counts of the image that the first change follows."""
+        self.counts: ClusterCounts = count_cluster(image)
         self.unclean_leader_elections = 0
         self.elections_from_eligible_leader_replicas = 0
-        self._registrations: dict[int, int] = {}
+        self._registrations = _registrations(image)
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         """Update the counts."""
@@ -35,8 +36,7 @@ class ControllerMetadataMetrics(MetadataPublisher):
             self.counts = count_cluster(new_image)
         else:
             self._count_change(delta, new_image)
-        brokers = new_image.cluster.brokers.values()
-        self._registrations = {broker.id: _registration_state(broker) for broker in brokers}
+        self._registrations = _registrations(new_image)
 
     def register(self, registry: MetricsRegistry) -> None:
         """Register the counts as gauges."""
@@ -101,6 +101,10 @@ class ControllerMetadataMetrics(MetadataPublisher):
 
 def _counts(question: Callable[[PartitionRegistration], bool], partition: PartitionRegistration | None) -> bool:
     return partition is not None and question(partition)
+
+
+def _registrations(image: MetadataImage) -> dict[int, int]:
+    return {broker.id: _registration_state(broker) for broker in image.cluster.brokers.values()}
 
 
 def _registration_state(broker: BrokerRegistration) -> int:

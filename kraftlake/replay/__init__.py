@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from kraftlake.replay.imports.follow_log import FollowStep, LogFollower
     from kraftlake.replay.imports.import_log import import_source
     from kraftlake.replay.imports.import_report import ImportReport
+    from kraftlake.replay.live.committed_tail import AskQuorum
     from kraftlake.replay.live.follow_quorum import QuorumFollower
+    from kraftlake.replay.live.leader_at import leader_at
+    from kraftlake.replay.live.live_log import LiveLog
+    from kraftlake.replay.live.open_live import open_live
     from kraftlake.replay.live.open_quorum import observer_of
     from kraftlake.replay.live.patience import Patience
     from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
@@ -33,7 +37,8 @@ if TYPE_CHECKING:
     from kraftlake.replay.loader.quorum_state import QuorumState
     from kraftlake.replay.loader.record_faults import RECORD_FAULTS, decode_record, type_of
     from kraftlake.replay.loader.transactions import OpenTransaction
-    from kraftlake.replay.queries.changes import LogChanges, Published
+    from kraftlake.replay.queries.change_fold import ChangeFold, Published
+    from kraftlake.replay.queries.changes import LogChanges
     from kraftlake.replay.queries.export import ExportReport
     from kraftlake.replay.queries.local_changes import LocalChanges
     from kraftlake.replay.queries.log_copy import LogCopy
@@ -44,7 +49,13 @@ if TYPE_CHECKING:
     from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
     from kraftlake.replay.reading.open_reader import LakeReader, is_lake
     from kraftlake.replay.reading.progress import Progress
-    from kraftlake.replay.reading.replay_base import broken_ranges, choose_base, readable_batches, usable_snapshots
+    from kraftlake.replay.reading.replay_base import (
+        broken_ranges,
+        check_unbroken,
+        choose_base,
+        readable_batches,
+        usable_snapshots,
+    )
     from kraftlake.replay.verify.verification import verify_source
     from kraftlake.replay.verify.verify_report import VerifyReport
 
@@ -52,6 +63,8 @@ if TYPE_CHECKING:
 __all__ = [
     "RECORD_FAULTS",
     "RECORD_TYPES",
+    "AskQuorum",
+    "ChangeFold",
     "Chunk",
     "ExportReport",
     "FollowStep",
@@ -59,6 +72,7 @@ __all__ = [
     "LakeFeed",
     "LakeReader",
     "LeaderAndEpoch",
+    "LiveLog",
     "LoaderManifest",
     "LocalChanges",
     "LogChanges",
@@ -85,6 +99,7 @@ __all__ = [
     "SnapshotReader",
     "VerifyReport",
     "broken_ranges",
+    "check_unbroken",
     "choose_base",
     "chunks_of",
     "decode_record",
@@ -92,9 +107,11 @@ __all__ = [
     "image_at",
     "import_source",
     "is_lake",
+    "leader_at",
     "load_snapshot",
     "loader_at",
     "observer_of",
+    "open_live",
     "readable_batches",
     "topics_from_arrow",
     "topics_to_arrow",

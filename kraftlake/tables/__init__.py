@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kraftlake.tables.changes.partition_store import TOPIC_KINDS, PartitionStore
     from kraftlake.tables.cluster_id import cluster_id_of
     from kraftlake.tables.derived_tables import derived_table
+    from kraftlake.tables.events.change_events import event_tables
     from kraftlake.tables.events.distinct_changes import event_columns
     from kraftlake.tables.events.log_events import LogEvents
     from kraftlake.tables.events.partition_events import PartitionColumns
@@ -141,6 +142,7 @@ __all__ = [
     "cluster_id_of",
     "derived_table",
     "event_columns",
+    "event_tables",
     "fault_to_json",
     "first_offsets",
     "fold_driver",

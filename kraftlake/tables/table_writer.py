@@ -10,7 +10,7 @@ import pyarrow as pa
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.rows import BATCH_COLUMNS
-from kraftlake.replay.queries.changes import Published
+from kraftlake.replay.queries.change_fold import Published
 from kraftlake.tables.lake_table import LakeTable, TableDescription
 from kraftlake.tables.lazy_table import LazyTable
 from kraftlake.tables.row_buffer import RowBuffer

@@ -9,25 +9,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kraftlake.cli.options.command import Example, option
-from kraftlake.cli.options.parameters import KINDS
+from kraftlake.cli.options.event_filters import event_filters
 from kraftlake.cli.options.shared import (
     LOOK,
     SAMPLE,
     Call,
-    brokers_option,
     check_cut,
     check_hosted,
     command,
     from_option,
-    hosted_option,
     last_option,
     limit_option,
-    list_option,
-    partitions_option,
     tail_option,
     to_option,
-    topic_ids_option,
-    topics_option,
 )
 from kraftlake.cli.output.theme import Style
 from kraftlake.cli.selection.events import Wanted, first_rows, last_rows
@@ -65,19 +59,7 @@ if TYPE_CHECKING:
 @from_option
 @to_option
 @last_option
-@topics_option("Only of this topic")
-@topic_ids_option("Only of the topic that has, or had, this id, without its configs")
-@partitions_option("Only of this partition")
-@brokers_option("Only of this broker itself")
-@hosted_option
-@list_option(
-    "--kind",
-    "kinds",
-    type=KINDS,
-    metavar="KIND",
-    help="Only of this kind, such as leader_lost, or a word for some: offline, unclean, isr; * and ? match. "
-    "Repeatable, or A,B.",
-)
+@event_filters
 @limit_option
 @tail_option
 @option("--count-by", type=click.Choice(COUNTED_BY), help="Count the events instead of showing them.")
@@ -104,9 +86,10 @@ def events(
     check_cut(limit, tail)
     check_hosted(names["brokers"], hosted=hosted)
     opened = call.open(source)
-    brokers = names["brokers"] if hosted else None
-    told = opened.events(first, last, show_secrets=call.show_secrets, lenient=not call.strict, of_brokers=brokers)
-    wanted = Wanted(**names if not hosted else {**names, "brokers": ()})
+    wanted = Wanted(**names, hosted=hosted)
+    told = opened.events(
+        first, last, show_secrets=call.show_secrets, lenient=not call.strict, of_brokers=wanted.of_brokers
+    )
     read = told.tables()
     tables: Iterator[pa.Table] = (table for table in map(wanted.among, read) if len(table))
     if limit is not None:
@@ -127,14 +110,12 @@ def events(
 
 def _show(call: Call, cluster_id: str | None, tables: Iterator[pa.Table], count_by: str | None, *, whole: bool) -> None:
     """Write events as lines, or counts of them: where those are asked for, or a terminal would get very many lines."""
-    from kraftlake.api.events import rows_of
-    from kraftlake.tables.events.log_events import form_of
+    from kraftlake.cli.views.events_view import EventsView, write_json
 
     if call.as_json and count_by is None:
-        for event in (form_of(row) for table in tables for row in rows_of(table)):
-            call.terminal.json({"clusterId": cluster_id} | event)
+        for table in tables:
+            write_json(call.terminal, cluster_id, table)
         return
-    from kraftlake.cli.views.events_view import EventsView
     from kraftlake.cli.views.tally_view import show_flood, show_tally
 
     if count_by is not None:

@@ -8,14 +8,22 @@ import click
 
 from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.command import Example, argument, option
-from kraftlake.cli.options.parameters import LAKE, MeasureParameter
+from kraftlake.cli.options.following import (
+    ONLY_PROVEN,
+    POLL_SECONDS,
+    check_committed,
+    poll_option,
+    quorum_of,
+    quorum_option,
+    uncommitted_option,
+)
+from kraftlake.cli.options.parameters import LAKE
 from kraftlake.cli.options.shared import MOVE, SAMPLE, Call, command
 from kraftlake.cli.views.reports import show_import_report
 from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log import UpkeepThread
-    from kraftlake.protocol import QuorumClient, QuorumWatch
     from kraftlake.replay import FollowStep
 
 _UPKEEP_SECONDS = 60.0
@@ -50,23 +58,9 @@ _UPKEEP_SECONDS = 60.0
     is_flag=True,
     help="Go on with what the node of this directory writes, or with what the quorum at HOST:PORT commits.",
 )
-@option(
-    "--include-uncommitted",
-    is_flag=True,
-    help="With --follow: take every whole batch, also those that a new leader may still replace.",
-)
-@option(
-    "--quorum",
-    metavar="HOST:PORT",
-    help="With --follow: take what the quorum has committed, by asking these nodes of the cluster, brokers or "
-    "controllers (several with commas between them; PLAINTEXT listeners).",
-)
-@option(
-    "--poll",
-    type=MeasureParameter(min=0.01),
-    metavar="SECONDS",
-    help="With --follow: how often to look, 0.5 if not given.",
-)
+@uncommitted_option("With --follow: ")
+@quorum_option("With --follow: ")
+@poll_option("With --follow: how")
 def import_(
     call: Call,
     source: str,
@@ -90,8 +84,7 @@ def import_(
     while no node answers. With --include-uncommitted it takes everything, and ends at the first offset that a new
     leader replaced.
     """
-    if include_uncommitted and quorum:
-        raise click.UsageError("--quorum takes what is committed, --include-uncommitted everything: give one of them.")
+    check_committed(quorum, include_uncommitted=include_uncommitted)
     from kraftlake.protocol import are_addresses
 
     if follow and are_addresses(source):
@@ -103,7 +96,7 @@ def import_(
         _follow_quorum(call, source, lake)
         return
     if follow:
-        _follow(call, source, lake, include_uncommitted=include_uncommitted, quorum=quorum, poll=poll or 0.5)
+        _follow(call, source, lake, include_uncommitted=include_uncommitted, quorum=quorum, poll=poll or POLL_SECONDS)
         return
     if include_uncommitted or quorum or poll is not None:
         raise click.UsageError("--quorum, --include-uncommitted and --poll belong to --follow.")
@@ -140,7 +133,10 @@ def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, qu
 
     from kraftlake.replay import LogFollower
 
-    client, watch = _quorum(call, source, quorum) if quorum else (None, None)
+    client, watch = None, None
+    if quorum:
+        cluster_id = call.open(source, tell_torn=False).cluster_id
+        client, watch = quorum_of(quorum, source, cluster_id, call.terminal.warn)
     follower = LogFollower(
         source,
         lake,
@@ -154,10 +150,7 @@ def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, qu
     def tell(step: FollowStep) -> None:
         nonlocal late
         if late:
-            call.terminal.warn(
-                "only what the log itself shows to be committed is taken, up to the newest snapshot or change of "
-                "leader (--quorum HOST:PORT asks the quorum for more)"
-            )
+            call.terminal.warn(ONLY_PROVEN.format("taken"))
             late = False
         upkeep.see(step)
         _show_step(call, lake, step, include_uncommitted=include_uncommitted)
@@ -212,20 +205,6 @@ class _UpkeepOf:
         """End the upkeep."""
         if self._thread is not None:
             self._thread.close()
-
-
-def _quorum(call: Call, source: str, addresses: str) -> tuple[QuorumClient, QuorumWatch]:
-    """A client of the quorum of the directory's cluster, to ask what is committed."""
-    from kraftlake.protocol import QuorumClient, QuorumWatch, parse_addresses
-
-    parsed = parse_addresses(addresses)
-    cluster_id = call.open(source, tell_torn=False).cluster_id
-    if cluster_id is None:
-        raise click.UsageError(
-            f"No meta.properties beside {source} names its cluster: give --cluster-id, so that the right one is asked."
-        )
-    client = QuorumClient(parsed, cluster_id=cluster_id)
-    return client, QuorumWatch(client, call.terminal.warn)
 
 
 def _show_step(call: Call, lake: str, step: FollowStep, *, include_uncommitted: bool) -> None:

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import select
 import shutil
 import sys
 from contextlib import AbstractContextManager, nullcontext
@@ -35,6 +36,10 @@ class Terminal:
         self.interactive = _is_terminal(sys.stdout)
         self.colour = wants_colour(colour, sys.stdout)
         self.error_colour = wants_colour(colour, sys.stderr)
+        self.measure()
+
+    def measure(self) -> None:
+        """Take the width anew: a terminal may have been resized."""
         columns = os.environ.get("COLUMNS", "")
         if self.interactive or columns.isdecimal():
             self.width = max(_NARROWEST, shutil.get_terminal_size().columns)
@@ -108,6 +113,18 @@ class Terminal:
             markup=False,
             emoji=False,
         )
+
+
+def check_reader() -> None:
+    """Raise BrokenPipeError where the reader of stdout has gone, which otherwise only the next write would tell."""
+    try:
+        stdout = sys.stdout.fileno()
+    except (AttributeError, OSError, ValueError):  # no file, as in tests
+        return
+    polled = select.poll()
+    polled.register(stdout, 0)
+    if any(events & select.POLLERR for _, events in polled.poll(0)):
+        raise BrokenPipeError
 
 
 def wants_colour(wish: str, stream: TextIO) -> bool:

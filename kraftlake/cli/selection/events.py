@@ -13,13 +13,22 @@ if TYPE_CHECKING:
 
 
 class Wanted(NamedTuple):
-    """The events that a command line selects; an empty or None field selects all."""
+    """The events that a command line selects; an empty or None field selects all.
+
+    `hosted`: the brokers select the partitions that they host as well, which the makers of events see to: `of_brokers`.
+    """
 
     topics: tuple[str, ...] = ()
     topic_ids: tuple[str, ...] = ()
     partitions: tuple[str, ...] = ()
     brokers: tuple[int, ...] = ()
     kinds: tuple[str, ...] = ()
+    hosted: bool = False
+
+    @property
+    def of_brokers(self) -> tuple[int, ...] | None:
+        """The brokers that events are made of, None for all events."""
+        return self.brokers if self.hosted else None
 
     def among(self, rows: pa.Table) -> pa.Table:
         """The selected rows of `events/`: of any of the topics or partitions, brokers, and kinds."""
@@ -30,7 +39,7 @@ class Wanted(NamedTuple):
                 _like(rows.column("topic"), self.topics), _among(rows.column("topic_id"), self.topic_ids)
             )
             rows = rows.filter(pc.or_(of_topics, self._of_partitions(rows)))
-        if self.brokers:
+        if self.brokers and not self.hosted:
             import pyarrow as pa
 
             rows = rows.filter(pc.is_in(rows.column("broker"), pa.array(self.brokers, pa.int32())))

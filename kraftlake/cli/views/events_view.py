@@ -75,3 +75,12 @@ class EventsView:
             return [shown]
         room = max(_LEAST_ROOM, self._terminal.width - indent)
         return textwrap.wrap(shown, room, break_on_hyphens=False) or [""]
+
+
+def write_json(terminal: Terminal, cluster_id: str | None, events: pa.Table) -> None:
+    """Write each row of `events/` as a line of JSON."""
+    from kraftlake.api.events import rows_of
+    from kraftlake.tables.events.log_events import form_of
+
+    for event in map(form_of, rows_of(events)):
+        terminal.json({"clusterId": cluster_id} | event)

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake.kafka_files import DirectoryFollower, MetadataDirectory, RemovedFileError, SourceKind, TruncatedLogError
-from kraftlake.records.batch import RecordBatch
+from kraftlake.kafka_files import MetadataDirectory, RemovedFileError, SourceKind, TruncatedLogError
 from kraftlake.replay.imports.committed import CommittedTo
 from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.imports.import_plan import plan_import
 from kraftlake.replay.imports.kept_snapshot import facts_of
 from kraftlake.replay.imports.new_lake import is_lake
+from kraftlake.replay.live.committed_tail import CommittedTail, committed_end
 from kraftlake.replay.queries.source import LogSource
-from kraftlake.replay.reading.chunks import chunks_of, chunks_of_snapshot
-from kraftlake.replay.reading.epoch_ends import EpochEnds
-from kraftlake.replay.reading.log_reader import SnapshotReader
+from kraftlake.replay.reading.chunks import chunks_of_snapshot
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import usable_snapshots
 from kraftlake.runtime.arguments import path_text
 from kraftlake.runtime.errors import NotASourceError, UsageError
 
 if TYPE_CHECKING:
-    from kraftlake.protocol import QuorumPosition
+    from kraftlake.kafka_files import Snapshot
+    from kraftlake.replay.live.committed_tail import AskQuorum
 
 _LONGEST_PAUSE = 30.0
 _ATTEMPTS = 5
@@ -74,7 +73,7 @@ class LogFollower:
         *,
         cluster_id: str | None = None,
         include_uncommitted: bool = False,
-        quorum: Callable[[], QuorumPosition] | None = None,
+        quorum: AskQuorum | None = None,
     ) -> None:
         from kraftlake.metadata_log import lake_location
 
@@ -86,7 +85,7 @@ class LogFollower:
         self._cluster_id = cluster_id
         self._include_uncommitted = include_uncommitted
         self._quorum = quorum
-        self._importer: DirectoryFollower | None = None
+        self._tail: CommittedTail | None = None
         self._seen_snapshots: set[str] = set()
 
     def step(self) -> FollowStep:
@@ -99,7 +98,7 @@ class LogFollower:
         return self._step()
 
     def _step(self) -> FollowStep:
-        if self._importer is None:
+        if self._tail is None:
             return self._first()
         try:
             return self._next()
@@ -132,7 +131,7 @@ class LogFollower:
         self._directory = log.path  # of what may lie deep in the folder that was named
         seen_to, committed_to = log.end_offset, -1
         if not self._include_uncommitted:
-            committed_to = self._committed_end(log)
+            committed_to = committed_end(log, self._quorum)
             source.reader = attrs.evolve(log, end_offset=committed_to, torn=None)
             has_content = committed_to > log.start_offset or bool(usable_snapshots(log))
             if not has_content and not is_lake(self._lake):
@@ -143,54 +142,34 @@ class LogFollower:
             self._log.append([], committed_to)
         return self._step_of(report.records, report.snapshots, seen_to)
 
-    def _committed_end(self, log: MetadataDirectory) -> int:
-        """The end of the whole batches that are known to be committed in a directory."""
-        known, epoch_ends = CommittedTo(), EpochEnds()
-        known.see_source(log)
-        for chunk in chunks_of(log, log.start_offset, log.end_offset - 1):
-            known.see(chunk)
-            epoch_ends.see_chunk(chunk)
-        end = min(self._with_quorum(known, epoch_ends), log.end_offset)
-        if end <= log.start_offset:
-            return log.start_offset
-        last = next(log.batches(end - 1, end - 1))
-        return end if last.last_offset == end - 1 else last.base_offset
-
-    def _with_quorum(self, known: CommittedTo, ends: EpochEnds) -> int:
-        """The offset below which a log is known to be committed, by its content and by the quorum's answer."""
-        if self._quorum is None:
-            return known.offset
-        position = self._quorum()
-        return max(known.offset, ends.committed_below(position.high_watermark, position.leader_epoch))
-
     def _open(self) -> None:
         from kraftlake.metadata_log import MetadataLog
 
         self._log = MetadataLog.open(self._lake)
-        end_offset = self._log.end_offset
         reader = LakeReader(self._log)
         self._seen_snapshots = {snapshot.name for snapshot in reader.snapshots}
-        self._known = CommittedTo.continued(reader)
-        self._ends = EpochEnds()
-        self._ends.see(self._log.epoch, end_offset)
-        self._importer = DirectoryFollower(self._directory, end_offset)
-        self._scanner = DirectoryFollower(self._directory, end_offset)
+        self._tail = CommittedTail(
+            self._directory,
+            self._log.end_offset,
+            epoch=self._log.epoch,
+            known=CommittedTo.continued(reader),
+            include_uncommitted=self._include_uncommitted,
+            quorum=self._quorum,
+        )
 
     def _next(self) -> FollowStep:
         from kraftlake.metadata_log import commit_groups
 
-        assert self._importer is not None
-        log, start = self._log, self._log.end_offset
-        found = list(self._importer.snapshots(self._seen_snapshots))
-        bound = None if self._include_uncommitted else self._scan(found)
-        for batches in commit_groups(self._importer.poll(bound)):
-            if bound is None:
-                self._see(batches)
-            log.append(batches, self._known.offset if bound is None else bound)
+        assert self._tail is not None
+        log, tail, start = self._log, self._tail, self._log.end_offset
+        found = tail.snapshots(self._seen_snapshots)
+        bound = tail.bound(found)
+        for batches in commit_groups(tail.batches(bound)):
+            log.append(batches, tail.known.offset if bound is None else bound)
         snapshots = self._add_snapshots(found)
-        self._known.see_committed(self._proven_by(found))
-        log.append([], max(self._known.offset, -1 if bound is None else bound))
-        return self._step_of(log.end_offset - start, snapshots, self._scanner.next_offset)
+        tail.prove(found)
+        log.append([], max(tail.known.offset, -1 if bound is None else bound))
+        return self._step_of(log.end_offset - start, snapshots, tail.seen_to)
 
     def _step_of(self, records: int, snapshots: int, seen_to: int, truncated: str | None = None) -> FollowStep:
         """A step that appended these numbers of records and snapshots, up to the lake's current end."""
@@ -206,22 +185,7 @@ class LogFollower:
             truncated=truncated,
         )
 
-    def _see(self, batches: Iterable[RecordBatch]) -> None:
-        for batch in batches:
-            self._known.see(batch)
-            self._ends.see_chunk(batch)
-
-    def _scan(self, found: Sequence[SnapshotReader]) -> int:
-        """Scan all new batches, committed or not; returns the offset below which they are known to be committed."""
-        self._see(self._scanner.poll())
-        self._known.see_committed(self._proven_by(found))
-        return self._with_quorum(self._known, self._ends)
-
-    def _proven_by(self, found: Sequence[SnapshotReader]) -> int:
-        """The offset below which new snapshots of the node prove that this log is committed, else −1."""
-        return max((self._ends.committed_below(one.end_offset, one.epoch) for one in found), default=-1)
-
-    def _add_snapshots(self, found: Sequence[SnapshotReader]) -> int:
+    def _add_snapshots(self, found: Sequence[Snapshot]) -> int:
         """Add the new snapshots that the lake's log has reached; the others wait for it."""
         added = 0
         for snapshot in found:

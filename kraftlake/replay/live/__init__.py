@@ -1,1 +1,1 @@
-"""The log of a live quorum: mirrored for a question, or followed into a lake."""
+"""Logs that grow: a lake that others append to, the directory of a node, a live quorum."""

@@ -18,15 +18,15 @@ from kraftlake.protocol import (
     ObservedLog,
     OffsetAndEpoch,
     QuorumObserver,
-    RawBatch,
     SnapshotNeededError,
 )
-from kraftlake.records.batch import RecordBatch, read_batches
+from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.records.serde import encode_value
 from kraftlake.replay.imports.follow_log import FollowStep
 from kraftlake.replay.imports.import_log import check_accepts, import_source
 from kraftlake.replay.imports.new_lake import is_lake
+from kraftlake.replay.live.fetched import decoded
 from kraftlake.replay.live.mirror import mirror_quorum
 from kraftlake.replay.live.patience import Patience
 from kraftlake.replay.queries.source import LogSource
@@ -103,7 +103,7 @@ class QuorumFollower:
             batches = self._observer.fetch(observed, wait_ms=_WAIT_MS)
         except SnapshotNeededError as answer:
             raise self._behind(answer, log.end_offset) from None
-        return self._step_of(log, self._take(log, _decoded(batches)))
+        return self._step_of(log, self._take(log, decoded(batches)))
 
     def _first(self, patience: Patience) -> FollowStep:
         from kraftlake.metadata_log import MetadataLog
@@ -151,7 +151,7 @@ class QuorumFollower:
             ) from fault
         if found:
             (last,) = log.batches(end - 1, end - 1)
-            (theirs,) = _decoded(found[:1])
+            (theirs,) = decoded(found[:1])
             if theirs != last:
                 raise ImportConflictError(
                     f"Offset {last.base_offset} of {self._name} is not that of the lake {self._lake}: it is another "
@@ -201,10 +201,6 @@ class QuorumFollower:
 def _is_quiet(batch: RecordBatch) -> bool:
     """Whether a batch changes nothing: no-op records alone."""
     return not batch.control and all(value == _NO_OP for value in batch.values)
-
-
-def _decoded(batches: Sequence[RawBatch]) -> list[RecordBatch]:
-    return [decoded for raw in batches for decoded in read_batches(raw.data, file="the quorum's log")]
 
 
 def _end_of(log: MetadataLog) -> OffsetAndEpoch:

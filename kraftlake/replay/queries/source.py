@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from kraftlake.kafka_files import SourceKind
@@ -19,6 +20,7 @@ from kraftlake.runtime.moments import LogTime, Moment, iso, moment_of, offset_or
 
 if TYPE_CHECKING:
     from kraftlake.kafka_files.directory import BrokenRange
+    from kraftlake.protocol import QuorumObserver
     from kraftlake.records.batch import RecordBatch
     from kraftlake.replay.reading.progress import Progress
 
@@ -34,6 +36,8 @@ class LogSource:
         self.kind = kind
         self.path = path
         self.cluster_id = cluster_id
+        self.observer: Callable[[], QuorumObserver] | None = None
+        """Observes the live quorum whose log this is a copy of; None for files and lakes."""
 
     def __repr__(self) -> str:
         kind, offsets = self.kind.name.lower(), f"{self.start_offset} to {self.end_offset - 1}"
@@ -59,12 +63,14 @@ class LogSource:
         node = whole_or_none(node, "a node's id", least=0)
         reader: LogReader
         if are_addresses(path):
-            from kraftlake.replay.live.open_quorum import open_quorum
+            from kraftlake.replay.live.open_quorum import observer_of, open_quorum
 
             if node is not None:
                 raise UsageError(f"{path} is a quorum, which has one log: no node's can be chosen.")
             reader = open_quorum(path, cluster_id=cluster_id, command_config=command_config, progress=progress)
-            return cls(reader, reader.kind, reader.path, reader.cluster_id)
+            opened = cls(reader, reader.kind, reader.path, reader.cluster_id)
+            opened.observer = partial(observer_of, path, cluster_id=reader.cluster_id, command_config=command_config)
+            return opened
         if command_config is not None:
             raise UsageError(f"{path} is read from files: a command config belongs to HOST:PORT of a quorum.")
         reader, kind = open_reader(path, node)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import Final
+
 import numpy as np
 import pyarrow as pa
 
 from kraftlake.image import TopicsImage
-from kraftlake.replay.queries.changes import Published
+from kraftlake.replay.queries.change_fold import Published
+from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.object_partitions import GatheredChanges
 from kraftlake.tables.events.delta_events import NumberedEvent, delta_rows
 from kraftlake.tables.events.non_topic_events import election_event, non_topic_events
 from kraftlake.tables.events.table import EVENTS
+
+_CHANGES_AT_ONCE: Final = 200
 
 
 class ChangeEvents:
@@ -47,3 +53,30 @@ class ChangeEvents:
         changes = self._partitions.changes(self._topics, compiled=False)
         rows = delta_rows(changes, boundaries, self._elections, self._others, of_brokers=self._of_brokers)
         return rows.cast(EVENTS.schema)
+
+
+def event_tables(
+    changes: Iterable[Published],
+    *,
+    after: int = -1,
+    show_secrets: bool = False,
+    of_brokers: frozenset[int] | None = None,
+) -> Iterator[pa.Table]:
+    """The rows of `events/` of changes, as tables of a bounded number of them: of those that end after an offset.
+
+    What the changes raise is raised after the rows of those before it. The options are those of `ChangeEvents`.
+    """
+    told, count = ChangeEvents(show_secrets=show_secrets, of_brokers=of_brokers), 0
+    try:
+        for change in changes:
+            if change.offset > after:
+                told.add(change)
+                count += 1
+            if count == _CHANGES_AT_ONCE:
+                yield told.table()
+                told, count = ChangeEvents(show_secrets=show_secrets, of_brokers=of_brokers), 0
+    except KraftlakeError:
+        yield told.table()
+        raise
+    if count:
+        yield told.table()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -14,12 +14,10 @@ from kraftlake.replay.queries.changes import LogChanges
 from kraftlake.replay.reading.chunks import BULK_FROM
 from kraftlake.replay.reading.log_reader import LogReader
 from kraftlake.runtime.errors import KraftlakeError
-from kraftlake.tables.events.change_events import ChangeEvents
+from kraftlake.tables.events.change_events import event_tables
 
 if TYPE_CHECKING:
     from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
-
-_CHANGES_AT_ONCE: Final = 200
 
 Changes = Callable[[int | None, int | None], LogChanges]
 """Makes the changes of a range of offsets."""
@@ -75,20 +73,10 @@ class LogEvents:
 
     def _one_by_one(self, changes: LogChanges, after: int = -1) -> Iterator[pa.Table]:
         """The tables of changes that end after the offset `after`."""
-        told = ChangeEvents(**self._kept)
         try:
-            for count, change in enumerate(changes, 1):
-                if change.offset > after:
-                    told.add(change)
-                if count % _CHANGES_AT_ONCE == 0:
-                    yield told.table()
-                    told = ChangeEvents(**self._kept)
-        except KraftlakeError:
-            yield told.table()
-            raise
+            yield from event_tables(changes, after=after, **self._kept)
         finally:
             self._note_skipped(changes)
-        yield told.table()
 
     def _by_columns(self, loader: MetadataBatchLoader) -> Iterator[pa.Table]:
         """The tables of all that follows a loader's image: in bulk as far as that goes, then one by one."""

@@ -1,0 +1,138 @@
+"""`kraftlake watch`: events as they are committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from kraftlake.cli.faults import stop_at_signals
+from kraftlake.cli.options.command import Example
+from kraftlake.cli.options.event_filters import event_filters
+from kraftlake.cli.options.following import (
+    ONLY_PROVEN,
+    POLL_SECONDS,
+    check_committed,
+    poll_option,
+    quorum_of,
+    quorum_option,
+    uncommitted_option,
+)
+from kraftlake.cli.options.shared import LOOK, Call, check_hosted, command, from_option, last_option, limit_option
+from kraftlake.cli.output.terminal import check_reader
+from kraftlake.cli.selection.events import Wanted, first_rows
+
+if TYPE_CHECKING:
+    import threading
+
+    import pyarrow as pa
+
+    from kraftlake.api import Watch
+    from kraftlake.cli.views.watch_view import WatchView
+    from kraftlake.runtime import Moment
+
+
+@command(
+    "watch",
+    section=LOOK,
+    question="What happens in the cluster right now, as it is committed?",
+    secrets=True,
+    examples=(
+        Example("what happens from now on in the cluster whose log a lake gets", "kraftlake watch lake"),
+        Example("the last 15 minutes first", "kraftlake watch lake --last 15m"),
+        Example(
+            "the directory of a live node, up to the high watermark of its quorum",
+            "kraftlake watch /var/lib/kafka/__cluster_metadata-0 --quorum localhost:9093",
+        ),
+        Example("a live quorum, over the network", "kraftlake watch localhost:9093"),
+        Example("which partitions lose their leaders", "kraftlake watch lake --kind offline"),
+        Example("wait until broker 3 is fenced", "kraftlake watch lake --broker 3 --kind fenced --limit 1"),
+        Example("for other programs, one JSON object a line", "kraftlake watch lake --json"),
+    ),
+)
+@from_option
+@last_option
+@event_filters
+@limit_option
+@uncommitted_option("Of a directory: ")
+@quorum_option("Of a directory: ")
+@poll_option("How")
+def watch(
+    call: Call,
+    source: str,
+    *,
+    first: Moment | None,
+    hosted: bool,
+    limit: int | None,
+    include_uncommitted: bool,
+    quorum: str | None,
+    poll: float | None,
+    **names: tuple[Any, ...],
+) -> None:
+    """Show what happens in the cluster as it is committed, until interrupted.
+
+    SOURCE is a lake that another process appends to, the directory of a live node, or HOST:PORT of a live quorum. The
+    events are those of
+    `kraftlake events`, from now on, or first those since --from or in the time of --last. On a terminal the line below
+    them says who leads the quorum, the last offset, and how many partitions are offline and brokers fenced.
+
+    Of a directory it shows what the log itself shows to be committed: up to the newest snapshot or change of leader.
+    With --quorum it shows the offsets up to the high watermark as soon as the directory has them. With
+    --include-uncommitted it shows everything, and ends where a new leader replaces records.
+    """
+    check_committed(quorum, include_uncommitted=include_uncommitted)
+    check_hosted(names["brokers"], hosted=hosted)
+    from kraftlake.cli.views.watch_view import WatchView
+    from kraftlake.kafka_files import SourceKind
+
+    wanted = Wanted(**names, hosted=hosted)
+    opened = call.open(source, tell_torn=False)
+    view = WatchView(call.terminal, opened.cluster_id, as_json=call.as_json)
+    poll = poll or POLL_SECONDS
+    client, asked = quorum_of(quorum, source, opened.cluster_id, view.warn) if quorum else (None, None)
+    with ExitStack() as stack:
+        if client is not None:
+            stack.callback(client.close)
+        watched = stack.enter_context(
+            opened.watch(
+                first,
+                poll=poll,
+                show_secrets=call.show_secrets,
+                lenient=not call.strict,
+                of_brokers=wanted.of_brokers,
+                include_uncommitted=include_uncommitted,
+                quorum=None if asked is None else asked.position,
+            )
+        )
+        is_directory = opened.kind is SourceKind.DIRECTORY and opened.observer is None
+        if is_directory and not include_uncommitted and not quorum:
+            view.warn(ONLY_PROVEN.format("shown"))
+        topics = (*wanted.topics, *(name.rpartition("-")[0] for name in wanted.partitions))
+        call.warn_unknown_names(watched.image, topics=topics, brokers=wanted.brokers)
+        stop = stack.enter_context(stop_at_signals())
+        stack.callback(view.close)
+        tables = _selected(call, watched, wanted, view, poll=poll, stop=stop)
+        for table in tables if limit is None else first_rows(tables, limit):
+            view.show(table)
+
+
+def _selected(
+    call: Call, watched: Watch, wanted: Wanted, view: WatchView, *, poll: float, stop: threading.Event
+) -> Iterator[pa.Table]:
+    """The selected events as they come, until `stop` is set; after each step the view gets the state."""
+    trouble, skipped = None, 0
+    while not stop.is_set():
+        for table in map(wanted.among, watched.step()):
+            if len(table):
+                yield table
+        state = watched.state
+        if state.trouble not in (None, trouble):
+            view.warn(f"{state.trouble}; waiting for it to come back")
+        if len(watched.skipped) > skipped:
+            view.clear()
+            call.warn_skipped(watched.skipped[skipped:])
+        trouble, skipped = state.trouble, len(watched.skipped)
+        view.state(state)
+        if not watched.has_more:
+            check_reader()
+            stop.wait(poll)

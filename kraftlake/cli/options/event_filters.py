@@ -1,0 +1,40 @@
+"""The options that select events, the same wherever events are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+from kraftlake.cli.options.parameters import KINDS
+from kraftlake.cli.options.shared import (
+    brokers_option,
+    hosted_option,
+    list_option,
+    partitions_option,
+    topic_ids_option,
+    topics_option,
+)
+
+_OPTIONS = (
+    topics_option("Only of this topic"),
+    topic_ids_option("Only of the topic that has, or had, this id, without its configs"),
+    partitions_option("Only of this partition"),
+    brokers_option("Only of this broker itself"),
+    hosted_option,
+    list_option(
+        "--kind",
+        "kinds",
+        type=KINDS,
+        metavar="KIND",
+        help="Only of this kind, such as leader_lost, or a word for some: offline, unclean, isr; * and ? match. "
+        "Repeatable, or A,B.",
+    ),
+)
+
+
+def event_filters(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options `topics`, `topic_ids`, `partitions`, `brokers`, `kinds` and `hosted`.
+
+    The first five, by name, are the fields of `Wanted`.
+    """
+    return reduce(lambda decorated, option: option(decorated), reversed(_OPTIONS), command)

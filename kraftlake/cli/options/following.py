@@ -1,0 +1,75 @@
+"""The options of commands that keep up with a directory that its node writes, and the quorum that they may ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kraftlake.cli.options.command import option
+from kraftlake.cli.options.parameters import MeasureParameter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kraftlake.cli.options.shared import Decorator
+    from kraftlake.protocol import QuorumClient, QuorumWatch
+
+POLL_SECONDS = 0.5
+"""How often new batches are looked for where --poll does not say."""
+
+ONLY_PROVEN = (
+    "only what the log itself shows to be committed is {}, up to the newest snapshot or change of leader "
+    "(--quorum HOST:PORT asks the quorum for more)"
+)
+"""A warning, for what is done with it."""
+
+
+def uncommitted_option(when: str) -> Decorator:
+    """The option `--include-uncommitted`; `when` begins its help."""
+    return option(
+        "--include-uncommitted",
+        is_flag=True,
+        help=f"{when}take every whole batch, also those that a new leader may still replace.",
+    )
+
+
+def quorum_option(when: str) -> Decorator:
+    """The option `--quorum`; `when` begins its help."""
+    return option(
+        "--quorum",
+        metavar="HOST:PORT",
+        help=f"{when}take what the quorum has committed, by asking these nodes of the cluster, brokers or controllers "
+        "(several with commas between them; PLAINTEXT listeners).",
+    )
+
+
+def poll_option(begin: str) -> Decorator:
+    """The option `--poll`; `begin`, up to the word "how", begins its help."""
+    return option(
+        "--poll",
+        type=MeasureParameter(min=0.01),
+        metavar="SECONDS",
+        help=f"{begin} often to look, {POLL_SECONDS} if not given.",
+    )
+
+
+def check_committed(quorum: str | None, *, include_uncommitted: bool) -> None:
+    """Refuse both ways to say what is committed at once."""
+    if include_uncommitted and quorum:
+        raise click.UsageError("--quorum takes what is committed, --include-uncommitted everything: give one of them.")
+
+
+def quorum_of(
+    addresses: str, source: str, cluster_id: str | None, tell: Callable[[str], None]
+) -> tuple[QuorumClient, QuorumWatch]:
+    """A client of the quorum of a directory's cluster, to ask what is committed; `tell` says that it can't be asked."""
+    from kraftlake.protocol import QuorumClient, QuorumWatch, parse_addresses
+
+    parsed = parse_addresses(addresses)
+    if cluster_id is None:
+        raise click.UsageError(
+            f"No meta.properties beside {source} names its cluster: give --cluster-id, so that the right one is asked."
+        )
+    client = QuorumClient(parsed, cluster_id=cluster_id)
+    return client, QuorumWatch(client, tell)

@@ -1,0 +1,89 @@
+"""What `kraftlake watch` shows: events as lines, and below them on a terminal where the cluster stands."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from kraftlake.cli.output.status_line import StatusLine
+from kraftlake.cli.output.terminal import Terminal
+from kraftlake.cli.output.theme import Piece, Style, styled
+from kraftlake.cli.output.words import NONE, moment
+from kraftlake.cli.views.events_view import EventsView, write_json
+from kraftlake.runtime.words import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kraftlake.api import WatchState
+
+_BEGIN: Piece = ("── ", Style.QUIET)
+_BETWEEN: Piece = (" · ", Style.QUIET)
+
+
+class WatchView:
+    """Writes events as `kraftlake events` does, above a line with the state after them; as JSON without that line."""
+
+    def __init__(self, terminal: Terminal, cluster_id: str | None, *, as_json: bool) -> None:
+        self._terminal = terminal
+        self._events = None if as_json else EventsView(terminal)
+        self._cluster_id = cluster_id
+        self._status = None if as_json else StatusLine(terminal)
+
+    def show(self, events: pa.Table) -> None:
+        """Write the lines of rows of `events/`."""
+        self.clear()
+        if self._events is None:
+            write_json(self._terminal, self._cluster_id, events)
+        else:
+            self._terminal.measure()
+            self._events.show(events)
+
+    def state(self, state: WatchState) -> None:
+        """Draw the state; all that was written is with the reader then."""
+        if self._status is not None:
+            self._terminal.measure()
+            self._status.show(status_pieces(state, self._terminal.width - 1))
+        sys.stdout.flush()
+
+    def warn(self, text: str) -> None:
+        """Tell the user on stderr what to be careful about."""
+        self.clear()
+        self._terminal.warn(text)
+
+    def clear(self) -> None:
+        """Erase the state, so that something else can be written."""
+        if self._status is not None:
+            self._status.clear()
+
+    close = clear
+
+
+def status_pieces(state: WatchState, room: int) -> list[Piece]:
+    """The state in one line of at most `room` cells, as many facts as fit; those that matter most come first."""
+    counts, waiting = state.counts, state.seen_to - state.offset - 1
+    offline, fenced = counts.offline_partitions_count, counts.fenced_broker_count
+    facts: list[list[Piece]] = [
+        [(counted(offline, "offline partition"), Style.BAD if offline else Style.GOOD)],
+        [(counted(fenced, "fenced broker"), Style.BAD if fenced else Style.GOOD)],
+        ["offset ", (_number(state.offset), Style.NUMBER)],
+        ["leader ", (_number(state.leader), Style.NUMBER)],
+        ["epoch ", (_number(state.epoch), Style.NUMBER)],
+        [(moment(state.timestamp), Style.QUIET)],
+    ]
+    if waiting > 0:
+        facts.insert(3, [(f"{counted(waiting, 'record')} not known to be committed", Style.WARNING)])
+    if state.trouble is not None:
+        facts.insert(0, [("waiting", Style.WARNING)])
+    pieces: list[Piece] = []
+    for fact in facts:
+        more = [_BETWEEN if pieces else _BEGIN, *fact]
+        room -= sum(len(styled(piece)[0]) for piece in more)
+        if room < 0:
+            break
+        pieces += more
+    return pieces
+
+
+def _number(value: int | None) -> str:
+    return NONE if value is None or value < 0 else str(value)

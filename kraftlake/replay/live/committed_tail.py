@@ -1,0 +1,119 @@
+"""What the node of a directory appends, once it is known to be committed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from kraftlake.kafka_files import DirectoryFollower, MetadataDirectory, Snapshot
+from kraftlake.records.batch import RecordBatch
+from kraftlake.replay.imports.committed import CommittedTo
+from kraftlake.replay.reading.chunks import chunks_of
+from kraftlake.replay.reading.epoch_ends import EpochEnds
+
+if TYPE_CHECKING:
+    from kraftlake.protocol import QuorumPosition
+
+AskQuorum: TypeAlias = "Callable[[], QuorumPosition]"
+"""Returns the quorum's current position."""
+
+
+class CommittedTail:
+    """A position in the directory of a live node, before the next batch that is to be committed.
+
+    What is committed is told by the log itself (`CommittedTo`), which is late, and with `quorum` also by the quorum's
+    high watermark (`EpochEnds`), at once. With `include_uncommitted` all whole batches are taken for committed.
+    Each step: `snapshots`, then `bound`, then `batches` up to it; they raise what `DirectoryFollower` raises.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        next_offset: int,
+        *,
+        epoch: int,
+        known: CommittedTo,
+        include_uncommitted: bool = False,
+        quorum: AskQuorum | None = None,
+    ) -> None:
+        """Begin at `next_offset`, after a batch of `epoch`; `known` has seen the log up to there."""
+        self.known = known
+        self._directory = directory
+        self._include_uncommitted = include_uncommitted
+        self._quorum = quorum
+        self._reader = DirectoryFollower(directory, next_offset)
+        self._begin_scan(epoch)
+
+    def _begin_scan(self, epoch: int) -> None:
+        self._scanner = DirectoryFollower(self._directory, self.next_offset)
+        self._ends = EpochEnds()
+        self._ends.see(epoch, self.next_offset)
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last batch that was given."""
+        return self._reader.next_offset
+
+    @property
+    def seen_to(self) -> int:
+        """The offset after the last whole batch that was seen, committed or not."""
+        return max(self._reader.next_offset, self._scanner.next_offset)
+
+    def rescan(self, epoch: int) -> None:
+        """Scan anew what follows the last batch that was given, of `epoch`: the node replaced some of it."""
+        self.known = CommittedTo(self.known.offset)
+        self._begin_scan(epoch)
+
+    def snapshots(self, seen: set[str]) -> list[Snapshot]:
+        """The finished snapshots whose names are not among `seen`, oldest first."""
+        return list(self._reader.snapshots(seen))
+
+    def bound(self, snapshots: Sequence[Snapshot]) -> int | None:
+        """Scan all new batches; returns the offset below which they are committed, None where all are to be taken.
+
+        `snapshots` are new ones of the node.
+        """
+        if self._include_uncommitted:
+            return None
+        for batch in self._scanner.poll():
+            self._see(batch)
+        self.prove(snapshots)
+        return _with_quorum(self.known, self._ends, self._quorum)
+
+    def batches(self, bound: int | None) -> Iterator[RecordBatch]:
+        """The next batches that end below a bound."""
+        for batch in self._reader.poll(bound):
+            if bound is None:
+                self._see(batch)
+            yield batch
+
+    def prove(self, snapshots: Sequence[Snapshot]) -> None:
+        """Take for committed what snapshots of the node prove."""
+        proven = (self._ends.committed_below(one.end_offset, one.epoch) for one in snapshots)
+        self.known.see_committed(max(proven, default=-1))
+
+    def _see(self, batch: RecordBatch) -> None:
+        self.known.see(batch)
+        self._ends.see_chunk(batch)
+
+
+def committed_end(log: MetadataDirectory, quorum: AskQuorum | None) -> int:
+    """The end of the whole batches that are known to be committed in a directory; its start where none are."""
+    known, epoch_ends = CommittedTo(), EpochEnds()
+    known.see_source(log)
+    for chunk in chunks_of(log, log.start_offset, log.end_offset - 1):
+        known.see(chunk)
+        epoch_ends.see_chunk(chunk)
+    end = min(_with_quorum(known, epoch_ends, quorum), log.end_offset)
+    if end <= log.start_offset:
+        return log.start_offset
+    last = next(log.batches(end - 1, end - 1))
+    return end if last.last_offset == end - 1 else last.base_offset
+
+
+def _with_quorum(known: CommittedTo, ends: EpochEnds, quorum: AskQuorum | None) -> int:
+    """The offset below which a log is known to be committed, by its content and by the quorum's answer."""
+    if quorum is None:
+        return known.offset
+    position = quorum()
+    return max(known.offset, ends.committed_below(position.high_watermark, position.leader_epoch))

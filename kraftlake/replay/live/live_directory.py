@@ -1,0 +1,115 @@
+"""A directory that a node writes its log to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Final
+
+import attrs
+
+from kraftlake.kafka_files import MetadataDirectory, RemovedFileError, TruncatedLogError
+from kraftlake.records.batch import RecordBatch
+from kraftlake.replay.imports.committed import CommittedTo
+from kraftlake.replay.live.committed_tail import AskQuorum, CommittedTail, committed_end
+from kraftlake.runtime.errors import KraftlakeError
+
+_BATCHES: Final = 256
+"""The most batches of a step."""
+_ATTEMPTS: Final = 5
+"""Attempts at reading a directory while its node deletes old segments one by one."""
+
+
+class LiveDirectory:
+    """Gives the batches of a directory as they become known to be committed, or all whole ones: see `CommittedTail`.
+
+    What the node truncates of the rest was never given. Where its log ends before what was given, `trouble` says so
+    until that is there again; where other batches take its place, TruncatedLogError ends the steps. They also raise
+    OffsetError where the node deleted what was not read yet, NotASourceError where the directory is gone,
+    BrokenFileError for damage with something behind it.
+    """
+
+    def __init__(
+        self, directory: MetadataDirectory, *, include_uncommitted: bool = False, quorum: AskQuorum | None = None
+    ) -> None:
+        """Begin at the end of what is known to be committed in a directory as it was opened."""
+        end = directory.end_offset if include_uncommitted else committed_end(directory, quorum)
+        self.reader = attrs.evolve(directory, end_offset=end, torn=None)
+        self.trouble: str | None = None
+        self._epoch = epoch_before(end, self.reader)
+        self._seen_snapshots: set[str] = set()
+        self._include_uncommitted = include_uncommitted
+        self._tail = CommittedTail(
+            directory.path,
+            end,
+            epoch=self._epoch,
+            known=CommittedTo(-1 if include_uncommitted else end),
+            include_uncommitted=include_uncommitted,
+            quorum=quorum,
+        )
+
+    @property
+    def seen_to(self) -> int:
+        """The offset after the last whole batch in the directory."""
+        return self._tail.seen_to
+
+    def step(self) -> Sequence[RecordBatch]:
+        """The next batches; an empty list where there are none yet."""
+        try:
+            batches = self._batches()
+        except TruncatedLogError as fault:
+            if fault.replaced:
+                raise self._replaced(fault) from None
+            self.trouble = str(fault)
+            return []
+        self.trouble = None
+        if batches:
+            self._epoch = batches[-1].epoch
+        return batches
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _batches(self) -> list[RecordBatch]:
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return self._next_batches()
+            except RemovedFileError:
+                continue
+        return self._next_batches()
+
+    def _next_batches(self) -> list[RecordBatch]:
+        batches: list[RecordBatch] = []
+        try:
+            batches.extend(islice(self._tail.batches(self._bound()), _BATCHES))
+        except KraftlakeError:  # the next step raises it again: what was read before it comes first
+            if not batches:
+                raise
+        return batches
+
+    def _bound(self) -> int | None:
+        found = [] if self._include_uncommitted else self._tail.snapshots(self._seen_snapshots)
+        try:
+            bound = self._tail.bound(found)
+        except TruncatedLogError:
+            self._tail.rescan(self._epoch)
+            bound = self._tail.bound(found)
+        if bound is not None:  # up to there a snapshot proves nothing more
+            self._seen_snapshots |= {snapshot.name for snapshot in found if snapshot.end_offset <= bound}
+        return bound
+
+    def _replaced(self, fault: TruncatedLogError) -> TruncatedLogError:
+        if not self._include_uncommitted:
+            return fault
+        return TruncatedLogError(
+            f"{fault}. Uncommitted records were included, so what they changed may never have happened: begin anew.",
+            fault.offset,
+            replaced=True,
+        )
+
+
+def epoch_before(offset: int, directory: MetadataDirectory) -> int:
+    """The epoch of the batch or the snapshot that ends before an offset; −1 at the beginning of a log."""
+    if offset > directory.start_offset:
+        return next(directory.batches(offset - 1, offset - 1)).epoch
+    return max((one.epoch for one in directory.snapshots if one.end_offset == offset and not one.bootstrap), default=-1)

@@ -1,0 +1,42 @@
+"""The live log of a source that grows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftlake.kafka_files import MetadataDirectory, SourceKind
+from kraftlake.replay.live.live_directory import LiveDirectory
+from kraftlake.replay.live.live_lake import LiveLake
+from kraftlake.replay.live.live_quorum import LiveQuorum
+from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.runtime.errors import UsageError
+
+if TYPE_CHECKING:
+    from kraftlake.replay.live.committed_tail import AskQuorum
+    from kraftlake.replay.live.live_log import LiveLog
+    from kraftlake.replay.queries.source import LogSource
+
+
+def open_live(
+    source: LogSource, *, poll: float, include_uncommitted: bool = False, quorum: AskQuorum | None = None
+) -> LiveLog:
+    """Follow a source, as it was opened, from its end on: a lake, the directory of a node, or a quorum.
+
+    A step comes every `poll` seconds. Of a directory what is known to be committed is given, also by what `quorum`
+    says, or everything with `include_uncommitted`. Raises UsageError for a source that does not grow, and where its
+    kind has no use for an option.
+    """
+    if include_uncommitted and quorum is not None:
+        raise UsageError("A quorum tells what is committed: that, or everything (the uncommitted too), not both.")
+    reader = source.reader
+    if isinstance(reader, LakeReader):
+        if include_uncommitted or quorum is not None:
+            raise UsageError(f"{source.name} is a lake: whether records are committed is asked of a directory's alone.")
+        return LiveLake(reader, poll=poll)
+    if isinstance(reader, MetadataDirectory) and source.observer is not None:
+        if include_uncommitted or quorum is not None:
+            raise UsageError(f"{source.name} is a quorum, which tells by itself what is committed.")
+        return LiveQuorum(reader, source.observer())
+    if isinstance(reader, MetadataDirectory) and source.kind is SourceKind.DIRECTORY:
+        return LiveDirectory(reader, include_uncommitted=include_uncommitted, quorum=quorum)
+    raise UsageError(f"{source.name} can't be watched: only a lake, the directory of a node and a quorum grow.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
 import signal
 import subprocess
@@ -32,6 +34,18 @@ def cli(*words: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE)
 
 
+@contextmanager
+def watching(quorum: str) -> Iterator[Iterator[str]]:
+    """The lines of `kraftlake watch --json`, once it watches; it is interrupted at the end of the block."""
+    command = [sys.executable, "-m", "kraftlake.cli", "watch", quorum, "--last", "1h", "--json", "--poll", "0.1"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    with process.stdout:
+        yield itertools.chain([process.stdout.readline()], process.stdout)
+        process.send_signal(signal.SIGINT)
+        process.wait()
+
+
 def test_a_quorum_of_one_is_followed_over_kills_of_either_side_and_asked_as_a_source(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     with started_node(tmp_path / "kafka", settings=SMALL_LOG) as node:
@@ -60,6 +74,10 @@ def test_a_quorum_of_one_is_followed_over_kills_of_either_side_and_asked_as_a_so
         assert told.returncode == 0, told.stderr
         assert "leads in epoch" in told.stdout
         assert "1 of 1 voter is here" in told.stdout
+        with watching(node.controller) as events:
+            node.admin.create_topics([NewTopic("seen", 1, 1)])["seen"].result(timeout=PATIENCE)
+            while json.loads(line := next(events)).get("topic") != "seen":
+                assert line
         refused = cli("image", node.bootstrap)
         assert refused.returncode == 1
         assert "is a broker" in refused.stderr
@@ -83,10 +101,11 @@ def paused(*nodes: KafkaNode) -> Iterator[None]:
 @long_only
 def test_a_record_that_was_fetched_and_then_replaced_never_enters_a_lake(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
-    roles = dict.fromkeys((1, 2, 3), "broker,controller")
+    roles = {1: "controller", 2: "controller", 3: "controller", 4: "broker"}
     # A leader that nobody fetches from gives up after one and a half of this: long enough to append a record.
     settings = {"controller.quorum.fetch.timeout.ms": "15000"}
     with started_nodes(tmp_path / "kafka", roles, settings=settings) as nodes:
+        broker = nodes.pop(4)
         everyone = list(nodes.values())
         quorum = ",".join(node.controller for node in everyone)
         at = position(*everyone)
@@ -99,7 +118,7 @@ def test_a_record_that_was_fetched_and_then_replaced_never_enters_a_lake(tmp_pat
             while log.next_offset < at.high_watermark:
                 observer.fetch(log)
             with paused(*others):
-                lost = leader.admin.create_topics([NewTopic("lost", 1, 1)])["lost"]
+                lost = broker.admin.create_topics([NewTopic("lost", 1, 1)])["lost"]
                 deadline = time.monotonic() + PATIENCE
                 waiting = b""
                 while b"lost" not in waiting:
@@ -110,7 +129,7 @@ def test_a_record_that_was_fetched_and_then_replaced_never_enters_a_lake(tmp_pat
                 leader.kill()
             with pytest.raises(KafkaException):
                 lost.result(timeout=PATIENCE)
-            change_topics(others[0], 0, 3)
+            change_topics(broker, 0, 3)
             high_watermark = position(*others).high_watermark
             follower.follow_to(high_watermark)
         assert high_watermark > replaced

@@ -107,15 +107,15 @@ def test_in_several_runs_by_both_engines_it_makes_the_tables_of_one(
 
 def test_a_log_that_starts_above_0_begins_with_its_oldest_snapshot(spark: SparkSession, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
-    log = MetadataLog.create(lake, start_offset=1)
-    held = [data(1, metadata_version(), *(m for n in range(5) for m in (topic(n), partition(n))))]
+    log = MetadataLog.create(lake, start_offset=2)
+    held = [data(2, metadata_version(), *(m for n in range(5) for m in (topic(n), partition(n))))]
     log.append(held)
-    log.add_snapshot(SnapshotFacts(end_offset=12, epoch=1, last_contained_log_timestamp=0), held)
-    advance(spark, lake, ALL.tables, 11)
-    log.append([data(12, partition(0, replicas=(1, 3))), data(13, begin(), topic(9), partition(9))])
-    advance(spark, lake, ALL.tables, 15)
-    log.append([data(16, partition(9, partition_id=1), end()), data(18, r.RemoveTopicRecord(topic_id=uuid_of(3)))])
-    advance(spark, lake, ALL.tables, 18)
+    log.add_snapshot(SnapshotFacts(end_offset=13, epoch=1, last_contained_log_timestamp=0), held)
+    advance(spark, lake, ALL.tables, 12)
+    log.append([data(13, partition(0, replicas=(1, 3))), data(14, begin(), topic(9), partition(9))])
+    advance(spark, lake, ALL.tables, 16)
+    log.append([data(17, partition(9, partition_id=1), end()), data(19, r.RemoveTopicRecord(topic_id=uuid_of(3)))])
+    advance(spark, lake, ALL.tables, 19)
     assert rows_of(lake) == made_in_process(tmp_path / "other", log)
 
 

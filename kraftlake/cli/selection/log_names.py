@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kraftlake.image.kafka_names import acl_words
-from kraftlake.replay.reading.replay_base import readable_batches
+from kraftlake.replay.reading.replay_base import has_beginning, readable_batches
 
 if TYPE_CHECKING:
     from kraftlake.api import Source
@@ -63,7 +63,7 @@ def records_before(
 
 
 def _batches_before(source: Source, before: int | None) -> Iterator[RecordBatch]:
-    if before is None or source.start_offset > 0 or source.broken_ranges:
+    if before is None or not has_beginning(source.reader) or source.broken_ranges:
         for snapshot in source.snapshots:
             if snapshot.finished and (before is None or snapshot.end_offset <= max(before, source.start_offset)):
                 yield from snapshot.batches()

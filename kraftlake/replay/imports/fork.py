@@ -11,7 +11,7 @@ from kraftlake.replay.imports.kept_snapshot import facts_of
 from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.chunks import chunks_of, chunks_of_snapshot
 from kraftlake.replay.reading.open_reader import LakeReader
-from kraftlake.replay.reading.replay_base import check_unbroken, usable_snapshots
+from kraftlake.replay.reading.replay_base import check_unbroken, has_beginning, usable_snapshots
 from kraftlake.runtime.errors import OffsetError
 from kraftlake.runtime.json_names import fields_as_json
 from kraftlake.runtime.moments import Moment
@@ -61,7 +61,7 @@ def fork_source(source: LogSource, lake: str | os.PathLike[str], at: Moment | No
             f"Offset {offset} lies inside of a batch, which can't be cut: fork at {before}offset {last.last_offset}."
         )
     snapshots = [snapshot for snapshot in usable_snapshots(reader) if snapshot.end_offset <= offset + 1]
-    if reader.start_offset > 0 and not any(snapshot.end_offset >= reader.start_offset for snapshot in snapshots):
+    if not has_beginning(reader) and not any(snapshot.end_offset >= reader.start_offset for snapshot in snapshots):
         raise OffsetError(f"{reader.name} has no snapshot at or before offset {offset}, so a fork there has no image.")
     log = MetadataLog.create(
         lake if isinstance(lake, str) else os.fspath(lake),

@@ -127,7 +127,8 @@ class MetadataBatchLoader(RecordReplayer):
         return 0 if self._clock is None else self._clock.nanoseconds()
 
     def _check_order(self, batch: RecordBatch) -> None:
-        if batch.base_offset > self._last_offset + 1:
+        # What a log may lack at offset 0 is no part of any image: see `has_beginning`.
+        if batch.base_offset > self._last_offset + 1 and (self._last_offset, batch.base_offset) != (-1, 1):
             raise ReplayError(
                 f"Offset {self._last_offset + 1} is missing: the batch after offset {self._last_offset} "
                 f"starts at {batch.base_offset}."

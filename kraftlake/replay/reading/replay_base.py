@@ -22,6 +22,16 @@ def usable_snapshots(reader: LogReader) -> list[SnapshotReader]:
     return sorted(usable, key=lambda s: (s.end_offset, s.epoch))
 
 
+def has_beginning(reader: LogReader) -> bool:
+    """Whether replays of a log can start from the empty image: it has all offsets, or all but the first.
+
+    At offset 0 a log has the change to its first leader and nothing else that comes before another batch; images hold
+    nothing of it, and a live quorum does not always give it away.
+    Source: org.apache.kafka.raft.KafkaRaftClient.onBecomeLeader.
+    """
+    return reader.start_offset <= 1
+
+
 def oldest_snapshot(reader: LogReader) -> SnapshotReader:
     """The oldest snapshot that covers the start of a log which starts above 0; OffsetError if there is none."""
     start = reader.start_offset
@@ -86,7 +96,7 @@ def choose_base(
     if at >= end or at < 0:
         raise OffsetError(_out_of_range(reader, at, end))
     snapshots = usable_snapshots(reader) if from_snapshot is not False else []
-    if from_snapshot is False and (reader.start_offset > 0 or at >= reader.end_offset):
+    if from_snapshot is False and (not has_beginning(reader) or at >= reader.end_offset):
         raise OffsetError(
             f"the log of {reader.name} holds offsets {_range(reader.start_offset, reader.end_offset)}, "
             f"so the image at offset {at} can't be replayed from the log alone."
@@ -98,10 +108,10 @@ def choose_base(
         if covers and (known_as_sound(snapshot) or _is_sound(snapshot, reader)):
             _check_replayable(reader, base, at, lenient=lenient)
             return snapshot
-    if not from_snapshot and log.start == 0 and at in log:
-        _check_replayable(reader, 0, at, lenient=lenient)
+    if not from_snapshot and has_beginning(reader) and at in log:
+        _check_replayable(reader, log.start, at, lenient=lenient)
         return None
-    if from_snapshot and log.start == 0:
+    if from_snapshot and has_beginning(reader):
         raise OffsetError(f"{reader.name} has no finished snapshot at or before offset {at}.")
     raise OffsetError(_uncovered(reader, at))
 
@@ -149,8 +159,8 @@ def _ranges_of_images(reader: LogReader) -> list[range]:
     """The offsets that have images: those of snapshots, and what follows the empty image or one of them in the log."""
     log = range(reader.start_offset, reader.end_offset)
     bases = [snapshot.end_offset for snapshot in usable_snapshots(reader)]
-    if log and log.start == 0:
-        bases.insert(0, 0)
+    if log and has_beginning(reader):
+        bases.insert(0, log.start)
     found: list[range] = []
     for base in bases:
         stop = base

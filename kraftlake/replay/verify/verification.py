@@ -17,7 +17,7 @@ from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.progress import LOADING, REPLAYING, Progress, no_progress, with_progress
-from kraftlake.replay.reading.replay_base import usable_snapshots
+from kraftlake.replay.reading.replay_base import has_beginning, usable_snapshots
 from kraftlake.replay.verify.findings import Findings
 from kraftlake.replay.verify.lake_chain import check_chain
 from kraftlake.replay.verify.lake_tables import check_columns, check_derived_tables, check_tables
@@ -158,7 +158,7 @@ class _Verification:
     def replay_log(self) -> None:
         """Decode the whole log, and replay it from the first offset that has an image."""
         start = self._reader.start_offset
-        if start == 0:
+        if has_beginning(self._reader):
             self._replay(MetadataBatchLoader(lenient=True, publish=self._references))
             return
         base = next((image for s, image in self._images.values() if s.end_offset >= start), None)

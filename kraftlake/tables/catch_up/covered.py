@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kraftlake.replay.reading.replay_base import oldest_snapshot
+from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot
 from kraftlake.runtime.errors import LakeError, OffsetError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def covered_by(reader: LakeReader, writers: Sequence[TableWriter]) -> dict[str, 
         if offset >= reader.end_offset:
             raise LakeError(not_of_log(name, reader, offset))
         of_images = writer.wants_changes or writer.wants_images
-        if of_images and reader.start_offset > 0 and offset + 1 < oldest_snapshot(reader).end_offset:
+        if of_images and not has_beginning(reader) and offset + 1 < oldest_snapshot(reader).end_offset:
             raise OffsetError(trimmed_past(name, reader, offset))
         if offset + 1 < reader.start_offset:
             raise OffsetError(trimmed_past(name, reader, offset, f"offset {writer.first_offset(reader)}"))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlake.image import MetadataImage
-from kraftlake.replay.reading.replay_base import oldest_snapshot
+from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot
 from kraftlake.runtime.errors import LakeError, OffsetError
 from kraftlake.tables.catch_up.background import BackgroundWorker
 from kraftlake.tables.catch_up.covered import not_of_log, trimmed_past
@@ -174,7 +174,7 @@ class LogFold:
             feed.take_rows(rows)
 
     def _begin_anew(self, covered: Sequence[int]) -> None:
-        if self._reader.start_offset > 0:
+        if not has_beginning(self._reader):
             end_offset = oldest_snapshot(self._reader).end_offset
             for offset in sorted(covered):
                 if offset < end_offset - 1:

@@ -12,7 +12,7 @@ from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.fold import load_snapshot, loader_at
 from kraftlake.replay.loader.manifest import LogDeltaManifest
-from kraftlake.replay.reading.replay_base import oldest_snapshot
+from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot
 from kraftlake.tables.table_writer import Published
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class PublishedImages:
         if covered is not None:
             self._go_on_behind(covered)
             return
-        if self._reader.start_offset > 0:
+        if not has_beginning(self._reader):
             self._of_snapshot = True
             load_snapshot(self._loader, oldest_snapshot(self._reader))
             self._loader.flush()

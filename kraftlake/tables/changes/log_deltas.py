@@ -17,7 +17,7 @@ from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.replay.loader.fold import loader_at, snapshot_image
 from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.reading.open_reader import LakeReader
-from kraftlake.replay.reading.replay_base import oldest_snapshot
+from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot
 from kraftlake.runtime.errors import ReplayError
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.effective_records import (
@@ -147,11 +147,11 @@ class LogDeltas:
 
         Inside of a metadata transaction it is with the image before its begin, as of which the last delta was.
 
-        Raises OffsetError where the log starts above 0 and has no snapshot that covers its start, or has no image at
-        `covers`.
+        Raises OffsetError where the log lacks its beginning and has no snapshot that covers its start, or has no image
+        at `covers`.
         """
         if covers is None:
-            if reader.start_offset == 0:
+            if has_beginning(reader):
                 return LogBegin()
             replay = snapshot_image(oldest_snapshot(reader))
             return self.begin(replay.image, replay.quorum, is_load=True)

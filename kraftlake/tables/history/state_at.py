@@ -122,14 +122,17 @@ def _offset_at(place: Location, state: TableState, moment: datetime | LogTime) -
 def _begin(place: Location) -> int:
     """The first offset that the histories of a lake cover.
 
-    It is 0 if the log starts there. Else it is the offset of the first state of any table: some feature has a level
-    from the first metadata record, or the first snapshot, on.
+    It is 0 if the log has its beginning. Else it is the offset of the first state of any table: some feature has a
+    level from the first metadata record, or the first snapshot, on.
     """
     from kraftlake.metadata_log import MetadataLog  # states that are found do without
+    from kraftlake.replay.reading.open_reader import LakeReader
+    from kraftlake.replay.reading.replay_base import has_beginning
 
-    start = MetadataLog.open(place).start_offset
-    if start == 0:
+    log = LakeReader(MetadataLog.open(place))
+    if has_beginning(log):
         return 0
+    start = log.start_offset
     firsts: list[int] = []
     for table in history_schemas():
         with suppress(LakeError):

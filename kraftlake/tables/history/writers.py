@@ -11,7 +11,7 @@ import pyarrow as pa
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.metadata_records import METADATA_RECORDS
-from kraftlake.replay.reading.replay_base import oldest_snapshot
+from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot
 from kraftlake.runtime.errors import LakeError
 from kraftlake.tables.changes.changes_writer import ChangesWriter
 from kraftlake.tables.changes.effective_records import refuse
@@ -40,8 +40,8 @@ class HistoryWriter(ChangesWriter):
         return HistoryTable(self.description, lake, self)
 
     def first_offset(self, reader: LakeReader) -> int:
-        """The offset after the oldest snapshot if the log starts above 0, else 0. Raises OffsetError without one."""
-        return oldest_snapshot(reader).end_offset if reader.start_offset > 0 else 0
+        """0; of a log without its beginning the offset after its oldest snapshot. Raises OffsetError without one."""
+        return 0 if has_beginning(reader) else oldest_snapshot(reader).end_offset
 
     @property
     def open_count(self) -> int:

@@ -134,8 +134,8 @@ def test_a_record_that_was_fetched_and_then_replaced_never_enters_a_lake(tmp_pat
             follower.follow_to(high_watermark)
         assert high_watermark > replaced
         found = kraftlake.open(lake)
-        assert "lost" not in found.image().topics.topics_by_name
-        assert "topic-1" in found.image().topics.topics_by_name
+        assert "lost" not in found.image().topics.topics_by_name()
+        assert "topic-1" in found.image().topics.topics_by_name()
         for node in others:
             node.stop()
         check_same(lake, *others)

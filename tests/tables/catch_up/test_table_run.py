@@ -33,23 +33,23 @@ def run_once(lake: Path, writer: TableWriter, on_progress: Progress | None = Non
 @pytest.mark.parametrize("tables", [HISTORY.tables, ALL.tables], ids=["history", "all"])
 def test_histories_begin_with_a_snapshot_that_nothing_follows(tmp_path: Path, tables: tuple[str, ...]) -> None:
     lake = tmp_path / "lake"
-    log = MetadataLog.create(lake, start_offset=1)
-    held = [data(1, topic(0), partition(0, replicas=(1, 2)))]
+    log = MetadataLog.create(lake, start_offset=2)
+    held = [data(2, topic(0), partition(0, replicas=(1, 2)))]
     log.append(held)
-    log.add_snapshot(SnapshotFacts(end_offset=3, epoch=1, last_contained_log_timestamp=0), held)
-    for begins, first in ((-1, 1), (2, 3)):
+    log.add_snapshot(SnapshotFacts(end_offset=4, epoch=1, last_contained_log_timestamp=0), held)
+    for begins, first in ((-1, 2), (3, 4)):
         done = update_tables(lake, tables)
-        assert (done.base_offset, done.to_json()["firstOffset"], done.offset) == (begins, first, 2)
-        (row,) = state_at(lake, 2).to_pylist()
-        assert (row["topic"], row["valid_from_offset"], row["valid_to_offset"]) == ("topic-0", 2, None)
+        assert (done.base_offset, done.to_json()["firstOffset"], done.offset) == (begins, first, 3)
+        (row,) = state_at(lake, 3).to_pylist()
+        assert (row["topic"], row["valid_from_offset"], row["valid_to_offset"]) == ("topic-0", 3, None)
         for table in ("partition_history", "scram_history"):
-            with pytest.raises(OffsetError, match=rf"{table}/ of .* begins at offset 2: .* what was so at 1\."):
-                state_at(lake, 1, table)
-    assert state_at(lake, 2, "scram_history").num_rows == 0
-    log.append([data(3, partition(0, replicas=(1, 3)))])
+            with pytest.raises(OffsetError, match=rf"{table}/ of .* begins at offset 3: .* what was so at 2\."):
+                state_at(lake, 2, table)
+    assert state_at(lake, 3, "scram_history").num_rows == 0
+    log.append([data(4, partition(0, replicas=(1, 3)))])
     update_tables(lake, tables)
-    (row,) = state_at(lake, 3).to_pylist()
-    assert (row["replicas"], row["valid_from_offset"], state_at(lake, 2).num_rows) == ([1, 3], 3, 1)
+    (row,) = state_at(lake, 4).to_pylist()
+    assert (row["replicas"], row["valid_from_offset"], state_at(lake, 3).num_rows) == ([1, 3], 4, 1)
 
 
 def test_it_is_published_in_pieces_of_bounded_size_whatever_the_tables_that_it_is_read_in(

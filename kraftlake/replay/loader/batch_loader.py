@@ -111,7 +111,7 @@ class MetadataBatchLoader(RecordReplayer):
         started_ns = self._now_ns()
         self._check_order(batch)
         end = batch.last_offset if to_offset is None else min(to_offset, batch.last_offset)
-        first = self._last_offset + 1
+        first = max(self._last_offset + 1, batch.base_offset)
         if end < first:
             return
         if batch.control:

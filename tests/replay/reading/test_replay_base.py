@@ -10,6 +10,7 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.replay import import_source
 from kraftlake.runtime.errors import OffsetError
 from kraftlake.tables import update_tables
+from tests.replay.made_logs import begin, data, end, metadata_version, topic
 from tests.replay.sample_logs import directory_of
 
 END = 2_000
@@ -59,3 +60,12 @@ def test_tables_of_a_log_without_its_first_leader_change_are_those_of_the_whole(
         }
         assert rows[start]["partition_history"]
     assert rows[0] == rows[1]
+
+
+def test_a_first_batch_of_several_records_at_offset_1_is_taken_whole(tmp_path: Path) -> None:
+    write_segment(tmp_path / segment_name(1), [data(1, begin(), metadata_version(), topic(0), topic(1), end())])
+    log = kraftlake.open(tmp_path)
+    assert len(log.image().topics.topics_by_name()) == 2
+    assert log.image().offset == 5
+    assert not log.verify().problems
+    assert [event["offset"] for event in log.events() if event["kind"] == "topic_created"] == [5, 5]

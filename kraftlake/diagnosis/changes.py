@@ -23,6 +23,7 @@ from kraftlake.replay import (
     choose_base,
     chunks_of,
     decode_record,
+    has_beginning,
     readable_batches,
     type_of,
     usable_snapshots,
@@ -130,7 +131,7 @@ def begins_of(source: LogSource, at: int, *, lenient: bool = False) -> Sequence[
     base = choose_base(reader, at, lenient=lenient)
     newest = -1 if base is None else base.end_offset - 1
     start, end = reader.start_offset, reader.end_offset
-    known = [-1] if start == 0 else []
+    known = [-1] if has_beginning(reader) else []
     known += [one.end_offset - 1 for one in usable_snapshots(reader) if start <= one.end_offset <= at + 1]
     whole = (one for one in known if (one == at or at < end) and not broken_ranges(reader, one + 1, at))
     return list(dict.fromkeys([next(whole, newest), newest]))

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         broken_ranges,
         check_unbroken,
         choose_base,
+        has_beginning,
         readable_batches,
         usable_snapshots,
     )
@@ -104,6 +105,7 @@ __all__ = [
     "chunks_of",
     "decode_record",
     "describe_quorum",
+    "has_beginning",
     "image_at",
     "import_source",
     "is_lake",

@@ -15,7 +15,7 @@ from kraftlake.metadata_log.delta_table.table_state import read_table
 from kraftlake.metadata_log.log_facts import LOG_TABLE
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.replay.reading.open_reader import LakeReader
-from kraftlake.replay.reading.replay_base import oldest_snapshot
+from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot
 from kraftlake.runtime.errors import OffsetError, UnwritableMetadataError
 from kraftlake.runtime.log import get_logger
 from kraftlake.spark_jobs.backlog import Advance, Backlog
@@ -166,7 +166,7 @@ class _Phase:
 
     def run(self, last: int, after_step: Callable[[DriverState, StepDone], None]) -> dict[str, int]:
         """Go on to an offset, in steps; gives the number of rows of each table."""
-        load = self._covers is None and self._reader.start_offset > 0
+        load = self._covers is None and not has_beginning(self._reader)
         at = self._loaded() if load else self._provenance(-1 if self._covers is None else self._covers)
         manifest = self._manifest(at.offset, last)
         shards = self._spark.sparkContext.defaultParallelism if manifest is None else len(manifest.shards)

@@ -19,7 +19,7 @@ from kraftlake.diagnosis.doctor.partition_times import (
 from kraftlake.diagnosis.doctor.setting_history import SettingChange, SettingHistory
 from kraftlake.image import MetadataImage
 from kraftlake.records import RecordBatch
-from kraftlake.replay import LogSource, chunks_of, usable_snapshots
+from kraftlake.replay import LogSource, chunks_of, has_beginning, usable_snapshots
 from kraftlake.runtime import KraftlakeError
 from kraftlake.tables import DeltaChunk, LogDeltas
 
@@ -61,7 +61,7 @@ def _begins(source: LogSource, at: int) -> list[int]:
         return []
     ends = [s.end_offset for s in usable_snapshots(source.reader) if start <= s.end_offset <= at + 1]
     last_gap = max((broken.last for broken in source.broken_ranges if broken.first <= at), default=-1)
-    begins = sorted(begin for begin in {*ends, *([0] if start == 0 else [])} if begin > last_gap)
+    begins = sorted(begin for begin in {*ends, *([0] if has_beginning(source.reader) else [])} if begin > last_gap)
     return begins[:1] + begins[1:][-1:]
 
 

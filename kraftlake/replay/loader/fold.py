@@ -15,7 +15,7 @@ from kraftlake.replay.reading.chunks import bulk_chunks, chunks_of_snapshot
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.progress import LOADING, REPLAYING, Progress, with_progress
-from kraftlake.replay.reading.replay_base import choose_base, has_beginning, readable_batches
+from kraftlake.replay.reading.replay_base import choose_base, readable_batches
 from kraftlake.runtime.arguments import whole
 from kraftlake.runtime.errors import OffsetError
 from kraftlake.runtime.value import Value
@@ -107,7 +107,7 @@ def loader_at(
     It may start from an image that a lake keeps as columns; `in_one_delta` starts from the empty image, so that the
     loader's delta holds all changes. Raises OffsetError where `at` has no image, and what the loader raises.
     """
-    if whole(at) < 0 or (at < reader.start_offset and has_beginning(reader)):
+    if whole(at) < 0:
         return MetadataBatchLoader(lenient=lenient)
     cached: CachedImage | None = None
 

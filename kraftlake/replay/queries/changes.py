@@ -8,7 +8,13 @@ from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.manifest import SkippedRecord
 from kraftlake.replay.queries.change_fold import ChangeFold, Published
 from kraftlake.replay.reading.log_reader import LogReader
-from kraftlake.replay.reading.replay_base import check_unbroken, choose_base, first_image_offset, readable_batches
+from kraftlake.replay.reading.replay_base import (
+    check_unbroken,
+    choose_base,
+    first_image_offset,
+    has_beginning,
+    readable_batches,
+)
 from kraftlake.runtime.errors import OffsetError, UsageError
 
 
@@ -72,11 +78,11 @@ class LogChanges:
     def _begin(self, from_offset: int | None, *, lenient: bool, cluster_id: str | None) -> ChangeFold:
         reader = self._reader
         fold = ChangeFold.after(reader, (from_offset or 0) - 1, lenient=lenient, cluster_id=cluster_id)
-        if from_offset is None and reader.start_offset > 0:
+        if from_offset is None and not has_beginning(reader):
             # raises where there is no such image, and says which there are
             choose_base(reader, self._to_offset, lenient=lenient)
             first = first_image_offset(reader, reader.start_offset - 1)
             base = None if first is None else choose_base(reader, first)
-            assert base is not None, "a log that starts above 0 has images from a snapshot on alone"
+            assert base is not None, "a log without its beginning has images from a snapshot on alone"
             self._first = fold.load(base)
         return fold

@@ -108,7 +108,7 @@ def choose_base(
         if covers and (known_as_sound(snapshot) or _is_sound(snapshot, reader)):
             _check_replayable(reader, base, at, lenient=lenient)
             return snapshot
-    if not from_snapshot and has_beginning(reader) and at in log:
+    if not from_snapshot and has_beginning(reader) and (at in log or at == log.start - 1):
         _check_replayable(reader, log.start, at, lenient=lenient)
         return None
     if from_snapshot and has_beginning(reader):

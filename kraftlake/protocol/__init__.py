@@ -16,12 +16,12 @@ if TYPE_CHECKING:
         SaslConfig,
         StoreConfig,
         TlsConfig,
-        client_config,
+        parse_client_config,
         read_client_config,
     )
     from kraftlake.protocol.connection import AuthenticationError, Connection, NodeError
     from kraftlake.protocol.node_client import NodeClient
-    from kraftlake.protocol.node_connector import NodeConnector
+    from kraftlake.protocol.node_connector import NodeConnector, connector_of
     from kraftlake.protocol.quorum_client import NoLeaderError, OtherClusterError, QuorumClient, QuorumPosition
     from kraftlake.protocol.quorum_watch import QuorumWatch
 
@@ -42,8 +42,9 @@ __all__ = [
     "SaslConfig",
     "StoreConfig",
     "TlsConfig",
-    "client_config",
+    "connector_of",
     "parse_addresses",
+    "parse_client_config",
     "read_client_config",
 ]
 

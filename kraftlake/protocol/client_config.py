@@ -90,6 +90,15 @@ class ClientConfig:
     timeout: float = TIMEOUT
     warnings: tuple[str, ...] = ()
 
+    @property
+    def principal(self) -> str:
+        """Whom the node's ACLs name, for messages."""
+        if self.sasl is not None:
+            return f"User:{shown(self.sasl.user)}" if self.sasl.user else "the user of the token"
+        if self.tls is not None and self.tls.keystore is not None:
+            return "the user of the client certificate"
+        return "User:ANONYMOUS"
+
 
 def read_client_config(path: str | Path) -> ClientConfig:
     """Read the properties file that Kafka's tools take with `--command-config`.
@@ -102,7 +111,7 @@ def read_client_config(path: str | Path) -> ClientConfig:
         values = parse_properties(content)
     except ValueError as fault:
         raise UsageError(f"{path} is no properties file: {fault}.") from None
-    return client_config(values, str(path))
+    return parse_client_config(values, str(path))
 
 
 def read_limited(path: str | Path, what: str) -> bytes:
@@ -118,7 +127,7 @@ def read_limited(path: str | Path, what: str) -> bytes:
     return content
 
 
-def client_config(values: Mapping[str, str], file: str) -> ClientConfig:
+def parse_client_config(values: Mapping[str, str], file: str) -> ClientConfig:
     """The configuration in the values of a properties file; `file` names them in messages. Raises UsageError."""
     properties = _Properties(values, file)
     if properties.text("config.providers"):

@@ -31,10 +31,10 @@ _NO_TLS: Final = ("WRONG_VERSION_NUMBER", "UNEXPECTED_EOF_WHILE_READING", "HTTP_
 
 @attrs.frozen(kw_only=True)
 class Tls:
-    """The client's side of TLS connections; `has_certificate` where the client can show one."""
+    """The client's side of TLS connections; `config` is for messages."""
 
     context: ssl.SSLContext
-    has_certificate: bool
+    config: TlsConfig
 
     def wrap(self, plain: socket.socket, host: str) -> ssl.SSLSocket:
         """Shake hands, within the time limit of the socket. Raises OSError."""
@@ -43,7 +43,7 @@ class Tls:
     def node_error(self, address: Address, fault: ssl.SSLError) -> NodeError:
         """What a fault of a connection means, in a sentence."""
         if isinstance(fault, ssl.SSLCertVerificationError):
-            return AuthenticationError(f"{address} {_certificate_fault(fault)}.")
+            return AuthenticationError(f"{address} {_certificate_fault(fault, self.config)}.")
         reason = fault.reason or ""
         if reason in _NO_TLS:
             return NodeError(f"{address} does not speak TLS, or broke it off: is it a listener for SSL or SASL_SSL?")
@@ -51,7 +51,7 @@ class Tls:
             return NodeError(f"{address} ended TLS ({_words(reason) or type(fault).__name__}).")
         if not any(part in reason for part in _CERTIFICATE_ALERTS):
             return AuthenticationError(f"{address} refuses TLS ({_words(reason)}).")
-        if self.has_certificate:
+        if self.config.keystore is not None:
             return AuthenticationError(f"{address} does not accept the certificate of ssl.keystore ({_words(reason)}).")
         return AuthenticationError(
             f"{address} asks for a client certificate ({_words(reason)}): give one in ssl.keystore.location."
@@ -72,18 +72,19 @@ def open_stores(config: TlsConfig) -> Tls:
         _trust(context, config.truststore)
     if config.keystore is not None:
         _show(context, config.keystore)
-    return Tls(context=context, has_certificate=config.keystore is not None)
+    return Tls(context=context, config=config)
 
 
 def _trust(context: ssl.SSLContext, store: StoreConfig) -> None:
     what = "ssl.truststore.certificates"
     if store.certificates is not None:
-        pem = store.certificates
+        pem = store.certificates.encode()
     else:
-        content, what = _content(store)
-        pem = _pkcs12_certificates(content, store, what) if store.type != "PEM" else content.decode("latin-1")
+        pem, what = _content(store)
+        if store.type != "PEM":
+            pem = _pkcs12_certificates(pem, store, what)
     try:
-        context.load_verify_locations(cadata=pem)
+        context.load_verify_locations(cadata=pem.decode("ascii", "ignore"))  # comments may hold anything
     except (ssl.SSLError, ValueError):
         raise UsageError(f"{what} holds no certificates in PEM form.") from None
 
@@ -134,14 +135,14 @@ def _content(store: StoreConfig) -> tuple[bytes, str]:
     return content, what
 
 
-def _pkcs12_certificates(content: bytes, store: StoreConfig, what: str) -> str:
+def _pkcs12_certificates(content: bytes, store: StoreConfig, what: str) -> bytes:
     found = _pkcs12(content, store, what)
     certificates = [entry.certificate for entry in (found.cert, *found.additional_certs) if entry is not None]
     if not certificates:
         raise UsageError(f"{what} holds no certificates.")
     from cryptography.hazmat.primitives.serialization import Encoding
 
-    return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in certificates)
+    return b"".join(certificate.public_bytes(Encoding.PEM) for certificate in certificates)
 
 
 def _pkcs12_key(content: bytes, store: StoreConfig, what: str, password: str) -> bytes:
@@ -166,7 +167,7 @@ def _pkcs12(content: bytes, store: StoreConfig, what: str) -> Any:
         raise UsageError(f"{what} is no PKCS12 store, or ssl.{store.name}.password does not open it.") from None
 
 
-def _certificate_fault(fault: ssl.SSLCertVerificationError) -> str:
+def _certificate_fault(fault: ssl.SSLCertVerificationError, config: TlsConfig) -> str:
     """By the code of OpenSSL's verification."""
     if fault.verify_code == _EXPIRED:
         return "shows a certificate that has expired"
@@ -174,7 +175,10 @@ def _certificate_fault(fault: ssl.SSLCertVerificationError) -> str:
         return "shows a certificate that is not valid yet: is this machine's clock right?"
     if fault.verify_code in (_WRONG_HOST, _WRONG_ADDRESS):
         return f"shows a certificate for another host: {_sentence(fault.verify_message)}"
-    return f"shows a certificate that no authority of ssl.truststore has signed ({_sentence(fault.verify_message)})"
+    why = _sentence(fault.verify_message)
+    if config.truststore is None:
+        return f"shows a certificate that this system does not trust ({why}): name its authority in ssl.truststore"
+    return f"shows a certificate that no authority of ssl.truststore has signed ({why})"
 
 
 def _sentence(text: str) -> str:

@@ -118,7 +118,7 @@ def test_the_message_has_the_error_of_the_node_in_words() -> None:
     node = FakeController()
     node.quorum_error = ErrorCode.cluster_authorization_failed
     with serving(node) as address, asking(address) as client:
-        with pytest.raises(NodeError, match="an ACL for Describe on the cluster is needed"):
+        with pytest.raises(NodeError, match="User:ANONYMOUS needs an ACL for Describe on the cluster"):
             client.describe()
         node.quorum_error = ErrorCode.unknown_server_error
         with pytest.raises(NodeError, match="unknown_server_error"):

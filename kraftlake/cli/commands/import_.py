@@ -37,6 +37,11 @@ _UPKEEP_SECONDS = 60.0
             "the same up to the high watermark of the quorum",
             "kraftlake import --follow --quorum localhost:9093 /var/lib/kafka/__cluster_metadata-0 lake",
         ),
+        Example(
+            "a quorum that wants TLS or a login: the file that Kafka's own tools take",
+            "kraftlake import --follow --quorum localhost:9093 --command-config client.properties "
+            "/var/lib/kafka/__cluster_metadata-0 lake",
+        ),
     ),
 )
 @argument("lake", type=LAKE, help="The folder of the lake; made if it does not exist.")
@@ -50,7 +55,12 @@ _UPKEEP_SECONDS = 60.0
     "--quorum",
     metavar="HOST:PORT",
     help="With --follow: take what the quorum has committed, by asking these nodes of the cluster, brokers or "
-    "controllers (several with commas between them; PLAINTEXT listeners).",
+    "controllers (several with commas between them).",
+)
+@option(
+    "--command-config",
+    metavar="FILE",
+    help="With --quorum: the properties of TLS and the login, as Kafka's own tools take them.",
 )
 @option(
     "--poll",
@@ -66,6 +76,7 @@ def import_(
     follow: bool,
     include_uncommitted: bool,
     quorum: str | None,
+    command_config: str | None,
     poll: float | None,
 ) -> None:
     """Append to LAKE what it lacks of SOURCE.
@@ -80,8 +91,11 @@ def import_(
     """
     if include_uncommitted and quorum:
         raise click.UsageError("--quorum takes what is committed, --include-uncommitted everything: give one of them.")
+    if command_config is not None and not quorum:
+        raise click.UsageError("--command-config is for the nodes of --quorum: give both.")
     if follow:
-        _follow(call, source, lake, include_uncommitted=include_uncommitted, quorum=quorum, poll=poll or 0.5)
+        watched = _quorum(call, source, quorum, command_config) if quorum else None
+        _follow(call, source, lake, include_uncommitted=include_uncommitted, watched=watched, poll=poll or 0.5)
         return
     if include_uncommitted or quorum or poll is not None:
         raise click.UsageError("--quorum, --include-uncommitted and --poll belong to --follow.")
@@ -112,14 +126,22 @@ def _warn_unreplayable(call: Call, lake: str) -> None:
         )
 
 
-def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, quorum: str | None, poll: float) -> None:
+def _follow(
+    call: Call,
+    source: str,
+    lake: str,
+    *,
+    include_uncommitted: bool,
+    watched: tuple[QuorumClient, QuorumWatch] | None,
+    poll: float,
+) -> None:
     """Follow until interrupted; the lake's upkeep runs in a thread."""
     import sys
 
     from kraftlake.metadata_log import Upkeep, UpkeepThread
     from kraftlake.replay import LogFollower
 
-    client, watch = _quorum(call, source, quorum) if quorum else (None, None)
+    client, watch = watched or (None, None)
     follower = LogFollower(
         source,
         lake,
@@ -153,17 +175,18 @@ def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, qu
                 client.close()
 
 
-def _quorum(call: Call, source: str, addresses: str) -> tuple[QuorumClient, QuorumWatch]:
+def _quorum(call: Call, source: str, addresses: str, command_config: str | None) -> tuple[QuorumClient, QuorumWatch]:
     """A client of the quorum of the directory's cluster, to ask what is committed."""
-    from kraftlake.protocol import QuorumClient, QuorumWatch, parse_addresses
+    from kraftlake.protocol import QuorumClient, QuorumWatch, connector_of, parse_addresses
 
+    connect = connector_of(command_config, tell=call.terminal.warn)
     parsed = parse_addresses(addresses)
     cluster_id = call.open(source, tell_torn=False).cluster_id
     if cluster_id is None:
         raise click.UsageError(
             f"No meta.properties beside {source} names its cluster: give --cluster-id, so that the right one is asked."
         )
-    client = QuorumClient(parsed, cluster_id=cluster_id)
+    client = QuorumClient(parsed, cluster_id=cluster_id, connect=connect)
     return client, QuorumWatch(client, call.terminal.warn)
 
 

@@ -22,7 +22,7 @@ from kraftlake.protocol import (
     StoreConfig,
     TlsConfig,
 )
-from kraftlake.runtime import UsageError
+from kraftlake.runtime import EnvironmentFaultError, UsageError, extras
 from kraftlake.runtime.clock import ManualClock
 from tests.certificates import PASSWORD, Identity, authority, issued
 from tests.protocol.fake_nodes import FakeController, Talk, serving
@@ -224,3 +224,14 @@ def test_a_key_lies_on_the_disk_for_its_owner_alone_and_encrypted_if_it_was(
     assert [mode for mode, _ in seen] == [0o600, 0o600]
     assert all(b"ENCRYPTED PRIVATE KEY" in content for _, content in seen)
     assert not list((tmp_path / "tmp").iterdir())
+
+
+def test_a_pkcs12_store_without_the_package_that_reads_it_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extras, "is_installed", lambda module: module != "cryptography")
+    store = StoreConfig(name="truststore", location=str(CA.write_truststore(tmp_path / "ca.p12")), password=PASSWORD)
+    told = r"^PKCS12 stores need the package cryptography: pip install 'kraftlake\[pkcs12\]'$"
+    with pytest.raises(EnvironmentFaultError, match=told):
+        NodeConnector(config=ClientConfig(tls=TlsConfig(truststore=store)))
+    NodeConnector(config=ClientConfig(tls=TlsConfig(truststore=TRUST, keystore=KEYS)))

@@ -24,6 +24,7 @@ OAUTHBEARER: Final = "OAUTHBEARER"
 MECHANISMS: Final = (PLAIN, *HASHES, OAUTHBEARER)
 MAX_FILE_BYTES: Final = 1024 * 1024
 """The size of a properties file, a store or a token at which it is taken for something else."""
+_LONGEST_STRING: Final = 32767
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MODULES: Final = {
     PLAIN: "PlainLoginModule",
@@ -135,11 +136,14 @@ def parse_client_config(values: Mapping[str, str], file: str) -> ClientConfig:
     protocol = properties.choice("security.protocol", _PROTOCOLS, "PLAINTEXT")
     tls = _tls(properties) if protocol.endswith("SSL") else None
     sasl = _sasl(properties) if protocol.startswith("SASL") else None
+    client_id = properties.text("client.id") or CLIENT_ID
+    if len(client_id.encode()) > _LONGEST_STRING:
+        raise properties.fault("client.id", f"is longer than {_LONGEST_STRING:,} bytes")
     config = ClientConfig(
         file=file,
         tls=tls,
         sasl=sasl,
-        client_id=properties.text("client.id") or CLIENT_ID,
+        client_id=client_id,
         timeout=properties.milliseconds("request.timeout.ms", TIMEOUT),
         warnings=()
         if tls is None or tls.check_host

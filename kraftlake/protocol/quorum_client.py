@@ -17,6 +17,7 @@ from kraftlake.protocol.address import Address
 from kraftlake.protocol.connection import AuthenticationError, NodeError, SilentNodeError
 from kraftlake.protocol.node_client import NodeClient
 from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.runtime import shown
 from kraftlake.runtime.errors import ImportConflictError
 
 METADATA_TOPIC = "__cluster_metadata"
@@ -154,8 +155,8 @@ class QuorumClient:
             self._cluster_id = str(answer.cluster_id)
         elif answer.cluster_id != self._cluster_id:
             raise OtherClusterError(
-                f"{node.address} is a node of cluster {answer.cluster_id}, not of {self._cluster_id}: give addresses "
-                f"of that cluster's nodes."
+                f"{node.address} is a node of cluster {shown(str(answer.cluster_id))}, not of {self._cluster_id}: give "
+                f"addresses of that cluster's nodes."
             )
         return [Address(each.host, int(each.port)) for each in answer.brokers if each.broker_id == answer.controller_id]
 

@@ -5,10 +5,12 @@ Source: org.apache.kafka.common.security.ssl.DefaultSslEngineFactory.
 
 from __future__ import annotations
 
+import re
 import secrets
 import socket
 import ssl
 import tempfile
+import textwrap
 from typing import Any, Final
 
 import attrs
@@ -21,9 +23,10 @@ from kraftlake.runtime.extras import require
 
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _JKS_MAGIC: Final = bytes.fromhex("feedfeed")
+_PEM_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z ]+)-----([A-Za-z0-9+/=\s]*)-----END \1-----")
 _NOT_YET_VALID, _EXPIRED, _WRONG_HOST, _WRONG_ADDRESS = 9, 10, 62, 64
 """X509_V_ERR_… of OpenSSL."""
-_CERTIFICATE_ALERTS: Final = ("CERTIFICATE", "HANDSHAKE_FAILURE", "UNKNOWN_CA", "ACCESS_DENIED")
+_CERTIFICATE_ALERTS: Final = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED")
 """Parts of the names of the alerts that a node sends where it does not accept the client's certificate, or has none."""
 _NO_TLS: Final = ("WRONG_VERSION_NUMBER", "UNEXPECTED_EOF_WHILE_READING", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG")
 """The reasons that OpenSSL gives where the other side speaks something else."""
@@ -49,6 +52,9 @@ class Tls:
             return NodeError(f"{address} does not speak TLS, or broke it off: is it a listener for SSL or SASL_SSL?")
         if "ALERT" not in reason:
             return NodeError(f"{address} ended TLS ({_words(reason) or type(fault).__name__}).")
+        if "HANDSHAKE_FAILURE" in reason and self.config.keystore is None:
+            asks = "does it ask for a client certificate (ssl.keystore.location)?"
+            return AuthenticationError(f"{address} refuses TLS ({_words(reason)}): {asks}")
         if not any(part in reason for part in _CERTIFICATE_ALERTS):
             return AuthenticationError(f"{address} refuses TLS ({_words(reason)}).")
         if self.config.keystore is not None:
@@ -78,7 +84,7 @@ def open_stores(config: TlsConfig) -> Tls:
 def _trust(context: ssl.SSLContext, store: StoreConfig) -> None:
     what = "ssl.truststore.certificates"
     if store.certificates is not None:
-        pem = store.certificates.encode()
+        pem = _pem(store.certificates)
     else:
         pem, what = _content(store)
         if store.type != "PEM":
@@ -91,17 +97,14 @@ def _trust(context: ssl.SSLContext, store: StoreConfig) -> None:
 
 def _show(context: ssl.SSLContext, store: StoreConfig) -> None:
     """Let the client show the certificate of a keystore."""
-    password = store.key_password or ""
     if store.certificates is not None and store.key is not None:
-        what, pem = (
-            "ssl.keystore.key with ssl.keystore.certificate.chain",
-            f"{store.key}\n{store.certificates}\n".encode(),
-        )
+        what, pem = "ssl.keystore.key with ssl.keystore.certificate.chain", _pem(f"{store.key}\n{store.certificates}")
     else:
         pem, what = _content(store)
-        if store.type != "PEM":
-            password = secrets.token_urlsafe()
-            pem = _pkcs12_key(pem, store, what, password)
+    password = store.key_password or ""
+    if store.type != "PEM":
+        password = secrets.token_urlsafe()
+        pem = _pkcs12_key(pem, store, what, password)
     # OpenSSL reads keys from files only. What was encrypted is so in this file, which only its owner may read.
     with tempfile.NamedTemporaryFile(prefix="kraftlake-", suffix=".pem") as file:
         file.write(pem)
@@ -110,6 +113,16 @@ def _show(context: ssl.SSLContext, store: StoreConfig) -> None:
             context.load_cert_chain(file.name, password=password)
         except (ssl.SSLError, ValueError) as fault:
             raise UsageError(f"{what} {_keystore_fault(fault, pem)}.") from None
+
+
+def _pem(text: str) -> bytes:
+    """PEM text with its lines, which a value of several lines in a properties file has lost."""
+
+    def lines(match: re.Match[str]) -> str:
+        body = "\n".join(textwrap.wrap("".join(match[2].split()), 64))
+        return f"\n-----BEGIN {match[1]}-----\n{body}\n-----END {match[1]}-----\n"
+
+    return _PEM_BLOCK.sub(lines, text).encode()
 
 
 def _keystore_fault(fault: Exception, pem: bytes) -> str:
@@ -159,11 +172,12 @@ def _pkcs12_key(content: bytes, store: StoreConfig, what: str, password: str) ->
 
 def _pkcs12(content: bytes, store: StoreConfig, what: str) -> Any:
     require("cryptography", "PKCS12 stores")
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import pkcs12
 
     try:
         return pkcs12.load_pkcs12(content, None if store.password is None else store.password.encode())
-    except ValueError:
+    except (ValueError, UnsupportedAlgorithm):
         raise UsageError(f"{what} is no PKCS12 store, or ssl.{store.name}.password does not open it.") from None
 
 

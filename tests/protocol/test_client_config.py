@@ -104,6 +104,7 @@ def test_an_empty_algorithm_turns_the_check_of_host_names_off_with_a_warning() -
         (SSL | {"ssl.endpoint.identification.algorithm": "LDAPS"}, "must be https, or empty for no check"),
         ({"request.timeout.ms": "0"}, "request.timeout.ms must be a number of milliseconds above 0"),
         ({"request.timeout.ms": "soon"}, "request.timeout.ms must be a number of milliseconds above 0"),
+        ({"client.id": "é" * 17_000}, "client.id is longer than 32,767 bytes"),
         ({"config.providers": "file"}, "config.providers is not supported: write the values themselves"),
     ],
 )  # fmt: skip

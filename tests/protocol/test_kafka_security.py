@@ -140,7 +140,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 def test_tls_reaches_the_quorum_with_stores_of_either_kind(secured: Secured) -> None:
     pkcs12 = secured.authority.write_truststore(secured.folder / "authority.p12")
-    inline = secured.authority.pem.strip().replace("\n", "\\n\\\n")
+    inline = secured.authority.pem.strip().replace("\n", " \\\n")
     stores = [
         secured.trusting(),
         ["security.protocol=SSL", f"ssl.truststore.location={pkcs12}", f"ssl.truststore.password={PASSWORD}"],

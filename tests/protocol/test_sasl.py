@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import tracemalloc
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -187,3 +188,30 @@ def test_any_bytes_at_any_stage_of_a_login_are_one_error(answers: Sequence[bytes
     connect = NodeConnector(config=ClientConfig(sasl=attrs.evolve(ALICE, mechanism=mechanism)), timeout=5)
     with serving(talk) as address, QuorumClient([address], connect=connect) as client, pytest.raises(NodeError):
         client.describe()
+
+
+@pytest.mark.parametrize(
+    ("stage", "claim"),
+    [
+        (0, b"\0\0\xff\xff\xff\xff\x07"),  # API keys
+        (1, b"\0\0\x7f\xff\xff\xff"),  # mechanisms
+        (2, b"\0\0\0\0\xff\xff\xff\xff\x0f"),  # bytes of the mechanism
+    ],
+)
+def test_a_node_that_claims_more_than_it_sends_gets_no_memory(stage: int, claim: bytes) -> None:
+    node = LoginNode()
+    sound = [encoded(node._api_versions()), encoded(node._handshake())][:stage]
+
+    def talk(connection: socket.socket) -> None:
+        for answer in (*sound, claim):
+            connection.sendall(frame(receive_frame(connection)[4:8] + answer))
+
+    connect = NodeConnector(config=ClientConfig(sasl=ALICE), timeout=5)
+    with serving(talk) as address, QuorumClient([address], connect=connect) as client:
+        tracemalloc.start()
+        try:
+            with pytest.raises(NodeError, match="bytes that are no"):
+                client.describe()
+            assert tracemalloc.get_traced_memory()[1] < 1024 * 1024
+        finally:
+            tracemalloc.stop()

@@ -54,7 +54,8 @@ class KafkaNodeError(Exception):
 class KafkaNode:
     """One node, stopped or running; combined (broker and controller) unless `roles` says otherwise.
 
-    `voters` are the quorum's `ID@HOST:PORT`. `settings` go over the defaults of server.properties.
+    `voters` are the quorum's `ID@HOST:PORT`. `settings` go over the defaults of server.properties. `more_listeners`
+    have the security protocol and the port by the listener's name; those of the controller begin with CONTROLLER.
     """
 
     folder: Path
@@ -65,6 +66,7 @@ class KafkaNode:
     voters: tuple[str, ...]
     roles: str = "broker,controller"
     settings: Mapping[str, str] = attrs.field(factory=dict)
+    more_listeners: Mapping[str, tuple[str, int]] = attrs.field(factory=dict)
     _process: subprocess.Popen[bytes] | None = attrs.field(init=False, default=None)
     _admin: AdminClient | None = attrs.field(init=False, default=None)
 
@@ -77,6 +79,10 @@ class KafkaNode:
     def controller(self) -> str:
         """HOST:PORT of the controller's listener."""
         return f"127.0.0.1:{self.controller_port}"
+
+    def listener(self, name: str) -> str:
+        """HOST:PORT of one of `more_listeners`."""
+        return f"127.0.0.1:{self.more_listeners[name][1]}"
 
     @property
     def log_directory(self) -> Path:
@@ -183,12 +189,15 @@ class KafkaNode:
             listeners.append(f"PLAINTEXT://{host}:{self.broker_port}")
         if "controller" in self.roles:
             listeners.append(f"CONTROLLER://{host}:{self.controller_port}")
+        listeners += [f"{name}://{host}:{port}" for name, (_, port) in self.more_listeners.items()]
+        protocols = {"CONTROLLER": "PLAINTEXT", "PLAINTEXT": "PLAINTEXT"}
+        protocols |= {name: protocol for name, (protocol, _) in self.more_listeners.items()}
         return {
             "process.roles": self.roles,
             "node.id": str(self.node_id),
             "controller.quorum.voters": ",".join(self.voters),
-            "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "controller.listener.names": ",".join(name for name in protocols if name.startswith("CONTROLLER")),
+            "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
             "listeners": ",".join(listeners),
             "log.dirs": str(self.log_directory),
             "num.partitions": "1",
@@ -218,14 +227,16 @@ def new_nodes(
     roles: Mapping[int, str],
     *,
     settings: Mapping[str, str] | None = None,
+    listeners: Mapping[str, str] | None = None,
     cluster_id: str = "kraftlakeTestClusterAA",
 ) -> dict[int, KafkaNode]:
     """Formatted nodes of one cluster by id, not started; `roles` has process.roles by node id.
 
-    A real test of a quorum: `{1: "broker,controller", 2: "broker,controller", 3: "broker,controller"}`.
+    `listeners` are more of each node, by name with their security protocol. A real test of a quorum: `{1:
+    "broker,controller", 2: "broker,controller", 3: "broker,controller"}`.
     """
     Uuid.from_string(cluster_id)
-    ports = _free_ports(2 * len(roles))
+    ports = _free_ports((2 + len(listeners or {})) * len(roles))
     of_node = {node_id: (ports.pop(), ports.pop()) for node_id in roles}
     voters = tuple(f"{node_id}@127.0.0.1:{of_node[node_id][1]}" for node_id in roles if "controller" in roles[node_id])
     nodes = {
@@ -233,6 +244,7 @@ def new_nodes(
             folder=folder / f"node-{node_id}", node_id=node_id, cluster_id=cluster_id,
             broker_port=of_node[node_id][0], controller_port=of_node[node_id][1],
             voters=voters, roles=node_roles, settings=dict(settings or {}),
+            more_listeners={name: (protocol, ports.pop()) for name, protocol in (listeners or {}).items()},
         )
         for node_id, node_roles in roles.items()
     }  # fmt: skip

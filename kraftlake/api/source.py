@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -312,14 +312,18 @@ def open_source(
     node: int | None = None,
     command_config: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    warn: Callable[[str], None] | None = None,
 ) -> Source:
     """Open whatever holds a metadata log: its content says what it is. `kraftlake.open` is this function.
 
     A folder is searched for metadata directories, `-` is stdin. `node` chooses one of several nodes' logs by its id.
     `HOST:PORT[,HOST:PORT…]` or `kafka://…` are controllers of a live quorum, which is asked for everything it has
-    committed; `command_config` is the properties file that Kafka's own tools take, for TLS and SASL.
+    committed; `command_config` is the properties file that Kafka's own tools take, for TLS and SASL, and `warn` gets a
+    sentence on what is unsafe in it.
     `cluster_id` names the cluster where nothing beside the log does. Raises NotASourceError for a path that holds no
     log, or several of which none is chosen, CorruptDataError for a broken one, UsageError where `cluster_id`
     contradicts the source's own, NodeError for a quorum that does not answer.
     """
-    return Source.open(source, cluster_id=cluster_id, node=node, command_config=command_config, progress=progress)
+    return Source.open(
+        source, cluster_id=cluster_id, node=node, command_config=command_config, progress=progress, warn=warn
+    )

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
         SaslConfig,
         StoreConfig,
         TlsConfig,
-        client_config,
+        parse_client_config,
         read_client_config,
     )
     from kraftlake.protocol.connection import AuthenticationError, Connection, NodeError
     from kraftlake.protocol.node_client import NodeClient
-    from kraftlake.protocol.node_connector import NodeConnector
+    from kraftlake.protocol.node_connector import NodeConnector, connector_of
     from kraftlake.protocol.observer.observed_log import DivergedLogError, ObservedLog
     from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotNeededError
     from kraftlake.protocol.observer.raw_batch import RawBatch
@@ -55,7 +55,9 @@ __all__ = [
     "TlsConfig",
     "are_addresses",
     "client_config",
+    "connector_of",
     "parse_addresses",
+    "parse_client_config",
     "read_client_config",
 ]
 

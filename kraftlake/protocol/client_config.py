@@ -24,6 +24,7 @@ OAUTHBEARER: Final = "OAUTHBEARER"
 MECHANISMS: Final = (PLAIN, *HASHES, OAUTHBEARER)
 MAX_FILE_BYTES: Final = 1024 * 1024
 """The size of a properties file, a store or a token at which it is taken for something else."""
+_LONGEST_STRING: Final = 32767
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MODULES: Final = {
     PLAIN: "PlainLoginModule",
@@ -90,6 +91,15 @@ class ClientConfig:
     timeout: float = TIMEOUT
     warnings: tuple[str, ...] = ()
 
+    @property
+    def principal(self) -> str:
+        """Whom the node's ACLs name, for messages."""
+        if self.sasl is not None:
+            return f"User:{shown(self.sasl.user)}" if self.sasl.user else "the user of the token"
+        if self.tls is not None and self.tls.keystore is not None:
+            return "the user of the client certificate"
+        return "User:ANONYMOUS"
+
 
 def read_client_config(path: str | Path) -> ClientConfig:
     """Read the properties file that Kafka's tools take with `--command-config`.
@@ -102,7 +112,7 @@ def read_client_config(path: str | Path) -> ClientConfig:
         values = parse_properties(content)
     except ValueError as fault:
         raise UsageError(f"{path} is no properties file: {fault}.") from None
-    return client_config(values, str(path))
+    return parse_client_config(values, str(path))
 
 
 def read_limited(path: str | Path, what: str) -> bytes:
@@ -118,7 +128,7 @@ def read_limited(path: str | Path, what: str) -> bytes:
     return content
 
 
-def client_config(values: Mapping[str, str], file: str) -> ClientConfig:
+def parse_client_config(values: Mapping[str, str], file: str) -> ClientConfig:
     """The configuration in the values of a properties file; `file` names them in messages. Raises UsageError."""
     properties = _Properties(values, file)
     if properties.text("config.providers"):
@@ -126,11 +136,14 @@ def client_config(values: Mapping[str, str], file: str) -> ClientConfig:
     protocol = properties.choice("security.protocol", _PROTOCOLS, "PLAINTEXT")
     tls = _tls(properties) if protocol.endswith("SSL") else None
     sasl = _sasl(properties) if protocol.startswith("SASL") else None
+    client_id = properties.text("client.id") or CLIENT_ID
+    if len(client_id.encode()) > _LONGEST_STRING:
+        raise properties.fault("client.id", f"is longer than {_LONGEST_STRING:,} bytes")
     config = ClientConfig(
         file=file,
         tls=tls,
         sasl=sasl,
-        client_id=properties.text("client.id") or CLIENT_ID,
+        client_id=client_id,
         timeout=properties.milliseconds("request.timeout.ms", TIMEOUT),
         warnings=()
         if tls is None or tls.check_host

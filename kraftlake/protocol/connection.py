@@ -31,7 +31,7 @@ class SilentNodeError(NodeError):
 
 
 class ClosedConnectionError(NodeError):
-    """A node that closed the connection in place of an answer."""
+    """A connection that ended in place of an answer."""
 
 
 class AuthenticationError(NodeError):
@@ -131,7 +131,7 @@ class Connection:
             raise self._tls.node_error(self.address, fault) from None
         except OSError as fault:
             self.close()
-            raise NodeError(f"{self.address} broke the connection off: {_reason(fault)}.") from None
+            raise ClosedConnectionError(f"{self.address} broke the connection off ({_reason(fault)}).") from None
         except NodeError:
             self.close()
             raise

@@ -20,7 +20,7 @@ from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 
 from kraftlake.protocol.address import Address
-from kraftlake.protocol.client_config import CLIENT_ID, SaslConfig
+from kraftlake.protocol.client_config import ClientConfig, SaslConfig
 from kraftlake.protocol.connection import ClosedConnectionError, Connection, NodeError
 from kraftlake.protocol.sasl import authenticate
 from kraftlake.runtime import Clock
@@ -38,7 +38,7 @@ _UNREADABLE = (SerialError, ValueError, TypeError, IndexError, KeyError, Overflo
 class NodeClient:
     """A client of one node, for one thread. It closes its connection with itself and after a NodeError.
 
-    The first request asks for the node's versions, and logs in where there is a `sasl`; a login that ends after some
+    The first request asks for the node's versions, and logs in where `config` says so; a login that ends after some
     time is repeated on the same connection before it does.
     """
 
@@ -46,13 +46,12 @@ class NodeClient:
         self,
         connection: Connection,
         *,
-        client_id: str = CLIENT_ID,
-        sasl: SaslConfig | None = None,
+        config: ClientConfig | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._connection = connection
-        self._client_id = client_id.encode()
-        self._sasl = sasl
+        self._config = config or ClientConfig()
+        self._client_id = self._config.client_id.encode()
         self._clock = clock or SystemClock()
         self._login_ends_ns = _NO_LOGIN
         self._correlation_id = 0
@@ -69,6 +68,11 @@ class NodeClient:
     def address(self) -> Address:
         """The address of the node."""
         return self._connection.address
+
+    @property
+    def principal(self) -> str:
+        """Whom the node's ACLs name, for messages."""
+        return self._config.principal
 
     def close(self) -> None:
         """Close the connection."""
@@ -115,8 +119,8 @@ class NodeClient:
         """The lowest and highest version of each API, once the connection may be used."""
         if self._versions is None:
             self._versions = self._ask_versions()
-        if self._sasl is not None and self._clock.nanoseconds() >= self._login_ends_ns:
-            self._log_in(self._sasl)
+        if self._config.sasl is not None and self._clock.nanoseconds() >= self._login_ends_ns:
+            self._log_in(self._config.sasl)
         return self._versions
 
     def _log_in(self, sasl: SaslConfig) -> None:
@@ -170,10 +174,17 @@ class NodeClient:
         return data[size:]
 
     def _likely_cause(self, api_key: int) -> str:
-        """Why a node closes the connection in place of the answer to one of the first requests."""
-        if api_key == _API_VERSIONS:
+        """Why a node ends the connection in place of the answer to one of the first requests."""
+        if self._answered:
+            return ""
+        tls = self._config.tls
+        if api_key == _API_VERSIONS and tls is None:
             return ": it may be no Kafka node, or want TLS (security.protocol in the file of --command-config)"
-        if self._sasl is None and not self._answered:
+        if api_key == _API_VERSIONS and tls is not None and tls.keystore is None:
+            return ": it may ask for a client certificate (ssl.keystore.location)"
+        if api_key == _API_VERSIONS:
+            return ": it may not accept the certificate of ssl.keystore"
+        if self._config.sasl is None:
             return ": its listener wants a login (security.protocol=SASL_… in the file of --command-config)"
         return ""
 

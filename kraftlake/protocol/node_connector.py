@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import attrs
 
 from kraftlake.protocol.address import Address
-from kraftlake.protocol.client_config import ClientConfig
+from kraftlake.protocol.client_config import ClientConfig, read_client_config
 from kraftlake.protocol.connection import MAX_RESPONSE_BYTES, Connection
 from kraftlake.protocol.node_client import NodeClient
 from kraftlake.protocol.tls import Tls, open_stores
@@ -39,7 +42,18 @@ class NodeConnector:
             max_response_bytes=self.max_response_bytes,
             clock=self.clock,
         )
-        return NodeClient(connection, client_id=self.config.client_id, sasl=self.config.sasl, clock=self.clock)
+        return NodeClient(connection, config=self.config, clock=self.clock)
+
+
+def connector_of(command_config: str | Path | None, *, tell: Callable[[str], None]) -> NodeConnector:
+    """A connector as a properties file says (None: PLAINTEXT); `tell` gets its warnings, in sentences.
+
+    Raises UsageError naming the file and the key at fault.
+    """
+    config = ClientConfig() if command_config is None else read_client_config(command_config)
+    for warning in config.warnings:
+        tell(warning)
+    return NodeConnector(config=config)
 
 
 def _open_stores(config: ClientConfig) -> Tls | None:

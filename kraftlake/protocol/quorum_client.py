@@ -14,9 +14,10 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32
 
 from kraftlake.protocol.address import Address
-from kraftlake.protocol.connection import NodeError, SilentNodeError
+from kraftlake.protocol.connection import AuthenticationError, NodeError, SilentNodeError
 from kraftlake.protocol.node_client import NodeClient
 from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.runtime import shown
 from kraftlake.runtime.errors import ImportConflictError
 
 METADATA_TOPIC = "__cluster_metadata"
@@ -77,15 +78,15 @@ class QuorumClient:
     def describe(self) -> QuorumPosition:
         """Ask for the quorum. Raises NodeError naming what is wrong with each address, OtherClusterError.
 
-        It is a NoLeaderError where a node of the cluster answered, only not this question.
+        It is a NoLeaderError where a node of the cluster answered, only not this question, and an AuthenticationError
+        where no node took the client's certificate or login.
         """
         if self._node is not None:
             try:
                 return self._ask(self._node)
             except (NodeError, _NotLeaderError):
                 self.close()  # it may have been restarted, or lost the lead: begin anew
-        faults: list[str] = []
-        kind = NodeError
+        faults: list[NodeError | _NotLeaderError] = []
         waiting = list(self._addresses)
         asked: set[Address] = set()
         while waiting:
@@ -97,12 +98,10 @@ class QuorumClient:
                 return self._try(address)
             except _NotLeaderError as fault:
                 waiting[:0] = fault.leader
-                faults.append(str(fault))
-                kind = NoLeaderError
+                faults.append(fault)
             except NodeError as fault:
-                faults.append(str(fault).rstrip("."))
-        told = "; ".join(faults)
-        raise kind(told if told.endswith("?") else f"{told}.")
+                faults.append(fault)
+        raise _all_of(faults)
 
     def _try(self, address: Address) -> QuorumPosition:
         node = self._connect(address)
@@ -136,7 +135,7 @@ class QuorumClient:
         if code in (ErrorCode.not_leader_or_follower, ErrorCode.broker_not_available):
             raise _NotLeaderError
         if code is not ErrorCode.none or not partitions:
-            raise NodeError(f"{node.address} does not describe its quorum: {_words(code)}.")
+            raise NodeError(f"{node.address} does not describe its quorum: {_words(code, node, 'Describe')}.")
         (partition,) = partitions
         return QuorumPosition(
             leader_id=int(partition.leader_id),
@@ -150,13 +149,14 @@ class QuorumClient:
         if answer.error_code in (ErrorCode.mismatched_endpoint_type, ErrorCode.unsupported_endpoint_type):
             answer = self._describe_cluster(node, _BROKERS)
         if answer.error_code is not ErrorCode.none:
-            raise NodeError(f"{node.address} does not describe its cluster: {_words(answer.error_code)}.")
+            # A controller asks for more than a broker does.
+            raise NodeError(f"{node.address} does not tell its cluster: {_words(answer.error_code, node, 'Alter')}.")
         if self._cluster_id is None:
             self._cluster_id = str(answer.cluster_id)
         elif answer.cluster_id != self._cluster_id:
             raise OtherClusterError(
-                f"{node.address} is a node of cluster {answer.cluster_id}, not of {self._cluster_id}: give addresses "
-                f"of that cluster's nodes."
+                f"{node.address} is a node of cluster {shown(str(answer.cluster_id))}, not of {self._cluster_id}: give "
+                f"addresses of that cluster's nodes."
             )
         return [Address(each.host, int(each.port)) for each in answer.brokers if each.broker_id == answer.controller_id]
 
@@ -177,7 +177,19 @@ class _NotLeaderError(Exception):
         self.leader = leader
 
 
-def _words(code: ErrorCode) -> str:
-    if code is ErrorCode.cluster_authorization_failed:
-        return "an ACL for Describe on the cluster is needed"
-    return code.name
+def _all_of(faults: Sequence[NodeError | _NotLeaderError]) -> NodeError:
+    """What is wrong with each address, in one sentence."""
+    told = "; ".join([str(fault).rstrip(".") for fault in faults])
+    sentence = told if told.endswith("?") else f"{told}."
+    if any(isinstance(fault, _NotLeaderError) for fault in faults):
+        return NoLeaderError(sentence)
+    if all(isinstance(fault, AuthenticationError) for fault in faults):
+        return AuthenticationError(sentence)
+    return NodeError(sentence)
+
+
+def _words(code: ErrorCode, node: NodeClient, operation: str) -> str:
+    if code is not ErrorCode.cluster_authorization_failed:
+        return code.name
+    broker = "" if operation == "Describe" else " (a broker tells it without: ask one)"
+    return f"{node.principal} needs an ACL for {operation} on the cluster{broker}"

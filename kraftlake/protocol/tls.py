@@ -5,10 +5,12 @@ Source: org.apache.kafka.common.security.ssl.DefaultSslEngineFactory.
 
 from __future__ import annotations
 
+import re
 import secrets
 import socket
 import ssl
 import tempfile
+import textwrap
 from typing import Any, Final
 
 import attrs
@@ -21,9 +23,10 @@ from kraftlake.runtime.extras import require
 
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _JKS_MAGIC: Final = bytes.fromhex("feedfeed")
+_PEM_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z ]+)-----([A-Za-z0-9+/=\s]*)-----END \1-----")
 _NOT_YET_VALID, _EXPIRED, _WRONG_HOST, _WRONG_ADDRESS = 9, 10, 62, 64
 """X509_V_ERR_… of OpenSSL."""
-_CERTIFICATE_ALERTS: Final = ("CERTIFICATE", "HANDSHAKE_FAILURE", "UNKNOWN_CA", "ACCESS_DENIED")
+_CERTIFICATE_ALERTS: Final = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED")
 """Parts of the names of the alerts that a node sends where it does not accept the client's certificate, or has none."""
 _NO_TLS: Final = ("WRONG_VERSION_NUMBER", "UNEXPECTED_EOF_WHILE_READING", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG")
 """The reasons that OpenSSL gives where the other side speaks something else."""
@@ -31,10 +34,10 @@ _NO_TLS: Final = ("WRONG_VERSION_NUMBER", "UNEXPECTED_EOF_WHILE_READING", "HTTP_
 
 @attrs.frozen(kw_only=True)
 class Tls:
-    """The client's side of TLS connections; `has_certificate` where the client can show one."""
+    """The client's side of TLS connections; `config` is for messages."""
 
     context: ssl.SSLContext
-    has_certificate: bool
+    config: TlsConfig
 
     def wrap(self, plain: socket.socket, host: str) -> ssl.SSLSocket:
         """Shake hands, within the time limit of the socket. Raises OSError."""
@@ -43,15 +46,18 @@ class Tls:
     def node_error(self, address: Address, fault: ssl.SSLError) -> NodeError:
         """What a fault of a connection means, in a sentence."""
         if isinstance(fault, ssl.SSLCertVerificationError):
-            return AuthenticationError(f"{address} {_certificate_fault(fault)}.")
+            return AuthenticationError(f"{address} {_certificate_fault(fault, self.config)}.")
         reason = fault.reason or ""
         if reason in _NO_TLS:
             return NodeError(f"{address} does not speak TLS, or broke it off: is it a listener for SSL or SASL_SSL?")
         if "ALERT" not in reason:
             return NodeError(f"{address} ended TLS ({_words(reason) or type(fault).__name__}).")
+        if "HANDSHAKE_FAILURE" in reason and self.config.keystore is None:
+            asks = "does it ask for a client certificate (ssl.keystore.location)?"
+            return AuthenticationError(f"{address} refuses TLS ({_words(reason)}): {asks}")
         if not any(part in reason for part in _CERTIFICATE_ALERTS):
             return AuthenticationError(f"{address} refuses TLS ({_words(reason)}).")
-        if self.has_certificate:
+        if self.config.keystore is not None:
             return AuthenticationError(f"{address} does not accept the certificate of ssl.keystore ({_words(reason)}).")
         return AuthenticationError(
             f"{address} asks for a client certificate ({_words(reason)}): give one in ssl.keystore.location."
@@ -72,35 +78,33 @@ def open_stores(config: TlsConfig) -> Tls:
         _trust(context, config.truststore)
     if config.keystore is not None:
         _show(context, config.keystore)
-    return Tls(context=context, has_certificate=config.keystore is not None)
+    return Tls(context=context, config=config)
 
 
 def _trust(context: ssl.SSLContext, store: StoreConfig) -> None:
     what = "ssl.truststore.certificates"
     if store.certificates is not None:
-        pem = store.certificates
+        pem = _pem(store.certificates)
     else:
-        content, what = _content(store)
-        pem = _pkcs12_certificates(content, store, what) if store.type != "PEM" else content.decode("latin-1")
+        pem, what = _content(store)
+        if store.type != "PEM":
+            pem = _pkcs12_certificates(pem, store, what)
     try:
-        context.load_verify_locations(cadata=pem)
+        context.load_verify_locations(cadata=pem.decode("ascii", "ignore"))  # comments may hold anything
     except (ssl.SSLError, ValueError):
         raise UsageError(f"{what} holds no certificates in PEM form.") from None
 
 
 def _show(context: ssl.SSLContext, store: StoreConfig) -> None:
     """Let the client show the certificate of a keystore."""
-    password = store.key_password or ""
     if store.certificates is not None and store.key is not None:
-        what, pem = (
-            "ssl.keystore.key with ssl.keystore.certificate.chain",
-            f"{store.key}\n{store.certificates}\n".encode(),
-        )
+        what, pem = "ssl.keystore.key with ssl.keystore.certificate.chain", _pem(f"{store.key}\n{store.certificates}")
     else:
         pem, what = _content(store)
-        if store.type != "PEM":
-            password = secrets.token_urlsafe()
-            pem = _pkcs12_key(pem, store, what, password)
+    password = store.key_password or ""
+    if store.type != "PEM":
+        password = secrets.token_urlsafe()
+        pem = _pkcs12_key(pem, store, what, password)
     # OpenSSL reads keys from files only. What was encrypted is so in this file, which only its owner may read.
     with tempfile.NamedTemporaryFile(prefix="kraftlake-", suffix=".pem") as file:
         file.write(pem)
@@ -109,6 +113,16 @@ def _show(context: ssl.SSLContext, store: StoreConfig) -> None:
             context.load_cert_chain(file.name, password=password)
         except (ssl.SSLError, ValueError) as fault:
             raise UsageError(f"{what} {_keystore_fault(fault, pem)}.") from None
+
+
+def _pem(text: str) -> bytes:
+    """PEM text with its lines, which a value of several lines in a properties file has lost."""
+
+    def lines(match: re.Match[str]) -> str:
+        body = "\n".join(textwrap.wrap("".join(match[2].split()), 64))
+        return f"\n-----BEGIN {match[1]}-----\n{body}\n-----END {match[1]}-----\n"
+
+    return _PEM_BLOCK.sub(lines, text).encode()
 
 
 def _keystore_fault(fault: Exception, pem: bytes) -> str:
@@ -134,14 +148,14 @@ def _content(store: StoreConfig) -> tuple[bytes, str]:
     return content, what
 
 
-def _pkcs12_certificates(content: bytes, store: StoreConfig, what: str) -> str:
+def _pkcs12_certificates(content: bytes, store: StoreConfig, what: str) -> bytes:
     found = _pkcs12(content, store, what)
     certificates = [entry.certificate for entry in (found.cert, *found.additional_certs) if entry is not None]
     if not certificates:
         raise UsageError(f"{what} holds no certificates.")
     from cryptography.hazmat.primitives.serialization import Encoding
 
-    return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in certificates)
+    return b"".join(certificate.public_bytes(Encoding.PEM) for certificate in certificates)
 
 
 def _pkcs12_key(content: bytes, store: StoreConfig, what: str, password: str) -> bytes:
@@ -158,15 +172,16 @@ def _pkcs12_key(content: bytes, store: StoreConfig, what: str, password: str) ->
 
 def _pkcs12(content: bytes, store: StoreConfig, what: str) -> Any:
     require("cryptography", "PKCS12 stores")
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import pkcs12
 
     try:
         return pkcs12.load_pkcs12(content, None if store.password is None else store.password.encode())
-    except ValueError:
+    except (ValueError, UnsupportedAlgorithm):
         raise UsageError(f"{what} is no PKCS12 store, or ssl.{store.name}.password does not open it.") from None
 
 
-def _certificate_fault(fault: ssl.SSLCertVerificationError) -> str:
+def _certificate_fault(fault: ssl.SSLCertVerificationError, config: TlsConfig) -> str:
     """By the code of OpenSSL's verification."""
     if fault.verify_code == _EXPIRED:
         return "shows a certificate that has expired"
@@ -174,7 +189,10 @@ def _certificate_fault(fault: ssl.SSLCertVerificationError) -> str:
         return "shows a certificate that is not valid yet: is this machine's clock right?"
     if fault.verify_code in (_WRONG_HOST, _WRONG_ADDRESS):
         return f"shows a certificate for another host: {_sentence(fault.verify_message)}"
-    return f"shows a certificate that no authority of ssl.truststore has signed ({_sentence(fault.verify_message)})"
+    why = _sentence(fault.verify_message)
+    if config.truststore is None:
+        return f"shows a certificate that this system does not trust ({why}): name its authority in ssl.truststore"
+    return f"shows a certificate that no authority of ssl.truststore has signed ({why})"
 
 
 def _sentence(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_LINES_TO_SKIP: Final = re.compile(r"(?:[ \t\f\r\n]+|[#!][^\r\n]*)*")
+_LINES_TO_SKIP: Final = re.compile(r"(?:[ \t\f\r\n]+|\\(?>\r\n|\r|\n)(?!\Z)|[#!][^\r\n]*)*")
 _LOGICAL_LINE: Final = re.compile(r"(?:\\(?:\r\n|.|\Z)|[^\\\r\n])*", re.DOTALL)
 _ESCAPE_OR_CONTINUATION: Final = re.compile(r"\\(?:(?:\r\n|\r|\n|\Z)[ \t\f]*|(.))", re.DOTALL)
 _KEY: Final = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*", re.DOTALL)

@@ -274,6 +274,16 @@ def test_a_quorum_that_can_not_be_asked_at_the_start_is_one_sentence(tmp_path: P
         "127.0.0.1:1 refuses connections: is a node running, with a listener on it?"
     )
     assert "is no HOST:PORT" in fault(*words, "localhost", code=2)
+    config = tmp_path / "client.properties"
+    secured = [*words, "127.0.0.1:1", "--command-config", config]
+    assert fault(*secured, code=2) == f"{config} can't be read: No such file or directory."
+    config.write_text("security.protocol=SASL_SSL\n")
+    assert fault(*secured, code=2).startswith(f"{config}: sasl.mechanism is GSSAPI (Kerberos), Kafka's default; ")
+    assert "--command-config is for HOST:PORT" in fault(*words[:-1], "--command-config", config, code=2)
+    config.write_text("security.protocol=SSL\nssl.endpoint.identification.algorithm=\n")
+    told = run(*secured, code=1).stderr
+    assert f"{config} turns the check of host names off" in told
+    assert "refuses connections" in told
     assert "give one of them" in fault(*words, "localhost:1", "--include-uncommitted", code=2)
     with serving(FakeController()) as address:
         assert "is a node of cluster kraftlakeTestClusterAA, not of " in fault(*words, address)

@@ -1,4 +1,4 @@
-"""The backup that docs/operations.md tells of is a sound lake, made while a writer appends."""
+"""What docs/operations.md tells of: a sound backup of a lake while a writer appends, and a client's properties."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pathlib import Path
 
 import kraftlake
 from kraftlake.metadata_log import MetadataLog
+from kraftlake.protocol import parse_client_config
 from kraftlake.replay import import_source
+from kraftlake.runtime import parse_properties
 from tests.metadata_log.live_writer import writing
 from tests.metadata_log.log_batches import noop_batch
 from tests.replay.sample_logs import directory_of
@@ -44,3 +46,11 @@ def test_a_lake_is_backed_up_as_the_page_says_while_a_writer_appends(tmp_path: P
             copy.append([noop_batch(copy.end_offset, epoch=copy.epoch)])
             assert kraftlake.open(place).verify().sound
     assert MetadataLog.open(tmp_path / "LAKE").end_offset > before
+
+
+def test_the_properties_of_the_page_are_a_configuration() -> None:
+    section = PAGE.read_text().split("\n## Listeners with TLS and logins\n")[1].split("\n## ")[0]
+    example = section.split("```properties\n")[1].split("```")[0]
+    config = parse_client_config(parse_properties(example.encode()), "client.properties")
+    assert config.principal == "User:kraftlake"
+    assert config.tls is not None

@@ -75,6 +75,7 @@ class FakeController:
 
     def __init__(self) -> None:
         self.quorum_error = ErrorCode.none
+        self.cluster_error = ErrorCode.none
         self.leader_epoch = 4
         self.high_watermark = 7
         self.cluster_id = CLUSTER_ID
@@ -107,7 +108,7 @@ class FakeController:
             here = DescribeClusterBroker(broker_id=BrokerId(9), host=self.leader.host, port=i32(self.leader.port))
             brokers = (here,)
         return DescribeClusterResponse(
-            throttle_time=i32Timedelta.parse(_zero()), error_code=ErrorCode.none, cluster_id=self.cluster_id,
+            throttle_time=i32Timedelta.parse(_zero()), error_code=self.cluster_error, cluster_id=self.cluster_id,
             controller_id=BrokerId(9 if brokers else -1), brokers=brokers,
         )  # fmt: skip
 

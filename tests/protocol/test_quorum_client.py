@@ -10,6 +10,8 @@ from kio.schema.errors import ErrorCode
 
 from kraftlake.protocol import (
     Address,
+    AuthenticationError,
+    NodeClient,
     NodeConnector,
     NodeError,
     NoLeaderError,
@@ -100,6 +102,36 @@ def test_a_node_of_another_cluster_gets_no_further_requests() -> None:
     assert issubclass(OtherClusterError, ImportConflictError)
 
 
+def test_a_cluster_that_is_not_named_is_that_of_the_first_node_that_answers() -> None:
+    first, second = FakeController(), FakeController()
+    second.cluster_id = "anotherTestClusterBB"
+    with serving(first) as one, serving(second) as two, QuorumClient([NOWHERE, one, two]) as client:
+        assert client.describe() == HERE
+        client.close()
+        first.quorum_error = ErrorCode.not_leader_or_follower
+        with pytest.raises(OtherClusterError, match=f"^{two} is a node of cluster another.*, not of {CLUSTER_ID}"):
+            client.describe()
+
+
+def test_nodes_that_all_refuse_the_client_need_another_configuration() -> None:
+    def refuse(address: Address) -> NodeClient:
+        raise AuthenticationError(f"{address} refuses it.") if address != NOWHERE else NodeError("it is away.")
+
+    with pytest.raises(AuthenticationError, match=r"^one:1 refuses it; two:2 refuses it\.$"):
+        QuorumClient([Address("one", 1), Address("two", 2)], connect=refuse).describe()
+    with pytest.raises(NodeError, match=r"^one:1 refuses it; it is away\.$") as caught:
+        QuorumClient([Address("one", 1), NOWHERE], connect=refuse).describe()
+    assert not isinstance(caught.value, AuthenticationError), "the node that is away may take it"
+
+
+def test_a_controller_that_asks_for_an_acl_before_it_tells_its_cluster_names_it() -> None:
+    node = FakeController()
+    node.cluster_error = ErrorCode.cluster_authorization_failed
+    told = r"does not tell its cluster: User:ANONYMOUS needs an ACL for Alter on the cluster \(a broker"
+    with serving(node) as address, asking(address) as client, pytest.raises(NodeError, match=told):
+        client.describe()
+
+
 @pytest.mark.parametrize(
     ("versions", "told"),
     [
@@ -118,7 +150,7 @@ def test_the_message_has_the_error_of_the_node_in_words() -> None:
     node = FakeController()
     node.quorum_error = ErrorCode.cluster_authorization_failed
     with serving(node) as address, asking(address) as client:
-        with pytest.raises(NodeError, match="an ACL for Describe on the cluster is needed"):
+        with pytest.raises(NodeError, match="User:ANONYMOUS needs an ACL for Describe on the cluster"):
             client.describe()
         node.quorum_error = ErrorCode.unknown_server_error
         with pytest.raises(NodeError, match="unknown_server_error"):

@@ -87,6 +87,8 @@ def import_(
     check_committed(quorum, include_uncommitted=include_uncommitted)
     from kraftlake.protocol import are_addresses
 
+    if call.command_config is not None and not quorum and not are_addresses(source):
+        raise click.UsageError("--command-config is for HOST:PORT, as SOURCE or with --quorum: give one of them.")
     if follow and are_addresses(source):
         if include_uncommitted or quorum or poll is not None:
             raise click.UsageError(
@@ -127,7 +129,15 @@ def _warn_unreplayable(call: Call, lake: str) -> None:
         )
 
 
-def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, quorum: str | None, poll: float) -> None:
+def _follow(
+    call: Call,
+    source: str,
+    lake: str,
+    *,
+    include_uncommitted: bool,
+    quorum: str | None,
+    poll: float,
+) -> None:
     """Follow until interrupted; the lake's upkeep runs in a thread."""
     import sys
 
@@ -136,7 +146,7 @@ def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, qu
     client, watch = None, None
     if quorum:
         cluster_id = call.open(source, tell_torn=False).cluster_id
-        client, watch = quorum_of(quorum, source, cluster_id, call.terminal.warn)
+        client, watch = quorum_of(quorum, source, cluster_id, call.terminal.warn, command_config=call.command_config)
     follower = LogFollower(
         source,
         lake,
@@ -178,7 +188,9 @@ def _follow_quorum(call: Call, addresses: str, lake: str) -> None:
         _show_step(call, lake, step, include_uncommitted=False)
         sys.stdout.flush()
 
-    observer = observer_of(addresses, cluster_id=call.cluster_id, command_config=call.command_config)
+    observer = observer_of(
+        addresses, cluster_id=call.cluster_id, command_config=call.command_config, warn=call.terminal.warn
+    )
     with stop_at_signals() as stop, observer:
         try:
             patience = Patience(wait=stop.wait, tell=call.terminal.warn)

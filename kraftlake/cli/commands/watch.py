@@ -89,7 +89,11 @@ def watch(
     opened = call.open(source, tell_torn=False)
     view = WatchView(call.terminal, opened.cluster_id, as_json=call.as_json)
     poll = poll or POLL_SECONDS
-    client, asked = quorum_of(quorum, source, opened.cluster_id, view.warn) if quorum else (None, None)
+    client, asked = (
+        quorum_of(quorum, source, opened.cluster_id, view.warn, command_config=call.command_config)
+        if quorum
+        else (None, None)
+    )
     with ExitStack() as stack:
         if client is not None:
             stack.callback(client.close)

@@ -40,7 +40,7 @@ def quorum_option(when: str) -> Decorator:
         "--quorum",
         metavar="HOST:PORT",
         help=f"{when}take what the quorum has committed, by asking these nodes of the cluster, brokers or controllers "
-        "(several with commas between them; PLAINTEXT listeners).",
+        "(several with commas between them).",
     )
 
 
@@ -61,15 +61,20 @@ def check_committed(quorum: str | None, *, include_uncommitted: bool) -> None:
 
 
 def quorum_of(
-    addresses: str, source: str, cluster_id: str | None, tell: Callable[[str], None]
+    addresses: str,
+    source: str,
+    cluster_id: str | None,
+    tell: Callable[[str], None],
+    *,
+    command_config: str | None = None,
 ) -> tuple[QuorumClient, QuorumWatch]:
     """A client of the quorum of a directory's cluster, to ask what is committed; `tell` says that it can't be asked."""
-    from kraftlake.protocol import QuorumClient, QuorumWatch, parse_addresses
+    from kraftlake.protocol import QuorumClient, QuorumWatch, connector_of, parse_addresses
 
     parsed = parse_addresses(addresses)
     if cluster_id is None:
         raise click.UsageError(
             f"No meta.properties beside {source} names its cluster: give --cluster-id, so that the right one is asked."
         )
-    client = QuorumClient(parsed, cluster_id=cluster_id)
+    client = QuorumClient(parsed, cluster_id=cluster_id, connect=connector_of(command_config, tell=tell))
     return client, QuorumWatch(client, tell)

@@ -134,6 +134,7 @@ class Call:
         self.node: int | None = options.pop("node", None)
         self.cluster_id: str | None = options.pop("cluster_id", None)
         self.command_config: str | None = options.pop("command_config", None)
+        self._config_is_for_source = options.get("quorum") is None
         self.show_secrets: bool = options.pop("show_secrets", False)
         if not options.pop("no_pager", True) and not self.as_json:
             from kraftlake.cli.output.pager import pager_command
@@ -171,7 +172,8 @@ class Call:
                 source,
                 cluster_id=self.cluster_id,
                 node=self.node,
-                command_config=self.command_config,
+                command_config=self.command_config if self._config_is_for_source else None,
+                warn=self.terminal.warn,
                 progress=progress,
             )
         self._note_times(opened)

@@ -7,29 +7,38 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import attrs
 
 from kraftlake.kafka_files import MetadataDirectory, open_directory
-from kraftlake.protocol import ClientConfig, NodeConnector, QuorumObserver, parse_addresses, read_client_config
+from kraftlake.protocol import QuorumObserver, connector_of, parse_addresses
 from kraftlake.replay.live.mirror import mirror_quorum
 from kraftlake.replay.live.patience import Patience
 from kraftlake.replay.reading.progress import Progress, no_progress
+from kraftlake.runtime.arguments import path_text
+from kraftlake.runtime.log import get_logger
 
 _WAITS_AT_MOST = 20.0
 """Seconds that a question waits for a quorum without a leader; an election takes a few."""
 
 
 def observer_of(
-    addresses: str, *, cluster_id: str | None = None, command_config: str | os.PathLike[str] | None = None
+    addresses: str,
+    *,
+    cluster_id: str | None = None,
+    command_config: str | os.PathLike[str] | None = None,
+    warn: Callable[[str], None] | None = None,
 ) -> QuorumObserver:
     """An observer of the quorum whose controllers have these addresses; it connects when it is first asked.
 
-    Raises UsageError for addresses or a file that can't be read.
+    `warn` gets what is unsafe in the properties file. Raises UsageError for addresses or a file that can't be read.
     """
-    config = ClientConfig() if command_config is None else read_client_config(command_config)
-    return QuorumObserver(parse_addresses(addresses), connect=NodeConnector(config=config), cluster_id=cluster_id)
+    path = None if command_config is None else path_text(command_config)
+    connect = connector_of(path, tell=warn or get_logger(__name__).warning)
+    principal = connect.config.principal
+    return QuorumObserver(parse_addresses(addresses), connect=connect, cluster_id=cluster_id, principal=principal)
 
 
 def open_quorum(
@@ -38,6 +47,7 @@ def open_quorum(
     cluster_id: str | None = None,
     command_config: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    warn: Callable[[str], None] | None = None,
 ) -> MetadataDirectory:
     """The committed log of a quorum, copied into a folder that is removed when the process ends.
 
@@ -46,7 +56,7 @@ def open_quorum(
     """
     folder = tempfile.mkdtemp(prefix="kraftlake-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    with observer_of(addresses, cluster_id=cluster_id, command_config=command_config) as observer:
+    with observer_of(addresses, cluster_id=cluster_id, command_config=command_config, warn=warn) as observer:
         patience = Patience(wait=time.sleep, limit=_WAITS_AT_MOST)
         directory = mirror_quorum(observer, Path(folder), patience=patience, progress=progress or no_progress)
     return attrs.evolve(open_directory(directory), name=addresses)

@@ -52,6 +52,7 @@ class LogSource:
         node: int | None = None,
         command_config: str | os.PathLike[str] | None = None,
         progress: Progress | None = None,
+        warn: Callable[[str], None] | None = None,
     ) -> Self:
         """Open a path, a URI or the addresses of a quorum; its content says what it is. See `kraftlake.open`."""
         from kraftlake.protocol import are_addresses
@@ -67,7 +68,9 @@ class LogSource:
 
             if node is not None:
                 raise UsageError(f"{path} is a quorum, which has one log: no node's can be chosen.")
-            reader = open_quorum(path, cluster_id=cluster_id, command_config=command_config, progress=progress)
+            reader = open_quorum(
+                path, cluster_id=cluster_id, command_config=command_config, progress=progress, warn=warn
+            )
             opened = cls(reader, reader.kind, reader.path, reader.cluster_id)
             opened.observer = partial(observer_of, path, cluster_id=reader.cluster_id, command_config=command_config)
             return opened

@@ -95,7 +95,7 @@ CALLS: dict[str, tuple[Call, tuple[Any, ...]]] = {
     "Source.changes to": (lambda a, bad: list(a.source.changes(1, bad)), NUMBERS),
     "Source.watch": (lambda a, bad: a.source.watch(bad), (*NUMBERS, -1)),
     "Source.watch poll": (lambda a, bad: a.source.watch(poll=bad), (*NUMBERS[:3], *NUMBERS[4:9], 0, -1)),
-    "Source.watch of_brokers": (lambda a, bad: a.source.watch(of_brokers=bad), LISTS),
+    "Source.watch of_brokers": (lambda a, bad: a.source.watch(of_brokers=bad), (*LISTS[:6], [None], ["x"])),
     "Source.diff": (lambda a, bad: a.source.diff(bad, 3), NUMBERS),
     "Source.diff after": (lambda a, bad: a.source.diff(3, bad), NUMBERS),
     "Source.blame": (lambda a, bad: a.source.blame(bad), (*NAMES, "", "topic", "brokers/1")),

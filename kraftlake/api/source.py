@@ -216,6 +216,7 @@ class Source(LogSource):
         self._refuse_snapshot()
         if not isinstance(poll, (int, float)) or isinstance(poll, bool) or not 0 < poll < math.inf:
             raise UsageError(f"{poll!r} is no poll interval: give a number of seconds above 0.")
+        brokers = _broker_ids(of_brokers)
         first, _ = self.offset_range(from_offset)
         if first is not None and first != self.end_offset:
             self._check_held(first)
@@ -226,7 +227,7 @@ class Source(LogSource):
             cluster_id=self.cluster_id,
             show_secrets=show_secrets,
             lenient=lenient,
-            of_brokers=_broker_ids(of_brokers),
+            of_brokers=brokers,
             poll=poll,
         )
 

@@ -59,6 +59,7 @@ def log_in_pieces() -> st.SearchStrategy[tuple[list[RecordBatch], list[Sequence[
     return metadata_logs().flatmap(pieces)
 
 
+@settings(max_examples=500 if LONG else 25)
 @given(log_in_pieces(), st.data())
 def test_the_events_of_a_log_that_grows_are_those_of_the_whole(
     made: tuple[list[RecordBatch], list[Sequence[RecordBatch]]], data: st.DataObject

@@ -17,21 +17,21 @@ class StatusLine:
     """The last line of a terminal; nothing where stdout is none, or one that can't erase.
 
     The cursor rests at its beginning. A terminal that wraps its lines anew when it is resized takes the cursor along,
-    so that erasing from there on erases all of the line. Clear it before anything else is written.
+    so that erasing from there on erases all of the line. Clear it before anything else is
+    written; whoever writes flushes stdout.
     """
 
-    def __init__(self, terminal: Terminal) -> None:
+    def __init__(self, terminal: Terminal, *, hidden: bool = False) -> None:
         self._terminal = terminal
         self._drawn = ""
-        self._can_erase = terminal.interactive and os.environ.get("TERM", "dumb") != "dumb"
+        self._is_shown = terminal.interactive and not hidden and os.environ.get("TERM", "dumb") != "dumb"
 
     def show(self, pieces: Sequence[Piece]) -> None:
         """Draw the line, which is shorter than the terminal is wide, unless it is there already."""
-        if self._can_erase:
+        if self._is_shown:
             line = painted(*pieces, colour=self._terminal.colour)
             if line != self._drawn:
                 sys.stdout.write(f"{_ERASE}{line}\r")
-                sys.stdout.flush()
                 self._drawn = line
 
     def clear(self) -> None:

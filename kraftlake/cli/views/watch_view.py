@@ -26,24 +26,24 @@ class WatchView:
 
     def __init__(self, terminal: Terminal, cluster_id: str | None, *, as_json: bool) -> None:
         self._terminal = terminal
-        self._events = None if as_json else EventsView(terminal)
         self._cluster_id = cluster_id
-        self._status = None if as_json else StatusLine(terminal)
+        self._as_json = as_json
+        self._events = EventsView(terminal)
+        self._status = StatusLine(terminal, hidden=as_json)
 
     def show(self, events: pa.Table) -> None:
         """Write the lines of rows of `events/`."""
-        self.clear()
-        if self._events is None:
+        self._terminal.measure()
+        self._status.clear()
+        if self._as_json:
             write_json(self._terminal, self._cluster_id, events)
         else:
-            self._terminal.measure()
             self._events.show(events)
 
     def state(self, state: WatchState) -> None:
         """Draw the state; all that was written is with the reader then."""
-        if self._status is not None:
-            self._terminal.measure()
-            self._status.show(status_pieces(state, self._terminal.width - 1))
+        self._terminal.measure()
+        self._status.show(status_pieces(state, self._terminal.width - 1))
         sys.stdout.flush()
 
     def warn(self, text: str) -> None:
@@ -53,8 +53,8 @@ class WatchView:
 
     def clear(self) -> None:
         """Erase the state, so that something else can be written."""
-        if self._status is not None:
-            self._status.clear()
+        self._status.clear()
+        sys.stdout.flush()
 
     close = clear
 

@@ -31,7 +31,10 @@ def open_live(
     reader = source.reader
     if isinstance(reader, LakeReader):
         if include_uncommitted or quorum is not None:
-            raise UsageError(f"{source.name} is a lake: whether records are committed is asked of a directory's alone.")
+            raise UsageError(
+                f"{source.name} is a lake, of which everything is taken: quorum and include_uncommitted are for the "
+                "directory of a node."
+            )
         return LiveLake(reader, poll=poll)
     if isinstance(reader, MetadataDirectory) and source.observer is not None:
         if include_uncommitted or quorum is not None:

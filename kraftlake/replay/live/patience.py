@@ -19,10 +19,10 @@ _NANOSECONDS: Final = 1_000_000_000
 class Patience:
     """Decides after each failure whether and when a quorum is asked again; for one thread.
 
-    The first failure is raised, since the address may be wrong; after an answer of any node of the cluster the quorum
-    is waited for, `limit` seconds at most (None: for ever). The pauses double, up to ten seconds, and each is shortened
-    by up to half of it at random, so that many followers don't come back at once. `tell` gets a sentence when the
-    waiting begins, and one when it ends. `wait` pauses for seconds.
+    The first failure is raised, since the address may be wrong, unless `reached` says that it is right; after an answer
+    of any node of the cluster the quorum is waited for, `limit` seconds at most (None: for ever). The pauses double, up
+    to ten seconds, and each is shortened by up to half of it at random, so that many followers don't come back at once.
+    `tell` gets a sentence when the waiting begins, and one when it ends. `wait` pauses for seconds.
     """
 
     def __init__(
@@ -31,6 +31,7 @@ class Patience:
         wait: Callable[[float], object],
         tell: Callable[[str], object] = lambda _: None,
         limit: float | None = None,
+        reached: bool = False,
         clock: Clock | None = None,
         chance: Callable[[], float] = random.random,
     ) -> None:
@@ -39,7 +40,7 @@ class Patience:
         self._limit = limit
         self._clock = clock or SystemClock()
         self._chance = chance
-        self._reached = False
+        self._reached = reached
         self._pause = 0.0
         self._since_ns = 0
 

@@ -7,9 +7,11 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from kio.schema.errors import ErrorCode
+
 from kraftlake.protocol import OffsetAndEpoch, RawBatch
 from kraftlake.protocol.observer.raw_batch import split_batches
-from kraftlake.protocol.observer.requests import FetchAnswer
+from kraftlake.protocol.observer.requests import FetchAnswer, Leader
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.schema import Message
@@ -26,6 +28,18 @@ class _Log(ModelQuorum):
     """A log all of which is committed; a Fetch is answered with all that it lacks."""
 
     def answer(self, at: OffsetAndEpoch, *, epoch: int, max_batches: int = 0) -> FetchAnswer:
+        newest = self.logs[0][-20:]
+        if (
+            self.snapshot is None
+            and epoch == at.epoch == self.epoch
+            and newest[0].base_offset <= at.offset <= self.high_watermark
+        ):
+            leader = Leader(id=self.leader, epoch=self.epoch, address=None)
+            batches = tuple(batch for batch in newest if batch.last_offset >= at.offset)
+            return FetchAnswer(
+                error=ErrorCode.none, leader=leader, high_watermark=self.high_watermark, log_start_offset=0,
+                batches=batches,
+            )  # fmt: skip
         return super().answer(at, epoch=epoch, max_batches=1_000)
 
     def add(self, batches: Iterable[RawBatch]) -> None:
@@ -59,6 +73,14 @@ class FakeCluster(FakeQuorum):
         values = [ApiMessageAndVersion(record, 0) for record in records]
         now = time.time_ns() // 1_000_000 if timestamp is None else timestamp
         self._add([RecordBatch.of(self.end_offset, self.model.epoch, now, values)])
+
+    def delete_log_and_go_on(self) -> None:
+        """Commit two batches, and delete all before the second of them."""
+        self.append(r.NoOpRecord())
+        start = self.end_offset
+        self.append(r.NoOpRecord())
+        self.model.snapshot = OffsetAndEpoch(offset=start, epoch=self.model.epoch)
+        self.model.log_start_offset = start
 
     def _add(self, batches: Sequence[RecordBatch]) -> None:
         with self._grown:

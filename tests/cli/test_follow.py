@@ -47,9 +47,7 @@ def test_a_process_follows_and_ends_in_order_at_a_signal(tmp_path: Path, end: si
     cluster = FakeCluster(small_log(), "cluster-of-follow-0001")
     with cluster.serving():
         words = ["-m", "kraftlake.cli", "follow", "--json", str(config_in(tmp_path, cluster.bootstrap))]
-        with subprocess.Popen(
-            [sys.executable, *words], cwd=ROOT, stderr=subprocess.PIPE, env={**os.environ}
-        ) as process:
+        with subprocess.Popen([sys.executable, *words], cwd=ROOT, stderr=subprocess.PIPE) as process:
             assert process.stderr is not None
             events = map(json.loads, process.stderr)
             seen = {}

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-import time
-import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -15,12 +12,11 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime.metrics_server import MetricsServer
-from kraftlake.server import ClusterConfig, FollowConfig, FollowService, cluster_follower
+from kraftlake.server import ClusterConfig, FollowConfig, cluster_follower
 from tests.replay.made_logs import topic
 from tests.server.fake_clusters import FakeCluster, small_log
+from tests.server.services import PATIENCE_SECONDS, following, until
 
-PATIENCE_SECONDS = 60.0
 OFFLINE = r.PartitionChangeRecord(partition_id=0, topic_id=topic(0).topic_id, leader=-1)
 OUT_OF_SYNC = r.PartitionChangeRecord(partition_id=0, topic_id=topic(1).topic_id, isr=(1,))
 FENCED = r.BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=2, fenced=1)
@@ -43,46 +39,6 @@ def config_of(fakes: Sequence[FakeCluster], folder: Path, *, tables: bool = Fals
             for number, fake in enumerate(fakes)
         )
     )
-
-
-class Scraped:
-    """The metrics of a service, as they come over HTTP."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    def __call__(self) -> dict[str, float]:
-        with urllib.request.urlopen(self._url) as answer:
-            lines = answer.read().decode().splitlines()
-        return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
-
-    def value(self, name: str, cluster: str) -> float | None:
-        return self().get(f'{name}{{cluster="{cluster}"}}')
-
-    def state(self, cluster: str) -> str:
-        (state,) = [key for key, on in self().items() if f'_state{{cluster="{cluster}"' in key and on]
-        return state.split('state="')[1].removesuffix('"}')
-
-
-@contextmanager
-def following(config: FollowConfig, *, upkeep_seconds: float = 3600.0) -> Iterator[Scraped]:
-    stop = threading.Event()
-    service = FollowService(config, stop=stop, upkeep_seconds=upkeep_seconds)
-    thread = threading.Thread(target=service.run)
-    with MetricsServer(service.registry) as server:
-        thread.start()
-        try:
-            yield Scraped(server.url)
-        finally:
-            stop.set()
-            thread.join()
-
-
-def until(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline, "it does not come to that"
-        time.sleep(0.02)
 
 
 def log_in(lake: Path) -> list[RecordBatch]:

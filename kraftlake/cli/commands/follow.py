@@ -11,6 +11,7 @@ from kraftlake.cli.options.shared import MOVE, Call, command
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Style
 from kraftlake.cli.output.visible import visible
+from kraftlake.runtime.process_setup import configure_service
 
 if TYPE_CHECKING:
     from kraftlake.server import FollowConfig
@@ -40,6 +41,7 @@ def follow(call: Call, config: str, *, check: bool) -> None:
     What is wrong with the file is told before anything starts. After that the trouble of one cluster is told in the
     logs, on stderr, and in the metrics, and the others go on.
     """
+    configure_service()
     from kraftlake.server import FollowService, read_follow_config
 
     read = read_follow_config(config)

@@ -37,6 +37,7 @@ class ClusterFollower:
         self._stop = stop
         self._pause = _FIRST_PAUSE
         self._began = False
+        self._reason = ""
         self._log = get_logger(__name__).bind(cluster=config.name, lake=config.lake)
 
     def run(self) -> None:
@@ -114,9 +115,10 @@ class ClusterFollower:
 
     def failed(self, fault: NodeError) -> None:
         """The quorum can't be asked."""
-        if self.status.state is not State.WAITING:
-            self.status.state = State.WAITING
-            self._log.warning("waiting", reason=str(fault), offset=self.status.last_offset)
+        status, reason = self.status, str(fault)
+        if (status.state, self._reason) != (State.WAITING, reason):
+            status.state, self._reason = State.WAITING, reason
+            self._log.warning("waiting", reason=reason, offset=status.last_offset)
 
     def answered(self, high_watermark: int) -> None:
         """A controller answered."""

@@ -30,6 +30,8 @@ class FollowedImage:
         self.base_end = max(ends, default=log.start_offset)
         """The end of the newest snapshot that the lake had when it was replayed."""
         self._loader = loader_at(reader, log.end_offset - 1)
+        self.whole_image: MetadataImage | None = None
+        """The image if it may become a snapshot: at a batch's end, and outside of metadata transactions."""
         self.image = MetadataImage.EMPTY
         image = self._loader.take_image()
         self._update(MetadataDelta(image), image, SnapshotManifest(provenance=image.provenance))
@@ -63,6 +65,8 @@ class FollowedImage:
 
     def _update(self, delta: MetadataDelta, image: MetadataImage, manifest: LoaderManifest) -> None:
         before, self.image = self.image, image
+        is_whole = image.provenance.batch_aligned and not self._loader.in_transaction
+        self.whole_image = image if is_whole else None
         if isinstance(manifest, LogDeltaManifest) and attrs.evolve(before, provenance=image.provenance) == image:
             return
         for publisher in (self._metrics, self._under_min_isr):

@@ -63,13 +63,13 @@ class LakeWorker:
     def _snapshot(self, follower: ClusterFollower) -> None:
         """Write the newest image as a snapshot, if the log has gone far since the last one."""
         followed, name = follower.image, follower.config.name
-        if followed is None:
+        image = None if followed is None else followed.whole_image
+        if followed is None or image is None:
             return
-        offset = followed.image.offset
         last = self._snapshot_to.setdefault(name, followed.base_end)
-        if offset - last >= SNAPSHOT_EVERY and followed.image.provenance.batch_aligned:
-            LakeSnapshotEmitter(follower.config.lake, self._clock).maybe_emit(followed.image, followed.quorum)
-            self._snapshot_to[name] = offset
+        if image.offset - last >= SNAPSHOT_EVERY:
+            LakeSnapshotEmitter(follower.config.lake, self._clock).maybe_emit(image, followed.quorum)
+            self._snapshot_to[name] = image.offset
 
     def _upkeep(self, follower: ClusterFollower) -> None:
         upkeep = Upkeep(follower.config.lake)

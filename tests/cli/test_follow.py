@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +41,15 @@ def test_a_wrong_file_is_told_before_anything_starts(tmp_path: Path) -> None:
     told = f"{file}, [clusters.here]: the key bootstrap is missing"
     assert told in fault("follow", file, code=2)
     assert told in fault("follow", "--check", file, code=2)
+
+
+def test_a_port_that_is_taken_is_told_before_anything_starts(tmp_path: Path) -> None:
+    file = config_in(tmp_path, "127.0.0.1:1")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        file.write_text(file.read_text().replace("port = 0", f"port = {port}"))
+        assert f"Metrics can't be served at 127.0.0.1:{port}: Address already in use" in fault("follow", file)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["clusters.toml"]
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])

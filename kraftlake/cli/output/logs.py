@@ -29,8 +29,6 @@ def log_as_service(*, as_json: bool, debug: bool, colours: bool) -> None:
     """
     import structlog
 
-    level = logging.DEBUG if debug else logging.INFO
-    logging.basicConfig(stream=sys.stderr, level=level, format="%(levelname)s %(name)s: %(message)s", force=True)
     shown: tuple[Any, ...] = (
         (structlog.processors.JSONRenderer(),)
         if as_json
@@ -42,7 +40,7 @@ def log_as_service(*, as_json: bool, debug: bool, colours: bool) -> None:
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             *shown,
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if debug else logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
 

@@ -13,6 +13,7 @@ from kraftlake.cli.commands.diff import diff
 from kraftlake.cli.commands.doctor import doctor
 from kraftlake.cli.commands.events import events
 from kraftlake.cli.commands.export import export
+from kraftlake.cli.commands.follow import follow
 from kraftlake.cli.commands.fork import fork
 from kraftlake.cli.commands.format import format_
 from kraftlake.cli.commands.generate import generate
@@ -68,6 +69,7 @@ for _command in (
     quorum,
     verify,
     import_,
+    follow,
     export,
     format_,
     fork,

@@ -50,10 +50,10 @@ def orderly_ends() -> Iterator[None]:
 
 
 @contextmanager
-def stop_at_signals() -> Iterator[threading.Event]:
+def stop_at_signals(*, normal: bool = False) -> Iterator[threading.Event]:
     """An event that SIGINT, SIGTERM and SIGHUP set: what is under way is finished before the command ends.
 
-    Raises TerminatedError on the way out, with the exit code of the first signal.
+    Raises TerminatedError on the way out, with the exit code of the first signal, unless that is the `normal` end.
     """
     stop = threading.Event()
     received: list[int] = []
@@ -64,7 +64,7 @@ def stop_at_signals() -> Iterator[threading.Event]:
 
     with _handled_by(end, [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]):
         yield stop
-    if received:
+    if received and not normal:
         raise TerminatedError(received[0])
 
 

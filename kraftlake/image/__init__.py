@@ -28,9 +28,11 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from kraftlake.image.broker_partitions import (
+        MIN_ISR,
         BrokerCounts,
         BrokerPartitions,
         count_partitions_of_brokers,
+        is_under_min_isr,
         min_insync_replicas,
         partitions_of,
     )
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INTERNAL_TOPICS",
+    "MIN_ISR",
     "NO_LEADER",
     "AclOperation",
     "AclPermissionType",
@@ -91,6 +94,7 @@ __all__ = [
     "count_partitions_of_brokers",
     "diff_images",
     "image_to_json",
+    "is_under_min_isr",
     "min_insync_replicas",
     "partition_json",
     "partitions_of",

@@ -154,12 +154,17 @@ def min_insync_replicas_column(image: MetadataImage) -> Int32s:
     return min_isr_of_topics(image.topics.rows(), default, of_topic)
 
 
+def is_under_min_isr(partition: PartitionRegistration, min_isr: int) -> bool:
+    """Whether the ISR has fewer members than `min_isr`, which is capped at the number of replicas, requires."""
+    return len(partition.isr) < min(min_isr, len(partition.replicas))
+
+
 def _kinds(partition: PartitionRegistration, broker: int, min_isr: int) -> Iterator[str]:
-    """The kinds that a partition has for one of its replicas; min ISR is capped at the number of replicas."""
+    """The kinds that a partition has for one of its replicas."""
     yield "led" if partition.leader == broker else "followed"
     if broker not in partition.isr:
         yield "out_of_isr"
-    if len(partition.isr) < min(min_isr, len(partition.replicas)):
+    if is_under_min_isr(partition, min_isr):
         yield "under_min_isr"
     if partition.leader == NO_LEADER:
         yield "offline"

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         SnapshotGenerator,
     )
     from kraftlake.publisher.topic_cluster_quotas import ClientQuotaCallback, DynamicTopicClusterQuotaPublisher
+    from kraftlake.publisher.under_min_isr import UnderMinIsrCounter
 
 
 __all__ = [
@@ -94,6 +95,7 @@ __all__ = [
     "SnapshotGenerator",
     "StandardAuthorizer",
     "TopicMetadata",
+    "UnderMinIsrCounter",
     "effective_configs",
 ]
 

@@ -42,7 +42,7 @@ class MetricsServer:
     def __init__(
         self, registry: MetricsRegistry, *, host: str = "127.0.0.1", port: int = 0, insecure: bool = False
     ) -> None:
-        if not insecure and not _is_loopback(host):
+        if not insecure and not is_loopback(host):
             raise UsageError(
                 f"Metrics are served without encryption or a password: {host} is not a loopback address, so ask for "
                 "it with insecure."
@@ -75,7 +75,8 @@ class MetricsServer:
         self.close()
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches a server at the address."""
     if host == "localhost":
         return True
     try:

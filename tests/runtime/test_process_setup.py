@@ -12,29 +12,35 @@ import pytest
 
 TELL = """
 import sys
-from kraftlake.runtime.process_setup import configure_process
+from kraftlake.runtime import process_setup
 assert not {"numpy", "pyarrow"} & set(sys.modules), "they would start threads at their import"
-configure_process()
+process_setup.CONFIGURE()
 import os, pyarrow as pa
 print("pandas" in sys.modules, pa.default_memory_pool().backend_name, len(os.listdir("/proc/self/task")))
 """
 
 
-def told(**environment: str) -> list[str]:
+def told(configure: str = "configure_process", **environment: str) -> list[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENBLAS", "ARROW", "MALLOC"))}
     ran = subprocess.run(
-        [sys.executable, "-c", TELL], env=kept | environment, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", TELL.replace("CONFIGURE", configure)],
+        env=kept | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.split()
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in Linux's /proc")
-def test_configure_process_imports_no_pandas_and_starts_no_threads() -> None:
-    pandas, pool, threads = told()
+@pytest.mark.parametrize("configure", ["configure_process", "configure_service"])
+def test_a_configured_process_imports_no_pandas_and_starts_no_threads(configure: str) -> None:
+    pandas, pool, threads = told(configure)
     assert pandas == "False"
     assert pool == "system" or platform.libc_ver()[0] != "glibc"
-    chosen = told(OPENBLAS_NUM_THREADS="3", ARROW_DEFAULT_MEMORY_POOL="mimalloc")
+    chosen = told(configure, OPENBLAS_NUM_THREADS="3", ARROW_DEFAULT_MEMORY_POOL="mimalloc")
     assert chosen[1] == "mimalloc"
     if len(os.sched_getaffinity(0)) > 1:
         assert int(chosen[2]) > int(threads)

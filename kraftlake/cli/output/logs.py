@@ -1,9 +1,13 @@
-"""Logs on stderr, with -v."""
+"""Logs on stderr: of a command with -v, and of one that runs as a service."""
 
 from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Mapping, MutableMapping
+from typing import Any
+
+from kraftlake.cli.output.visible import visible
 
 
 def log_to_stderr(*, debug: bool) -> None:
@@ -16,3 +20,30 @@ def log_to_stderr(*, debug: bool) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
+
+
+def log_as_service(*, as_json: bool, debug: bool, colours: bool) -> None:
+    """Send what the rooms log to stderr, a line for each event: as JSON, or as words with key=value.
+
+    What came from a log or a peer can't break a line or steer a terminal.
+    """
+    import structlog
+
+    shown: tuple[Any, ...] = (
+        (structlog.processors.JSONRenderer(),)
+        if as_json
+        else (_visible, structlog.dev.ConsoleRenderer(colors=colours, pad_event_to=10))
+    )
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            *shown,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if debug else logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+def _visible(_logger: object, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
+    return {key: visible(value) if isinstance(value, str) else value for key, value in event.items()}

@@ -47,23 +47,35 @@ class QuorumFollower:
     A lake that does not exist is made of everything that the quorum still has. One that exists goes on where it ends:
     its cluster and its last batch are compared with the quorum's. No-op records, two a second, wait up to five seconds
     for something that happens, so that a quiet cluster's lake has few versions. `name` is that of the quorum, for
-    messages.
+    messages. `on_append` gets the batches of each append to a lake that exists.
     """
 
     def __init__(
-        self, observer: QuorumObserver, lake: str | os.PathLike[str], *, name: str, clock: Clock | None = None
+        self,
+        observer: QuorumObserver,
+        lake: str | os.PathLike[str],
+        *,
+        name: str,
+        clock: Clock | None = None,
+        on_append: Callable[[Sequence[RecordBatch]], object] = lambda _: None,
     ) -> None:
         from kraftlake.metadata_log import lake_location
 
         self._observer = observer
         self._lake = lake_location(lake)
         self._name = name
+        self._on_append = on_append
         self._log: MetadataLog | None = None
         self._observed: ObservedLog | None = None
         self._compared = False
         self._clock = clock or SystemClock()
         self._held: list[RecordBatch] = []
         self._held_since_ns = 0
+
+    @property
+    def high_watermark(self) -> int:
+        """The largest high watermark that a leader told of, −1 while none did."""
+        return -1 if self._observed is None else self._observed.high_watermark
 
     def run(self, tell: Callable[[FollowStep], None], *, patience: Patience, stop: threading.Event) -> None:
         """Follow until `stop` is set; `tell` gets the first step, and each that appended anything.
@@ -174,6 +186,7 @@ class QuorumFollower:
         records = 0
         for group in commit_groups(self._held):
             log.append(group, group[-1].last_offset + 1)
+            self._on_append(group)
             records += sum(batch.record_count for batch in group)
         self._held = []
         return records

@@ -19,9 +19,10 @@ _NANOSECONDS: Final = 1_000_000_000
 class Patience:
     """Decides after each failure whether and when a quorum is asked again; for one thread.
 
-    The first failure is raised, since the address may be wrong; after an answer of any node of the cluster the quorum
-    is waited for, `limit` seconds at most (None: for ever), with pauses that grow to ten seconds; `chance` draws from 0
-    to 1 for them. `tell` gets a sentence when the waiting begins, and one when it ends. `wait` pauses for seconds.
+    The first failure is raised, since the address may be wrong, unless `reached` says that it is right; after an answer
+    of any node of the cluster the quorum is waited for, `limit` seconds at most (None: for ever), with pauses that grow
+    to ten seconds; `chance` draws from 0 to 1 for them. `tell` gets a sentence when the waiting begins, and one when it
+    ends. `wait` pauses for seconds.
     """
 
     def __init__(
@@ -30,6 +31,7 @@ class Patience:
         wait: Callable[[float], object],
         tell: Callable[[str], object] = lambda _: None,
         limit: float | None = None,
+        reached: bool = False,
         clock: Clock | None = None,
         chance: Callable[[], float] = random.random,
     ) -> None:
@@ -38,7 +40,7 @@ class Patience:
         self._limit = limit
         self._clock = clock or SystemClock()
         self._chance = chance
-        self._reached = False
+        self._reached = reached
         self._failures = 0
         self._since_ns = 0
 

@@ -30,7 +30,7 @@ def update_tables(
     snapshot_every_bytes: int = DEFAULT_SNAPSHOT_BYTES,
     on_progress: Progress | None = None,
     stop: threading.Event | None = None,
-    poll: float = DEFAULT_POLL_SECONDS,
+    poll: float | None = DEFAULT_POLL_SECONDS,
     on_update: Callable[[RunResult], None] | None = None,
 ) -> RunResult:
     """Bring derived tables of a lake up to the end of its log, each from its own last offset.
@@ -41,7 +41,8 @@ def update_tables(
     log's end.
 
     With `stop` the tables are kept up to date until it is set: the run polls the log every `poll` seconds and commits
-    the new rows. `on_update` is then called after each update with the result of the whole run so far.
+    the new rows. `on_update` is then called after each update with the result of the whole run so far. `poll` None
+    brings them up to date once, and ends early, between two chunks of the log, once `stop` is set.
 
     Raises UsageError for a name that no table has; LakeError if there is no lake, another run writes one of the tables,
     or a table is of another log or release; OffsetError if the log was trimmed past a table; and what the replay of a
@@ -63,8 +64,8 @@ def update_tables(
             runs.append(stack.enter_context(start(RECORDS.new_writers())))
         for run in runs:
             run.begin()
-            run.catch_up(run.end_offset - 1, to_the_end=stop is None, stop=stop)
-        if stop is not None:
+            run.catch_up(run.end_offset - 1, to_the_end=stop is None or poll is None, stop=stop)
+        if stop is not None and poll is not None:
             _follow(runs, stop, poll, on_update)
         for run in runs:
             run.finish()

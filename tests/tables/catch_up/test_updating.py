@@ -106,12 +106,13 @@ def test_following_takes_in_what_is_appended_until_it_is_stopped(tmp_path: Path,
     assert tables_of(lake) == expected
 
 
-def test_a_run_that_is_stopped_commits_what_it_has_read(tmp_path: Path, expected: Tables) -> None:
+@pytest.mark.parametrize("poll", [1.0, None])
+def test_a_run_that_is_stopped_commits_what_it_has_read(tmp_path: Path, expected: Tables, poll: float | None) -> None:
     lake = tmp_path / "lake"
     lake_of(lake, commits=1)
     stop = threading.Event()
     stop.set()
-    update_tables(lake, TABLES, stop=stop)
+    update_tables(lake, TABLES, stop=stop, poll=poll)
     update_tables(lake, TABLES)
     assert tables_of(lake) == expected
 

@@ -1,0 +1,77 @@
+"""`kraftlake follow`: the lakes of many clusters, kept level with their quorums by one process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kraftlake.cli.faults import stop_at_signals
+from kraftlake.cli.options.command import Example, argument, option
+from kraftlake.cli.options.parameters import CONFIG
+from kraftlake.cli.options.shared import MOVE, Call, command
+from kraftlake.cli.output.terminal import Terminal
+from kraftlake.cli.output.theme import Style
+from kraftlake.cli.output.visible import visible
+from kraftlake.runtime.process_setup import configure_service
+
+if TYPE_CHECKING:
+    from kraftlake.server import FollowConfig
+
+
+@command(
+    "follow",
+    section=MOVE,
+    question="Keep the lakes of many clusters level with their quorums, and serve metrics.",
+    source=False,
+    examples=(
+        Example("follow what the file says, until it is told to end", "kraftlake follow clusters.toml"),
+        Example("check the file alone", "kraftlake follow --check clusters.toml"),
+        Example("logs as JSON, for a collector", "kraftlake follow --json clusters.toml 2> follow.jsonl"),
+    ),
+)
+@argument("config", type=CONFIG, help="A TOML file with a section for each cluster; see below.")
+@option("--check", is_flag=True, help="Read and check the file, and end: no cluster is asked.")
+def follow(call: Call, config: str, *, check: bool) -> None:
+    """Follow the quorums of many clusters into a lake each, in one process, until SIGTERM or Ctrl-C: exit code 0.
+
+    CONFIG has a section [clusters.NAME] for each cluster, with bootstrap (HOST:PORT of controllers, or a list of them)
+    and lake (a folder, made if it does not exist), and perhaps command-config (the properties of TLS and SASL) and
+    tables = true (keep the derived tables up as well). [metrics] has the port at which Prometheus finds metrics of
+    each cluster on this machine. Paths begin at the folder of the file.
+
+    What is wrong with the file is told before anything starts. After that the trouble of one cluster is told in the
+    logs, on stderr, and in the metrics, and the others go on.
+    """
+    configure_service()
+    from kraftlake.server import FollowService, read_follow_config
+
+    read = read_follow_config(config)
+    if check:
+        call.answer(_form(config, read), _show)
+        return
+    from kraftlake.cli.output.logs import log_as_service
+
+    log_as_service(as_json=call.as_json, debug=call.verbose, colours=call.terminal.error_colour)
+    with stop_at_signals(normal=True) as stop:
+        FollowService(read, stop=stop).run()
+
+
+def _form(file: str, config: FollowConfig) -> dict[str, Any]:
+    """What a file says, as JSON."""
+    from kraftlake.runtime import fields_as_json
+
+    metrics = None if config.metrics is None else fields_as_json(config.metrics)
+    return {"config": file, "clusters": [fields_as_json(one) for one in config.clusters], "metrics": metrics}
+
+
+def _show(terminal: Terminal, form: dict[str, Any]) -> None:
+    """Write a line for each cluster, and one for the metrics."""
+    width = max(len(visible(cluster["name"])) for cluster in form["clusters"])
+    for cluster in form["clusters"]:
+        tables = " and its tables" if cluster["tables"] else ""
+        secured = f", by {visible(cluster['commandConfig'])}" if cluster["commandConfig"] else ""
+        terminal.line(
+            (f"{visible(cluster['name']):<{width}}", Style.NAME),
+            f"  {visible(cluster['bootstrap'])}{secured} → {visible(cluster['lake'])}{tables}",
+        )
+    metrics = form["metrics"]
+    terminal.line(f"metrics at {visible(metrics['host'])}:{metrics['port']}" if metrics else "no metrics are served")

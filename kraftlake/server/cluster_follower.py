@@ -1,0 +1,160 @@
+"""Follows one cluster in a thread of its own, so that its trouble is no other's."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from kraftlake.protocol import NodeError
+from kraftlake.records.batch import RecordBatch
+from kraftlake.replay import FollowStep, Patience, QuorumFollower, observer_of
+from kraftlake.runtime import Clock, ImportConflictError, UsageError, get_logger, sentence_of
+from kraftlake.server.cluster_status import ClusterStatus, State
+from kraftlake.server.follow_config import ClusterConfig
+from kraftlake.server.followed_image import FollowedImage
+
+_FIRST_PAUSE: Final = 1.0
+_LONGEST_PAUSE: Final = 300.0
+_FOR_GOOD: Final = (ImportConflictError, UsageError)
+"""What no second attempt can mend: the lake and the quorum disagree, or the quorum deleted what the lake lacks."""
+
+
+class ClusterFollower:
+    """Keeps a cluster's lake level with its quorum until `stop` is set.
+
+    A quorum that can't be asked is waited for, also at the start. After a fault that may pass, such as a full disk, the
+    following begins again after a pause, which doubles from a second up to five minutes until something is appended.
+    Other faults end it. Whatever happens is logged and shown in `status`, and nothing is raised.
+    """
+
+    def __init__(self, config: ClusterConfig, *, stop: threading.Event, clock: Clock) -> None:
+        self.config = config
+        self.status = ClusterStatus(name=config.name)
+        self.image: FollowedImage | None = None
+        """The image of the lake; None before its first replay, and where its log can't be replayed."""
+        self._clock = clock
+        self._stop = stop
+        self._pause = _FIRST_PAUSE
+        self._began = False
+        self._reason = ""
+        self._log = get_logger(__name__).bind(cluster=config.name, lake=config.lake)
+
+    def run(self) -> None:
+        """Follow until `stop` is set or a fault ends it."""
+        while not self._stop.is_set():
+            try:
+                self._follow()
+            except Exception as fault:
+                if self._stop.is_set() and isinstance(fault, NodeError | _StoppedError):
+                    return
+                if not self._may_pass(fault):
+                    return
+
+    def _may_pass(self, fault: Exception) -> bool:
+        """Log a fault; pause before the next attempt, if there is to be one."""
+        reason = sentence_of(fault)
+        if isinstance(fault, _FOR_GOOD):
+            self.status.state = State.STOPPED
+            self._log.error("stopped", reason=reason, offset=self.status.last_offset)
+            return False
+        self.status.state = State.RETRYING
+        self.status.restarts += 1
+        self._log.error("failed", reason=reason, retry_in_seconds=self._pause, offset=self.status.last_offset)
+        self._stop.wait(self._pause)
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        return True
+
+    def _follow(self) -> None:
+        status, config = self.status, self.config
+        status.state, self.image, self._began = State.STARTING, None, False
+        with observer_of(config.bootstrap, command_config=config.command_config) as observer:
+            status.observer = observer
+            follower = QuorumFollower(observer, config.lake, name=config.bootstrap, on_append=self._take)
+            try:
+                follower.run(self._tell, patience=_Watched(self, follower, self._stop), stop=self._stop)
+            finally:
+                status.observer, status.connections = None, status.connections + observer.connections
+
+    def _tell(self, step: FollowStep) -> None:
+        """Take in a step; the first one begins the image."""
+        self.status.end_offset = step.end_offset
+        if self._began:
+            return
+        self._began, self.status.state = True, State.FOLLOWING
+        self._log.info("following", offset=step.end_offset - 1, records=step.records, snapshots=step.snapshots)
+        self._replay(self._begin_image)
+
+    def _begin_image(self) -> None:
+        self.image = FollowedImage(self.config.lake, self._changed)
+        self.status.timestamp = self.image.timestamp
+
+    def _take(self, batches: Sequence[RecordBatch]) -> None:
+        """Take in batches that were appended to the lake."""
+        self._pause = _FIRST_PAUSE
+        self.status.end_offset = batches[-1].last_offset + 1
+        self.status.timestamp = batches[-1].timestamp
+        image = self.image
+        if image is not None:
+            self._replay(lambda: image.take(batches))
+
+    def _replay(self, replay: Callable[[], object]) -> None:
+        """Replay; a log that can't be replayed is followed all the same, and nothing is counted in it."""
+        try:
+            replay()
+        except Exception as fault:
+            self.image = None
+            self.status.counts = self.status.under_min_isr = None
+            self._log.error("not_replayed", reason=sentence_of(fault), offset=self.status.last_offset)
+
+    def _changed(self, followed: FollowedImage) -> None:
+        image, status = followed.image, self.status
+        status.counts, status.under_min_isr = followed.metrics.counts, followed.under_min_isr
+        status.changed_to = image.offset
+        self._log.info("replayed", offset=image.offset, epoch=image.provenance.epoch)
+
+    def failed(self, fault: NodeError) -> None:
+        """The quorum can't be asked."""
+        status, reason = self.status, str(fault)
+        if (status.state, self._reason) != (State.WAITING, reason):
+            status.state, self._reason = State.WAITING, reason
+            self._log.warning("waiting", reason=reason, offset=status.last_offset)
+
+    def answered(self, high_watermark: int) -> None:
+        """A controller answered."""
+        status = self.status
+        status.fetched_ms = self._clock.milliseconds()
+        status.high_watermark = max(status.high_watermark, high_watermark)
+        if status.state is State.WAITING:
+            status.state = State.FOLLOWING if self._began else State.STARTING
+            self._log.info("answered", offset=status.last_offset)
+        leader = None if status.observer is None else status.observer.leader
+        if leader is not None and (leader.id, leader.epoch) != (status.leader_id, status.leader_epoch):
+            status.leader_id, status.leader_epoch = leader.id, leader.epoch
+            self._log.info("leader", leader=leader.id, epoch=leader.epoch)
+        if self._stop.is_set() and not self._began:
+            raise _StoppedError  # a lake that is being made takes long, and there is none before it is whole
+
+
+class _Watched(Patience):
+    """Waits for the quorum for as long as it takes, unless the process is to end; the follower is told."""
+
+    def __init__(self, owner: ClusterFollower, follower: QuorumFollower, stop: threading.Event) -> None:
+        super().__init__(wait=stop.wait, reached=True)
+        self._owner, self._follower, self._stop = owner, follower, stop
+
+    def failed(self, fault: NodeError) -> None:
+        """Pause, or raise `fault` where the process is to end."""
+        if self._stop.is_set():
+            raise fault
+        self._owner.failed(fault)
+        super().failed(fault)
+
+    def succeeded(self) -> None:
+        """The quorum answered."""
+        super().succeeded()
+        self._owner.answered(self._follower.high_watermark)
+
+
+class _StoppedError(Exception):
+    """The process is to end before there is a lake."""

@@ -1,0 +1,74 @@
+"""The image of a lake that is followed into, kept up by what is appended, and what is counted on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import MetadataImage
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.publisher import ControllerMetadataMetrics, UnderMinIsrCounter
+from kraftlake.records.batch import RecordBatch
+from kraftlake.replay import LakeReader, LoaderManifest, LogDeltaManifest, QuorumState, SnapshotManifest, loader_at
+
+
+class FollowedImage:
+    """Replays a lake once, then each append; for one thread.
+
+    `on_change` is called after each update that changed more than the image's provenance. Raises what the replay of a
+    record raises, and LakeError; a new one is to be made then.
+    """
+
+    def __init__(self, lake: str, on_change: Callable[[FollowedImage], object]) -> None:
+        log = MetadataLog.open(lake)
+        self._metrics, self._under_min_isr = ControllerMetadataMetrics(), UnderMinIsrCounter()
+        self._on_change = on_change
+        reader = LakeReader(log)
+        ends = [snapshot.end_offset for snapshot in reader.snapshots if snapshot.end_offset <= log.end_offset]
+        self.base_end = max(ends, default=log.start_offset)
+        """The end of the newest snapshot that the lake had when it was replayed."""
+        self._loader = loader_at(reader, log.end_offset - 1)
+        self.whole_image: MetadataImage | None = None
+        """The image if it may become a snapshot: at a batch's end, and outside of metadata transactions."""
+        self.image = MetadataImage.EMPTY
+        image = self._loader.take_image()
+        self._update(MetadataDelta(image), image, SnapshotManifest(provenance=image.provenance))
+        self._loader.publish_to(self._update)
+
+    @property
+    def quorum(self) -> QuorumState:
+        """The state of the quorum in the control records so far."""
+        return self._loader.quorum
+
+    @property
+    def metrics(self) -> ControllerMetadataMetrics:
+        """The controller's counts."""
+        return self._metrics
+
+    @property
+    def under_min_isr(self) -> int:
+        """The number of partitions under min ISR."""
+        return self._under_min_isr.count
+
+    @property
+    def timestamp(self) -> int:
+        """The time of the newest record, in epoch milliseconds."""
+        return self._loader.provenance.timestamp
+
+    def take(self, batches: Sequence[RecordBatch]) -> None:
+        """Replay batches that were appended."""
+        for batch in batches:
+            self._loader.load_batch(batch)
+        self._loader.flush()
+
+    def _update(self, delta: MetadataDelta, image: MetadataImage, manifest: LoaderManifest) -> None:
+        before, self.image = self.image, image
+        is_whole = image.provenance.batch_aligned and not self._loader.in_transaction
+        self.whole_image = image if is_whole else None
+        if isinstance(manifest, LogDeltaManifest) and attrs.evolve(before, provenance=image.provenance) == image:
+            return
+        for publisher in (self._metrics, self._under_min_isr):
+            publisher.on_metadata_update(delta, image, manifest)
+        self._on_change(self)

@@ -1,0 +1,77 @@
+"""The work on all lakes that are followed into, in turn on one thread: derived tables, snapshots, upkeep."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Final
+
+from kraftlake.metadata_log import Upkeep
+from kraftlake.publisher import LakeSnapshotEmitter
+from kraftlake.runtime import Clock, get_logger, sentence_of
+from kraftlake.server.cluster_follower import ClusterFollower
+from kraftlake.tables import update_tables
+
+SNAPSHOT_EVERY: Final = 200_000
+"""Offsets after which a lake gets a snapshot, so that a start replays no more: a day of a cluster in which nothing
+happens, and two seconds of work."""
+
+
+class LakeWorker:
+    """Goes round the lakes once in `interval` seconds, evenly; a round that takes longer makes the next one late.
+
+    One lake at a time bounds the memory, however many there are. A fault is logged, and tried again in the next round:
+    work that lags behind costs time, not data.
+    """
+
+    def __init__(
+        self, followers: Sequence[ClusterFollower], *, stop: threading.Event, clock: Clock, interval: float
+    ) -> None:
+        self._followers = followers
+        self._stop = stop
+        self._clock = clock
+        self._pause = interval / len(followers)
+        self._tables_to: dict[str, int] = {}
+        self._snapshot_to: dict[str, int] = {}
+        self._log = get_logger(__name__)
+
+    def run(self) -> None:
+        """Work until `stop` is set."""
+        while True:
+            for follower in self._followers:
+                if self._stop.wait(self._pause):
+                    return
+                if follower.status.end_offset >= 0:
+                    self._work(follower)
+
+    def _work(self, follower: ClusterFollower) -> None:
+        name, lake = follower.config.name, follower.config.lake
+        for what, work in (("tables", self._tables), ("snapshot", self._snapshot), ("upkeep", self._upkeep)):
+            if self._stop.is_set():
+                return
+            try:
+                work(follower)
+            except Exception as fault:
+                self._log.warning(f"{what}_failed", cluster=name, lake=lake, reason=sentence_of(fault))
+
+    def _tables(self, follower: ClusterFollower) -> None:
+        """Bring the derived tables up to the lake's end, if anything changed since they were."""
+        name, changed_to = follower.config.name, follower.status.changed_to
+        if follower.config.tables and self._tables_to.get(name, -1) < changed_to:
+            self._tables_to[name] = update_tables(follower.config.lake, stop=self._stop, poll=None).offset
+
+    def _snapshot(self, follower: ClusterFollower) -> None:
+        """Write the newest image as a snapshot, if the log has gone far since the last one."""
+        followed, name = follower.image, follower.config.name
+        image = None if followed is None else followed.whole_image
+        if followed is None or image is None:
+            return
+        last = self._snapshot_to.setdefault(name, followed.base_end)
+        if image.offset - last >= SNAPSHOT_EVERY:
+            LakeSnapshotEmitter(follower.config.lake, self._clock).maybe_emit(image, followed.quorum)
+            self._snapshot_to[name] = image.offset
+
+    def _upkeep(self, follower: ClusterFollower) -> None:
+        upkeep = Upkeep(follower.config.lake)
+        upkeep.run()
+        upkeep.vacuum()

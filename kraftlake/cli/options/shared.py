@@ -208,17 +208,21 @@ class Call:
         return replay
 
     @contextmanager
-    def suggest_lenient(self) -> Iterator[None]:
-        """Add to the error of a stopped replay the options that continue."""
+    def suggest_lenient(self, before: str = "") -> Iterator[None]:
+        """Add to the error of a stopped replay the options that continue.
+
+        `before` says how to get what is before the offset in its `{}`, by default --at-offset where there is that.
+        """
+        before = before or ("--at-offset {} shows the state before it" if self._has_offset else "")
         try:
             yield
         except (CorruptDataError, ReplayError, UnknownRecordError) as fault:
             offset: int | None = getattr(fault, "offset", None)
             if offset is None or not str(getattr(fault, "file", ".log")).endswith(".log"):
                 raise  # of a snapshot, or of a lake's own files: nothing passes over those
-            before = f"--at-offset {offset - 1} shows the state before it, " if self._has_offset and offset > 0 else ""
+            way_out = f"{before.format(offset - 1)}, " if before and offset > 0 else ""
             sentence = str(fault).rstrip(".")
-            raise click.ClickException(f"{sentence}: {before}--lenient goes on without it.") from None
+            raise click.ClickException(f"{sentence}: {way_out}--lenient goes on without it.") from None
 
     def warn_past_end(self, source: Source, at: int | datetime | LogTime | None) -> None:
         """Warn where the time of an image is after the last batch: the log does not reach that time."""

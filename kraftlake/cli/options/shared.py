@@ -99,10 +99,14 @@ def topic_ids_option(only: str) -> Decorator:
     return option("--topic-id", "topic_ids", type=TOPIC_ID, multiple=True, metavar="ID", help=f"{only}. Repeatable.")
 
 
-def check_cut(limit: int | None, tail: int | None) -> None:
-    """Refuse a limit at both ends."""
+def check_cut(limit: int | None, tail: int | None, *, whole_json: bool = False) -> None:
+    """Refuse a limit at both ends, and any where the answer is JSON that is never cut (`whole_json`)."""
     if limit is not None and tail is not None:
         raise click.UsageError("Give either --limit or --tail, not both.")
+    if whole_json and (limit is not None or tail is not None):
+        raise click.UsageError(
+            "--limit and --tail cut what is drawn, and --json prints one whole object: give one or the other."
+        )
 
 
 def check_hosted(brokers: Sequence[int], *, hosted: bool) -> None:

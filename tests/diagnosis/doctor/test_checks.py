@@ -368,11 +368,6 @@ def test_a_bundle_and_an_archive_of_several_nodes_are_all_of_them(tmp_path: Path
         assert finding.command.startswith(f"kraftlake events {command}")
 
 
-def test_stdin_is_refused() -> None:
-    with pytest.raises(UsageError, match="save it to a file"):
-        diagnose("-")
-
-
 # the folders
 
 

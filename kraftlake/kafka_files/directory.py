@@ -107,6 +107,11 @@ class MetadataDirectory:
                 if chunk.last_offset >= from_offset:
                     yield chunk
 
+    @property
+    def may_grow(self) -> bool:
+        """Whether a node may be writing to it: a directory, and none of its segments is compressed."""
+        return self.kind is SourceKind.DIRECTORY and all(isinstance(one.file, DiskFile) for one in self.segments)
+
     @cached_property
     def broken_ranges(self) -> tuple[BrokenRange, ...]:
         """The gaps between segments and the overlaps of segments, in offset order.

@@ -255,6 +255,8 @@ def test_a_log_whose_files_are_compressed_one_by_one_is_the_log(tmp_path: Path, 
         assert [segment.file.name for segment in read.segments] == [*SEGMENTS_44]
         assert list(read.batches()) == list(plain.batches())
         assert [one.name for one in read.snapshots] == [one.name for one in plain.snapshots]
+        assert plain.may_grow
+        assert not read.may_grow
         assert all(list(one.batches()) for one in read.snapshots)
 
 

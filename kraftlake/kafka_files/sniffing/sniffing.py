@@ -113,11 +113,17 @@ def holds_metadata(folder: Path) -> bool:
 
 
 def archives_of(folder: Path) -> list[Path]:
-    """The archives in a folder that holds no metadata directory, at any depth; none in any other folder."""
-    has_log_files = any(is_log_file(entry.name) and entry.is_file() for entry in folder.iterdir())
-    if has_log_files or metadata_directories(folder, holds_metadata):
-        return []
-    return archives_below(folder, _is_archive)
+    """The archives in a folder that holds no metadata directory, at any depth; none in any other folder.
+
+    Raises NotASourceError where a folder can't be read.
+    """
+    try:
+        has_log_files = any(is_log_file(entry.name) and entry.is_file() for entry in folder.iterdir())
+        if has_log_files or metadata_directories(folder, holds_metadata):
+            return []
+        return archives_below(folder, _is_archive)
+    except OSError as error:
+        raise unreadable(str(folder), error) from None
 
 
 def _is_archive(path: Path) -> bool:

@@ -259,7 +259,14 @@ class Source(LogSource):
 
         return blame_all(self, self._thing(thing), self.offset_at(at, at_time=at_time), lenient=lenient)
 
-    def bisect(self, condition: str, from_offset: Moment | None = None, to_offset: Moment | None = None) -> Bisected:
+    def bisect(
+        self,
+        condition: str,
+        from_offset: Moment | None = None,
+        to_offset: Moment | None = None,
+        *,
+        lenient: bool = False,
+    ) -> Bisected:
         """The first offset of a range from which on a condition holds: `kraftlake bisect` (docs/questions.md).
 
         `condition` is such as `offline_partitions > 0 and broker(3).fenced`. Raises NoSuchThingError where it never
@@ -268,7 +275,7 @@ class Source(LogSource):
         from kraftlake.diagnosis import bisect, parse_condition
 
         parsed = parse_condition(text(condition, "a condition"))
-        return bisect(self, parsed, *self.offset_range(from_offset, to_offset))
+        return bisect(self, parsed, *self.offset_range(from_offset, to_offset), lenient=lenient)
 
     @staticmethod
     def _thing(path: str) -> Thing:

@@ -16,8 +16,9 @@ from kraftlake.diagnosis.conditions import Condition
 from kraftlake.diagnosis.things import Thing
 from kraftlake.image import ClusterCounts
 from kraftlake.kafka_files import SourceKind
-from kraftlake.replay import LogSource, choose_base
+from kraftlake.replay import LogSource, MetadataBatchLoader, SkippedRecord, choose_base, readable_batches
 from kraftlake.runtime.errors import NoSuchThingError, UsageError
+from kraftlake.runtime.words import counted
 
 _Event: TypeAlias = "tuple[int, int | None, dict[Thing | str, Any]]"
 """An offset, its time, and the values that names of a condition have from there on."""
@@ -28,24 +29,34 @@ class Bisected:
     """The offset from which on a condition holds, with its time (epoch ms, None for none).
 
     `before` is False where the condition did not hold at the offset before, None where it holds from the first offset
-    of the range on.
+    of the range on. `skipped` are the records that a lenient search left out.
     """
 
     condition: str
     offset: int
     timestamp: int | None
     before: bool | None
+    skipped: tuple[SkippedRecord, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The form of `kraftlake bisect --json`."""
-        return attrs.asdict(self) | {"after": True}
+        fields = ("condition", "offset", "timestamp", "before")
+        return {name: getattr(self, name) for name in fields} | {"after": True}
 
 
-def bisect(source: LogSource, condition: Condition, first: int | None = None, last: int | None = None) -> Bisected:
+def bisect(
+    source: LogSource,
+    condition: Condition,
+    first: int | None = None,
+    last: int | None = None,
+    *,
+    lenient: bool = False,
+) -> Bisected:
     """The first offset of [first, last] at which a condition holds and did not hold at the offset before.
 
     None is as far as images go; they go on from `last` to before without a gap. Each thing that the condition names is
     followed in one pass over the log, and counts in another; the condition is evaluated where one of them changes.
+    With `lenient`, records that can't be replayed are skipped.
 
     Raises NoSuchThingError where the condition holds at none of the offsets, OffsetError where an end of the range has
     no image, UsageError for a range that runs backwards or values that don't compare, and what the replay of a record
@@ -55,26 +66,31 @@ def bisect(source: LogSource, condition: Condition, first: int | None = None, la
         raise UsageError(
             f"The condition {condition.text} names nothing of the cluster, so that it holds always or never."
         )
-    last = source.last_image_offset if last is None else last
+    # a start past the end is an offset that is missing, not a range that runs backwards
+    last = max(source.last_image_offset, first or 0) if last is None else last
     if first is not None and first > last:
         raise UsageError(f"The range from offset {first} to {last} runs backwards.")
-    known = begins_of(source, last)[0]
+    known = begins_of(source, last, lenient=lenient)[0]
     first = max(known, min(last, 0)) if first is None else first
-    begin = _begin(source, first)
+    begin = _begin(source, first, lenient=lenient)
+    skipped = _skipped(source, begin, last) if lenient else None
     things = [name for name in condition.names if isinstance(name, Thing)]
-    lines = changes_after(source, things, begin, last).lines if things else {}
-    events = heapq.merge(_of_things(lines), _of_counts(source, condition, begin, last), key=itemgetter(0))
+    lines = changes_after(source, things, begin, last, lenient=lenient).lines if things else {}
+    counts = _of_counts(source, condition, begin, last, skipped)
+    events = heapq.merge(_of_things(lines), counts, key=itemgetter(0))
     found = _first_holding(condition, dict.fromkeys(condition.names), events, first)
     if found is None:
         at = f"at offset {first}" if first == last else f"at any offset from {first} to {last}"
-        raise NoSuchThingError(
-            f"The condition {condition.text} does not hold {at}{_why(source, {*things} - {*lines}, last)}"
-        )
+        without = f" without {counted(len(skipped), 'record')} that can't be replayed" if skipped else ""
+        why = _why(source, {*things} - {*lines}, last, lenient=lenient)
+        raise NoSuchThingError(f"The condition {condition.text} does not hold {at}{without}{why}")
     offset, time, before = found
     if before is None:
-        timestamp = source.replay(first).image.provenance.timestamp
+        timestamp = source.replay(first, lenient=lenient).image.provenance.timestamp
         time = None if timestamp < 0 else timestamp
-    return Bisected(condition=condition.text, offset=offset, timestamp=time, before=before)
+    return Bisected(
+        condition=condition.text, offset=offset, timestamp=time, before=before, skipped=tuple(skipped or ())
+    )
 
 
 def _first_holding(
@@ -95,12 +111,21 @@ def _first_holding(
     return (first, None, None) if not is_after_first and condition.holds(values) else None
 
 
-def _begin(source: LogSource, first: int) -> int:
+def _begin(source: LogSource, first: int, *, lenient: bool) -> int:
     """The offset of the image from which the log leads to `first`, -1 for the empty image."""
     if source.kind is SourceKind.SNAPSHOT:
         return first
-    base = choose_base(source.reader, first)
+    base = choose_base(source.reader, first, lenient=lenient)
     return -1 if base is None else base.end_offset - 1
+
+
+def _skipped(source: LogSource, begin: int, last: int) -> list[SkippedRecord]:
+    """What a lenient replay from the image at `begin` up to `last` leaves out."""
+    loader = MetadataBatchLoader(image_after(source, begin, lenient=True), lenient=True)
+    if begin < last:
+        for batch in readable_batches(source.reader, begin + 1, last, loader.lost):
+            loader.load_batch(batch, to_offset=last)
+    return loader.skipped
 
 
 def _of_things(lines: Mapping[Thing, Sequence[Change]]) -> list[_Event]:
@@ -108,7 +133,9 @@ def _of_things(lines: Mapping[Thing, Sequence[Change]]) -> list[_Event]:
     return [(change.since, change.since_time, {change.thing: change.after}) for change in changes]
 
 
-def _of_counts(source: LogSource, condition: Condition, begin: int, last: int) -> Iterator[_Event]:
+def _of_counts(
+    source: LogSource, condition: Condition, begin: int, last: int, skipped: Sequence[SkippedRecord] | None
+) -> Iterator[_Event]:
     names = [name for name in condition.names if isinstance(name, str)]
     if not names:
         return
@@ -116,7 +143,9 @@ def _of_counts(source: LogSource, condition: Condition, begin: int, last: int) -
 
     columns = [[field.name for field in attrs.fields(ClusterCounts)].index(name) for name in names]
     before: list[int] = []
-    for changes in count_changes(source.reader, image_after(source, begin), last):
+    without = None if skipped is None else {one.offset for one in skipped}
+    image = image_after(source, begin, lenient=skipped is not None)
+    for changes in count_changes(source.reader, image, last, without=without):
         for offset, time, counts in zip(
             changes.offsets.tolist(), changes.times.tolist(), changes.counts[:, columns].tolist(), strict=True
         ):
@@ -125,10 +154,10 @@ def _of_counts(source: LogSource, condition: Condition, begin: int, last: int) -
             before = counts
 
 
-def _why(source: LogSource, unknown: Collection[Thing], last: int) -> str:
+def _why(source: LogSource, unknown: Collection[Thing], last: int, *, lenient: bool) -> str:
     """What is wrong with a condition that names things which never were there."""
     thing = min(unknown, key=str, default=None)
     if thing is None:
         return "."
-    near = did_you_mean(thing, source.replay(last).image)
+    near = did_you_mean(thing, source.replay(last, lenient=lenient).image)
     return f": there is no {thing} up to there" + (f", {near}" if near else ".")

@@ -112,12 +112,12 @@ def changes_of(
     return _Fold(source, watched, begins[-1], newest_only=newest_only, lenient=True).up_to(at)
 
 
-def changes_after(source: LogSource, things: Iterable[Thing], begin: int, at: int) -> Changes:
+def changes_after(source: LogSource, things: Iterable[Thing], begin: int, at: int, *, lenient: bool = False) -> Changes:
     """The lines of changes of things after the image at the offset `begin`, -1 for the empty one, up to `at`.
 
     The values there are the first of each line. Raises as `changes_of`.
     """
-    return _Fold(source, list(dict.fromkeys(things)), begin, newest_only=False).up_to(at)
+    return _Fold(source, list(dict.fromkeys(things)), begin, newest_only=False, lenient=lenient).up_to(at)
 
 
 def begins_of(source: LogSource, at: int, *, lenient: bool = False) -> Sequence[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.records import METADATA_RECORDS, UnknownRecord
-from kraftlake.replay import LogReader, chunks_of
+from kraftlake.replay import LogReader, chunks_of, readable_batches
 from kraftlake.tables import (
     BROKER_KINDS,
     TOPIC_KINDS,
@@ -38,10 +38,13 @@ class CountsAfter(NamedTuple):
     counts: Any
 
 
-def count_changes(reader: LogReader, begin: MetadataImage, at: int) -> Iterator[CountsAfter]:
+def count_changes(
+    reader: LogReader, begin: MetadataImage, at: int, *, without: Collection[int] | None = None
+) -> Iterator[CountsAfter]:
     """The changes of the counts after an image, up to and including the offset `at`; the first is the image's own.
 
-    A record within a metadata transaction counts from the transaction's end on. Raises ReplayError,
+    A record within a metadata transaction counts from the transaction's end on. With `without`, the offsets of records
+    that a lenient replay skips, these are left out, and what can't be read is passed over. Raises ReplayError,
     UnknownRecordError or CorruptDataError, naming the offset, for a record that can't be replayed.
     """
     start = begin.provenance
@@ -50,9 +53,16 @@ def count_changes(reader: LogReader, begin: MetadataImage, at: int) -> Iterator[
     yield CountsAfter(np.array([start.offset]), np.array([start.timestamp]), counter.counts[None])
     if start.offset >= at:
         return
-    for chunk in chunks_of(reader, start.offset + 1, at):
+
+    def lost(*_: object) -> None:
+        nonlocal transactions
+        transactions = TransactionReader()  # the open one may have ended there
+
+    first = start.offset + 1
+    for chunk in chunks_of(reader, first, at) if without is None else readable_batches(reader, first, at, lost):
         alone = standing_alone(chunk)
-        alone = alone.where((alone.offsets > start.offset) & (alone.offsets <= at))
+        left_out = np.isin(alone.offsets, [*(without or ())])
+        alone = alone.where((alone.offsets >= first) & (alone.offsets <= at) & ~left_out)
         if not len(alone):
             continue
         _refuse_unknown(alone)

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from kraftlake.kafka_files.faults import BrokenFileError, TornTail, unreadable
-from kraftlake.kafka_files.file_names import is_log_file, segment_base_offset, snapshot_id
+from kraftlake.kafka_files.file_names import (
+    is_log_file,
+    is_packed_log_file,
+    segment_base_offset,
+    snapshot_id,
+    unpacked_name,
+)
 from kraftlake.kafka_files.node.meta_properties import find_properties
 from kraftlake.kafka_files.node.node_files import NodeFiles, node_named
 from kraftlake.kafka_files.node.quorum_state import MAX_SIZE, QUORUM_STATE
@@ -101,6 +107,11 @@ class MetadataDirectory:
                 if chunk.last_offset >= from_offset:
                     yield chunk
 
+    @property
+    def may_grow(self) -> bool:
+        """Whether a node may be writing to it: a directory, and none of its segments is compressed."""
+        return self.kind is SourceKind.DIRECTORY and all(isinstance(one.file, DiskFile) for one in self.segments)
+
     @cached_property
     def broken_ranges(self) -> tuple[BrokenRange, ...]:
         """The gaps between segments and the overlaps of segments, in offset order.
@@ -188,8 +199,17 @@ def _open_folder(folder: Path) -> MetadataDirectory:
         raise unreadable(str(folder), error) from None
     if not names:
         raise NotASourceError(f"{folder} holds no segments (*.log) and no snapshots (*.checkpoint) of a metadata log")
+    packed = list(filter(is_packed_log_file, names))
+    files: list[StoredFile] = [DiskFile.at(folder / name) for name in names if name not in packed]
+    if packed:
+        from kraftlake.kafka_files.archives.members import unpacked_files  # costs what archives cost
+
+        for name in packed:
+            if unpacked_name(name) in names:
+                raise CorruptDataError(f"{folder} holds both {unpacked_name(name)} and {name}: move one of them away")
+        files += unpacked_files(folder, packed)
     return log_of(
-        [DiskFile.at(folder / name) for name in names],
+        files,
         kind=SourceKind.DIRECTORY,
         path=str(folder),
         name=folder.absolute().name,

@@ -11,6 +11,10 @@ METADATA_DIRECTORY = "__cluster_metadata-0"
 META_PROPERTIES = "meta.properties"
 BOOTSTRAP_NAME = "bootstrap.checkpoint"
 
+ARCHIVE_SUFFIXES = (
+    ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.zst", ".tzst", ".tar.bz2", ".tbz2", ".zip",
+)  # fmt: skip
+_PACKED = re.compile(r"(.+)\.(?:gz|bz2|xz|zst)", re.DOTALL)
 _SEGMENT = re.compile(r"([0-9]{20})\.log")
 _SNAPSHOT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 _PARTITION_DIRECTORY = re.compile(r"(.+)-([0-9]+)")
@@ -51,5 +55,17 @@ def partition_of(directory_name: str) -> str | None:
 
 
 def is_log_file(name: str) -> bool:
-    """Whether a metadata directory's file of this name holds a part of the log or a snapshot of it."""
-    return segment_base_offset(name) is not None or snapshot_id(name) is not None
+    """Whether a metadata directory's file of this name holds a part of the log or a snapshot, perhaps compressed."""
+    plain = unpacked_name(name)
+    return segment_base_offset(plain) is not None or snapshot_id(plain) is not None
+
+
+def unpacked_name(name: str) -> str:
+    """The name without the suffix that a codec gives to a compressed file; any other name as it is."""
+    match = _PACKED.fullmatch(name)
+    return name if match is None else match[1]
+
+
+def is_packed_log_file(name: str) -> bool:
+    """Whether it is that of a segment or a snapshot that is compressed alone: `….log.gz`."""
+    return unpacked_name(name) != name and is_log_file(name)

@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import BinaryIO, Final, TypeVar
 
@@ -16,7 +16,7 @@ import attrs
 from kraftlake.kafka_files.directory import MetadataDirectory, log_of, nodes_in_directory
 from kraftlake.kafka_files.node.meta_properties import MetaProperties, find_properties
 from kraftlake.kafka_files.node.node_files import NodeFiles, node_named
-from kraftlake.kafka_files.sniffing.sniffing import sniff
+from kraftlake.kafka_files.sniffing.sniffing import archives_of, sniff
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.kafka_files.stored_file import DiskFile
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, NotASourceError
@@ -37,7 +37,7 @@ def open_kafka_files(path: str | Path, kind: SourceKind | None = None, *, node: 
 
 
 def node_files(path: str | Path, kind: SourceKind | None = None) -> tuple[NodeFiles, ...]:
-    """The metadata logs that a path holds, one for each node: several in a bundle of folders or an archive.
+    """The metadata logs that a path holds, one for each node: several in a bundle of folders or archives.
 
     Raises as `open_kafka_files`; a broken log is one of them, whose `open` raises.
     """
@@ -45,6 +45,10 @@ def node_files(path: str | Path, kind: SourceKind | None = None) -> tuple[NodeFi
         return _of_stdin(sys.stdin.buffer)
     match kind or sniff(path):
         case SourceKind.DIRECTORY:
+            if archives := archives_of(Path(path)):
+                from kraftlake.kafka_files.archives.archive import nodes_in_archives
+
+                return nodes_in_archives(archives)
             return nodes_in_directory(path)
         case SourceKind.SEGMENT | SourceKind.SNAPSHOT as kind:
             properties = MetaProperties(cluster_id=find_properties(Path(path).absolute().parent).cluster_id)
@@ -69,14 +73,28 @@ def _open_file(path: str | Path, kind: SourceKind) -> MetadataDirectory:
 
 
 def _of_stdin(stdin: BinaryIO) -> tuple[NodeFiles, ...]:
-    """The logs in what stdin gives: a copy of it in a file without a name, which ends with the process."""
+    """The logs in what stdin gives, as often as they are asked for."""
+    path = _copy_of(stdin)
+    nodes = _told_of_stdin(partial(node_files, path), path)
+    return tuple(
+        attrs.evolve(
+            one,
+            folder=_plain(one.folder, path),
+            archive=None if one.archive is None else STDIN,
+            open=partial(_opened, one, path),
+        )
+        for one in nodes
+    )
+
+
+@lru_cache(maxsize=1)
+def _copy_of(stdin: BinaryIO) -> str:
+    """The path of a copy of what stdin gives, in a file without a name, which ends with the process."""
     spool = tempfile.TemporaryFile()  # noqa: SIM115 - its descriptor outlives it
     with spool:
         shutil.copyfileobj(stdin, spool, 1024 * 1024)
         spool.flush()
-        path = f"/dev/fd/{os.dup(spool.fileno())}"
-    nodes = _told_of_stdin(partial(node_files, path), path)
-    return tuple(attrs.evolve(one, folder=_plain(one.folder, path), open=partial(_opened, one, path)) for one in nodes)
+        return f"/dev/fd/{os.dup(spool.fileno())}"
 
 
 def _opened(node: NodeFiles, path: str) -> MetadataDirectory:

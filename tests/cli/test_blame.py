@@ -61,6 +61,7 @@ def test_what_is_not_there_is_told_with_names_that_are_near() -> None:
     assert "CONFIG_RECORD at offset 83 removed it" in fault("blame", DIRECTORY, "config/TOPIC/t-3-dj5/retention.ms")
     assert "did you mean isr?" in fault("blame", DIRECTORY, "topic/elr-a/partition/0/irs", code=2)
     assert "Offset 9999 is past the end" in fault("blame", DIRECTORY, "topic/elr-a", "--at-offset", 9999)
+    assert "Offset 9999 is past the end" in fault("bisect", DIRECTORY, "broker(3).fenced", "--from", 9999)
     assert "there is no broker/9/fenced" in fault("bisect", DIRECTORY, "broker(9).fenced")
     assert "did you mean offline_partitions?" in fault("bisect", DIRECTORY, "offline_partition_ > 1", code=2)
 
@@ -84,7 +85,12 @@ def test_secrets_are_redacted_and_names_from_the_log_harmless(tmp_path: Path) ->
     lenient = run(*config, "--lenient")
     assert "– → \\x1b[2J" in lenient.stdout
     assert "1 record skipped that can't be replayed, the first at offset 5" in lenient.stderr
-    assert "--to 4 searches what is before it" in fault("bisect", directory, "offline_partitions > 5")
+    searched = ("bisect", directory, "offline_partitions > 5")
+    assert "--to 4 searches what is before it, --lenient goes on without it" in fault(*searched)
+    assert "at any offset from 0 to 5 without 1 record that can't be replayed." in fault(*searched, "--lenient")
+    found = run("bisect", directory, "global_topic_count == 1", "--lenient")
+    assert "     2  " in found.stdout
+    assert "1 record skipped that can't be replayed, the first at offset 5" in found.stderr
 
 
 def test_bisect_says_from_where_on_a_condition_holds() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 import kraftlake
 from kraftlake.replay import describe_quorum
-from tests.cli.running import DIRECTORY, ROOT, fault, run, run_json
+from tests.cli.running import DIRECTORY, ROOT, TORN, fault, run, run_json
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,30 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     assert "is a folder without segments" in fault("image", tmp_path)
 
 
-def test_a_folder_of_archives_names_one(tmp_path: Path) -> None:
+def test_archives_in_a_folder_are_the_logs_of_their_nodes(bundle: Path, archive: Path, tmp_path: Path) -> None:
+    shutil.copy(archive, tmp_path / "all.tar.xz")
+    assert run_json("image", tmp_path, "--node", 3001) == run_json("image", DIRECTORY)
+    told = fault("image", tmp_path)
+    assert f"holds 3 metadata directories (node 3000 in {tmp_path}/all.tar.xz/bundle/kafka/controller-0/" in told
+    assert told.endswith("choose one with --node ID")
+    nodes = describe_quorum(tmp_path).to_json()["nodes"]
+    assert [one["nodeId"] for one in nodes] == [3000, 3001, 3002]
+    commands = {one["command"] for one in json.loads(run("doctor", tmp_path, "--json", code=3).stdout)["findings"]}
+    assert f"kraftlake image {tmp_path}/all.tar.xz --node 3000 --unavailable-partitions" in commands
+    shutil.copytree(bundle / "kafka" / "controller-2", tmp_path / "unpacked")
+    assert run_json("image", tmp_path)["offset"] == 5487, "an archive beside a metadata directory is not searched"
+
+
+def test_doctor_reads_stdin_as_often_as_it_has_to(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as tar:
+        tar.add(TORN, TORN.name)
+    read = from_stdin(tmp_path / "x.tar.gz", "doctor", "-", "--json")
+    expected = run("doctor", tmp_path / "x.tar.gz", "--json", code=read.returncode).stdout
+    assert json.loads(expected)["findings"]
+    assert json.loads(read.stdout) == json.loads(expected.replace(str(tmp_path / "x.tar.gz"), "-"))
+
+
+def test_a_folder_of_what_is_only_named_as_archives_names_one(tmp_path: Path) -> None:
     (tmp_path / "node-1.tar.zst").write_bytes(b"")
     assert f"is a folder of archives, not of logs: name one, {tmp_path / 'node-1.tar.zst'}" in fault("image", tmp_path)
 

@@ -170,7 +170,7 @@ def test_an_image_without_a_record_says_that_it_has_diverged(tmp_path: Path) -> 
         (["nope"], "nope"),
         (["image"], "SOURCE"),
         (["image", DIRECTORY, "--foo"], "--foo"),
-        (["image", DIRECTORY, "--at-offset", "x"], "'x' is not an offset"),
+        (["image", DIRECTORY, "--at-offset", "x"], "'x' is neither an offset nor a time"),
         (["image", DIRECTORY, "--at-offset", "-1"], "-1 is not an offset"),
         (["image", DIRECTORY, "--at-offset", 1, "--at-time", "2026-01-01"], "not both"),
         (["image", DIRECTORY, "--at-time", "soon"], "is not a time"),

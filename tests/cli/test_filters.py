@@ -279,3 +279,51 @@ def test_long_answers_of_a_terminal_go_through_the_pager(pager: Path) -> None:
 def test_a_reader_who_leaves_the_pager_ends_the_command_in_order() -> None:
     received = on_terminal("events", DIRECTORY, "--all", PAGER="head -n 3")
     assert len(received.splitlines()) == 3
+
+
+def listed(marks: str, text: str) -> list[str]:
+    """The lines of changes in the answer of `diff`, without its frame."""
+    return [line.lstrip("│├└─ ") for line in text.splitlines() if line.lstrip("│├└─ ")[:2] in marks.split("|")]
+
+
+@pytest.mark.parametrize("everything", [[], ["--all"]], ids=["", "all"])
+def test_a_diff_is_cut_at_either_end_and_says_how_much_of_each_part_is_left_out(everything: list[str]) -> None:
+    words = ("diff", DIRECTORY, 402, 1400, *everything)
+    whole = run(*words, "--all").stdout
+    changes = listed("+ |- |~ ", whole)
+    first, last = run(*words, "--limit", 7).stdout, run(*words, "--tail", 3).stdout
+    if everything:
+        assert listed("+ |- |~ ", first) == changes[:7]
+        assert listed("+ |- |~ ", last) == changes[-3:]
+    assert len(listed("+ |- |~ ", first)) == 7
+    assert [line[:2] for line in listed("+ |- |~ ", last)] == [line[:2] for line in changes[-3:]]
+    headings = [line for line in whole.splitlines() if line.startswith(("├── ", "└── "))]
+    for cut in (first, last):
+        assert [line for line in cut.splitlines() if line.startswith(("├── ", "└── "))] == headings
+    assert "3 more changes" in first  # of four brokers
+    assert "… 1 more change\n" in last
+    assert run(*words, "--limit", 10**6).stdout == (whole if everything else run(*words, "--tail", 10**6).stdout)
+
+
+def test_local_changes_are_cut_at_either_end() -> None:
+    words = ("local-changes", DIRECTORY, "--broker", 1, "--from", 1988)
+    head, rows = run(*words, "--all").stdout.split("─\n")
+    for cut, expected in ((("--limit", 2), rows.splitlines()[:2]), (("--tail", 3), rows.splitlines()[-3:])):
+        shown = run(*words, *cut).stdout.split("─\n")[1].splitlines()
+        assert [line.split() for line in shown[:-1]] == [line.split() for line in expected]
+        assert shown[-1] == f"… {len(rows.splitlines()) - len(expected)} more partitions"
+    assert head.splitlines()[1] in run(*words, "--limit", 1).stdout
+
+
+@pytest.mark.parametrize("command", [("diff", 402, 458), ("local-changes", "--broker", 2, "--from", 402)])
+def test_what_is_one_object_is_never_cut(command: tuple[object, ...]) -> None:
+    words = (command[0], DIRECTORY, *command[1:])
+    for cut in ("--limit", "--tail"):
+        assert "--json prints one whole object" in run(*words, cut, 1, "--json", code=2).stderr
+    assert "either --limit or --tail" in run(*words, "--limit", 1, "--tail", 1, code=2).stderr
+
+
+def test_an_image_takes_hosted_as_the_other_commands_do() -> None:
+    words = ("image", DIRECTORY, "--broker", "1,3", "--at-offset", 458)
+    assert run(*words, "--hosted").stdout == run(*words).stdout
+    assert "--hosted is about the partitions of a broker" in fault("image", DIRECTORY, "--hosted", code=2)

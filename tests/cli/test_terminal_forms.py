@@ -462,3 +462,27 @@ def test_an_unknown_cluster_is_called_so_until_it_is_named(tmp_path: Path) -> No
     log = hostile_log(tmp_path)
     assert run("image", log).stdout.startswith("cluster of unknown id")
     assert run("image", log, "--cluster-id", "abc").stdout.startswith("cluster abc")
+
+
+@pytest.mark.parametrize("at", [1507, 5736])
+def test_since_when_things_are_so_is_told_on_narrow_terminals_too(at: int) -> None:
+    """In lines of their own, and times of the image's day without the date."""
+    words = ("image", DIRECTORY, "--at", at, "--since", "--part", "brokers", "--part", "configs", "--all")
+    wide, narrow = (run(*words, width=width).stdout for width in (300, 80))
+    assert max(map(len, narrow.splitlines())) <= 80
+    since = re.compile(r"since (\d+) (?:2026-11-21 )?(\d\d:\d\d:\d\d\.\d{3}Z)(?:, |$)", re.MULTILINE)
+    configs = [found.groups() for found in since.finditer(wide)]
+    brokers = re.findall(r"^│ +\d+ +(?:active|fenced) +(\d+) 2026-11-21 (\S+)", wide, re.MULTILINE)
+    assert len(brokers) == 4
+    assert sorted(configs + brokers) == sorted(found.groups() for found in since.finditer(narrow))
+
+
+def test_since_when_a_partition_is_so_stands_below_its_troubles_on_a_narrow_terminal() -> None:
+    words = ("image", DIRECTORY, "--topic", "elr-a", "--part", "topics", "--since")
+    rows = run(*words, width=80).stdout.partition("─\n")[2].splitlines()
+    assert [row.split("  ")[-1].strip() for row in rows[:3]] == [
+        "offline, eligible to lead: 4",
+        "(fenced)",
+        "since 5651 07:50:31.466Z",
+    ]
+    assert "5651 2026-11-21 07:50:31.466Z  offline, eligible to lead: 4 (fenced)" in run(*words, width=160).stdout

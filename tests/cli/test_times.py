@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 import kraftlake
 from kraftlake.replay import import_source
-from tests.cli.running import DIRECTORY, fault, run
+from tests.cli.running import DIRECTORY, fault, run, run_json
 from tests.cli.test_interactive import ANSI, on_terminal
 
 END = "2026-11-21 07:50:33.079Z"
@@ -122,3 +123,32 @@ def test_a_wrong_time_is_named(words: list[str], sentence: str) -> None:
 
 def test_a_history_that_is_made_up_begins_at_a_time_that_no_log_gives(tmp_path: Path) -> None:
     assert "counts from the end of a log" in fault("generate", tmp_path / "lake", "--start", "now-1h", code=2)
+
+
+def test_a_moment_is_given_once_and_a_whole_number_is_an_offset() -> None:
+    expected = run("metrics", DIRECTORY, "--at-time", "07:47:33.079", "--json").stdout
+    for words in (["--at", "now-3m"], ["--at-offset", "07:47:33.079"], ["--at", 1319], ["--at-offset", 1319]):
+        assert run("metrics", DIRECTORY, *words, "--json").stdout == expected
+    assert "not both" in fault("image", DIRECTORY, "--at", 5, "--at-time", "07:46", code=2)
+    assert "is given 2 times" in fault("image", DIRECTORY, "--at", 5, "--at-offset", 5, code=2)
+    assert "'soon' is neither an offset nor a time" in fault("image", DIRECTORY, "--at", "soon", code=2)
+    assert "Offset 20261121 is past the end" in fault("image", DIRECTORY, "--at", 20261121)
+    assert (
+        "12:47 is 2026-11-21 12:47:00.000+05:00"
+        in run("blame", DIRECTORY, "broker/3", "--at", "12:47", "--tz", "+05:00").stderr
+    )
+
+
+def test_a_log_is_trimmed_before_what_was_written_since_a_time(tmp_path: Path) -> None:
+    directory = tmp_path / DIRECTORY.name
+    directory.mkdir()
+    for file in sorted(DIRECTORY.glob("*.log")):  # a file of the log for each segment
+        shutil.copy(file, directory)
+        run("import", directory, tmp_path / "lake")
+    run("import", DIRECTORY, tmp_path / "lake")
+    words = ("log", "trim", tmp_path / "lake", "--stream-lag", 0, "--before")
+    told = run(*words, "08:49:37.4", "--tz", "+01:00")  # the first offset since then lies behind 3532, in its file
+    assert "offsets 0 to 3531, " in told.stdout
+    assert "08:49:37.4 is 2026-11-21 08:49:37.400+01:00" in told.stderr
+    assert run_json(*words, "now-1h")["filesRemoved"] == 0
+    assert "lake is of 2026-11-21 07:50:33.079Z, which is before the time asked for" in fault(*words, "2027-01-01")

@@ -8,10 +8,10 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich.console import Console
+from rich.console import Console, Group
 from rich.tree import Tree
 
-from kraftlake.cli.output.drawing import branch, table, text, tree
+from kraftlake.cli.output.drawing import Fitting, branch, table, text, tree
 from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.tree_lines import tree_lines
 
@@ -43,7 +43,7 @@ def trees(draw: st.DrawFn) -> Tree:
         made = table(*headings, right=headings[:2], whole=draw(st.sampled_from([None, *headings])))
         for _ in range(draw(st.integers(0, 3))):
             made.add_row(*(text(*draw(PIECES)) for _ in headings))
-        parent.add(made)
+        parent.add(Fitting(made, Group(text("narrow"), text(*draw(PIECES)))) if draw(st.booleans()) else made)
     return root
 
 

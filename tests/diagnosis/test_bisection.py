@@ -245,3 +245,37 @@ def test_an_unknown_record_stops_it_unless_the_range_ends_before() -> None:
     for condition in ("global_topic_count > 1", 'topic("topic-2")'):
         with pytest.raises(UnknownRecordError, match="offset 3"):
             made.bisect(condition)
+
+
+def test_a_lenient_search_leaves_out_what_a_lenient_replay_does() -> None:
+    """As if those records were no-ops: the offsets of the others stay."""
+    bad = r.PartitionChangeRecord(topic_id=log.uuid_of(7), partition_id=0, leader=1)
+    middle: list[list[Any]] = [
+        [log.partition(1, partition_id=1, leader=-1), log.UNKNOWN, bad, log.partition(1, partition_id=2, leader=-1)],
+        [log.begin(), bad, log.topic(2)],
+        [log.partition(2, leader=-1), log.end(), log.end()],
+    ]
+    start = [log.topic(1), log.partition(1, leader=-1)]
+    plain = [[r.NoOpRecord() if one in (bad, log.UNKNOWN) else one for one in batch] for batch in middle]
+    plain[-1][-1] = r.NoOpRecord()
+    made, whole = (
+        Source(log.MadeLog(records=tuple(log.log_of(1, start, *rest))), SourceKind.DIRECTORY, "made", None)  # type: ignore[arg-type]
+        for rest in (middle, plain)
+    )
+    counts = [f"offline_partitions == {number}" for number in range(1, 5)]
+    for condition in (*counts, "global_topic_count == 2", 'topic("topic-2").partition(0)', "global_topic_count == 3"):
+        for first in (None, 5, 9):
+            try:
+                expected = whole.bisect(condition, first)
+            except NoSuchThingError:
+                with pytest.raises(NoSuchThingError, match="without 4 records that can't be replayed"):
+                    made.bisect(condition, first, lenient=True)
+                continue
+            found = made.bisect(condition, first, lenient=True)
+            assert found.to_json() == expected.to_json()
+            assert [one.offset for one in found.skipped] == [4, 5, 8, 12]
+
+
+def test_a_start_past_the_end_is_no_range_backwards(source: Source) -> None:
+    with pytest.raises(OffsetError, match="Offset 9999 is past the end"):
+        source.bisect("broker(1).fenced", 9999)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
-import click
-
 from kraftlake.cli.options.command import Example, argument
 from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, from_option, to_option
-from kraftlake.runtime.errors import CorruptDataError, ReplayError, UnknownRecordError
 
 
 @command(
     "bisect",
     section=LOOK,
     question="From which offset on did a condition hold?",
-    replays=False,
     examples=(
         Example("when partitions first went offline", f"kraftlake bisect {SAMPLE} 'offline_partitions > 0'"),
         Example("the first time from an offset on", f"kraftlake bisect {SAMPLE} 'broker(3).fenced' --from 4000"),
@@ -48,14 +44,9 @@ def bisect(
     not there does not hold, and neither does the opposite; `== none` asks for that.
     """
     opened = call.open(source)
-    try:
-        found = opened.bisect(condition, first, last)
-    except (CorruptDataError, ReplayError, UnknownRecordError) as fault:
-        offset: int | None = getattr(fault, "offset", None)
-        if offset is None or offset < 1:
-            raise
-        sentence = str(fault).rstrip(".")
-        raise click.ClickException(f"{sentence}: --to {offset - 1} searches what is before it.") from None
+    with call.suggest_lenient("--to {} searches what is before it"):
+        found = opened.bisect(condition, first, last, lenient=not call.strict)
+    call.warn_skipped(found.skipped)
     if call.as_json:
         call.terminal.json(found.to_json())
         return

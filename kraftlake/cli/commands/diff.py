@@ -13,11 +13,14 @@ from kraftlake.cli.options.shared import (
     SAMPLE,
     Call,
     brokers_option,
+    check_cut,
     check_hosted,
     command,
     hosted_option,
     last_option,
+    limit_option,
     partitions_option,
+    tail_option,
     topics_option,
 )
 from kraftlake.cli.selection.diff_entries import DiffSelection
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
         ),
         Example("what became of a topic", f"kraftlake diff {SAMPLE} 260 4639 --topic elr-a"),
         Example("everything since the beginning", f"kraftlake diff {SAMPLE} -1 260"),
+        Example("the first ten changes of many", f"kraftlake diff {SAMPLE} -1 260 --limit 10"),
         Example("for other programs", f"kraftlake diff {SAMPLE} 4592 4639 --json"),
     ),
 )
@@ -76,6 +80,8 @@ if TYPE_CHECKING:
     metavar="SOURCE",
     help="Take the second image from this source; N and M are then the ends of both unless they are given.",
 )
+@limit_option
+@tail_option
 @option("--all", "everything", is_flag=True, help="Draw long parts in full, not their beginning.")
 def diff(
     call: Call,
@@ -88,16 +94,20 @@ def diff(
     brokers: tuple[int, ...],
     hosted: bool,
     other: str | None,
+    limit: int | None,
+    tail: int | None,
     everything: bool,
 ) -> None:
     """Show what differs between the images of SOURCE at N and M, offsets or times; N is -1 for the empty image.
 
-    + is what came, - what went, ~ what changed, with before → after.
+    + is what came, - what went, ~ what changed, with before → after. --limit and --tail count these lines, in all parts
+    together; the JSON is one object and always whole.
     """
     from kraftlake.image import diff_images
 
     if other is None and (first is None or (last is None and not isinstance(first, LogTime))):
         raise click.UsageError("Give the offsets or times N and M, or another source --with which to compare.")
+    check_cut(limit, tail, whole_json=call.as_json)
     check_hosted(brokers, hosted=hosted)
     opened = call.open(source)
     second = opened if other is None else call.open(other)
@@ -115,7 +125,8 @@ def diff(
         return
     from kraftlake.cli.views.diff_view import draw_diff
 
-    call.terminal.render(draw_diff(form, everything=everything or bool(topics or partitions)))
+    everything = everything or bool(topics or partitions)
+    call.terminal.render(draw_diff(form, everything=everything, limit=limit, tail=tail))
 
 
 def _image(call: Call, source: Source, at: int | datetime | LogTime | None) -> MetadataImage:

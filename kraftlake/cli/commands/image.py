@@ -14,6 +14,7 @@ from kraftlake.cli.options.shared import (
     SAMPLE,
     Call,
     brokers_option,
+    check_hosted,
     command,
     partitions_option,
     topic_ids_option,
@@ -61,6 +62,7 @@ def _only(kind: str, text: str) -> Callable[[Callable[..., None]], Callable[...,
 @topic_ids_option("Only the topic of this id")
 @partitions_option("Only this partition")
 @brokers_option("Only this broker and the partitions it hosts")
+@option("--hosted", is_flag=True, help="As in other commands; an image has the partitions of a broker without it, too.")
 @_only("unavailable", "Only partitions without a leader: since when, their last leader, and why.")
 @_only("under-replicated", "Only partitions with a replica out of sync.")
 @_only("under-min-isr", "Only partitions without a leader, or with fewer replicas in sync than min.insync.replicas.")
@@ -86,6 +88,7 @@ def image(
     topic_ids: tuple[str, ...],
     partitions: tuple[str, ...],
     brokers: tuple[int, ...],
+    hosted: bool,
     parts: tuple[str, ...],
     with_since: bool,
     everything: bool,
@@ -98,6 +101,7 @@ def image(
     """
     from kraftlake.image import min_insync_replicas
 
+    check_hosted(brokers, hosted=hosted)
     opened = call.open(source)
     replay = call.replay(opened, call.at)
     troubles = [kind for kind in PARTITIONS if only[kind.replace("-", "_")]]

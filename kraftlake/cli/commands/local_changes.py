@@ -8,7 +8,16 @@ import click
 
 from kraftlake.cli.options.command import Example, option
 from kraftlake.cli.options.parameters import BROKER, MOMENT, MOMENT_OR_EMPTY
-from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, last_option
+from kraftlake.cli.options.shared import (
+    LOOK,
+    SAMPLE,
+    Call,
+    check_cut,
+    command,
+    last_option,
+    limit_option,
+    tail_option,
+)
 
 if TYPE_CHECKING:
     from kraftlake.runtime import Moment
@@ -24,6 +33,7 @@ if TYPE_CHECKING:
             f"kraftlake local-changes {SAMPLE} --broker 1 --from 4592 --to 4639",
         ),
         Example("what the last minute meant to it", f"kraftlake local-changes {SAMPLE} --broker 1 --last 1m"),
+        Example("the first five partitions", f"kraftlake local-changes {SAMPLE} --broker 1 --last 1m --limit 5"),
         Example("for other programs", f"kraftlake local-changes {SAMPLE} --broker 3 --from -1 --to 5736 --json"),
     ),
 )
@@ -37,14 +47,26 @@ if TYPE_CHECKING:
 )
 @option("--to", "last", type=MOMENT, metavar="M", help="The change's last offset or time, by default the log's.")
 @last_option
+@limit_option
+@tail_option
 @option("--all", "everything", is_flag=True, help="Draw every partition, not the first of them.")
 def local_changes(
-    call: Call, source: str, broker: int, first: Moment | None, last: Moment | None, *, everything: bool
+    call: Call,
+    source: str,
+    broker: int,
+    first: Moment | None,
+    last: Moment | None,
+    *,
+    limit: int | None,
+    tail: int | None,
+    everything: bool,
 ) -> None:
     """Show what one metadata delta of the offsets after N up to M means to a broker, as Kafka's brokers compute it.
 
-    Partitions to delete, to lead (elected: with a new leader epoch) and to follow, and the log directories assigned.
+    Partitions to delete, to lead (elected: with a new leader epoch) and to follow, and the log directories assigned, in
+    this order. --limit and --tail count the lines of partitions; the JSON is one object and always whole.
     """
+    check_cut(limit, tail, whole_json=call.as_json)
     if first is None:
         raise click.UsageError("Give --from, the offset or time that the change starts from, or --last.")
     opened = call.open(source)
@@ -60,4 +82,4 @@ def local_changes(
         return
     from kraftlake.cli.views.local_changes_view import draw_local_changes
 
-    call.terminal.render(*draw_local_changes(changes, everything=everything))
+    call.terminal.render(*draw_local_changes(changes, everything=everything, limit=limit, tail=tail))

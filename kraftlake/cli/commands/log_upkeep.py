@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftlake.cli.options.command import Example, argument, option
-from kraftlake.cli.options.parameters import LAKE, OFFSET, MeasureParameter
+from kraftlake.cli.options.parameters import LAKE, MOMENT, MeasureParameter
 from kraftlake.cli.options.shared import UPKEEP, Call, command
 from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log.maintenance.compaction import Compaction
+    from kraftlake.runtime import Moment
 
 _LAKE_HELP = "The folder of a lake."
 _MINUTE_MS = 60_000
@@ -70,10 +71,19 @@ def _compacted(done: Compaction) -> str:
     section=UPKEEP,
     question="Remove the beginning of a lake's log, behind a snapshot.",
     source=False,
-    examples=(Example("what a snapshot at 3532 stands for", "kraftlake log trim lake --before 3532 --stream-lag 0"),),
+    examples=(
+        Example("what a snapshot at 3532 stands for", "kraftlake log trim lake --before 3532 --stream-lag 0"),
+        Example("what was written more than a week before its end", "kraftlake log trim lake --before now-7d"),
+    ),
 )
 @argument("lake", type=LAKE, help=_LAKE_HELP)
-@option("--before", type=OFFSET, required=True, metavar="N", help="Keep this offset and all after it.")
+@option(
+    "--before",
+    type=MOMENT,
+    required=True,
+    metavar="N",
+    help="Keep this offset, or what was written since this time, and all after.",
+)
 @option(
     "--stream-lag",
     type=MeasureParameter(min=0),
@@ -85,8 +95,8 @@ def _compacted(done: Compaction) -> str:
     is_flag=True,
     help="Trim even what a table of a Spark job has still to read: the table must then be deleted and made anew.",
 )
-def log_trim(call: Call, lake: str, *, before: int, stream_lag: float | None, force: bool) -> None:
-    """Remove the files of LAKE that hold offsets below N only. This can't be undone.
+def log_trim(call: Call, lake: str, *, before: Moment, stream_lag: float | None, force: bool) -> None:
+    """Remove the files of LAKE that hold nothing but what lies before N, an offset or a time. This can't be undone.
 
     It is refused where no whole snapshot covers what goes, where it was appended less than the declared stream lag
     ago, and where a table that a Spark job makes of the log has still to read it. Whole files go, so the log may begin
@@ -95,7 +105,8 @@ def log_trim(call: Call, lake: str, *, before: int, stream_lag: float | None, fo
     from kraftlake.metadata_log import Upkeep
 
     lag = None if stream_lag is None else round(stream_lag * _MINUTE_MS)
-    report = Upkeep(lake).trim(before, stream_lag_ms=lag, force=force)
+    offset = before if isinstance(before, int) else call.open(lake).offset_since(before)
+    report = Upkeep(lake).trim(offset, stream_lag_ms=lag, force=force)
     earlier = _reaching_back(lake, report.new_start)
     if call.as_json:
         call.terminal.json(
@@ -111,7 +122,7 @@ def log_trim(call: Call, lake: str, *, before: int, stream_lag: float | None, fo
         removed = f"offsets {report.old_start} to {report.new_start - 1}, {counted(report.files, 'file')}"
         call.terminal.line(f"trimmed  {removed}: {lake} starts at offset {report.new_start} now")
     else:
-        call.terminal.line(f"trimmed  nothing: no file of {lake} holds offsets below {before} only")
+        call.terminal.line(f"trimmed  nothing: no file of {lake} holds offsets below {offset} only")
     if earlier and not call.as_json:
         kept = ", ".join(f"{name}/ from {first}" for name, first in earlier.items())
         call.terminal.line(f"tables   these still know what lies before: {kept} (`kraftlake tables trim` removes that)")

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from kraftlake.cli.options.command import Argument, Command, Example, Group, Option, argument, option
-from kraftlake.cli.options.parameters import LAKE, OFFSET, CountParameter
+from kraftlake.cli.options.parameters import LAKE, MOMENT, CountParameter
 from kraftlake.cli.options.shared import ENGINE, Call, command
 from kraftlake.cli.output.progress import progress_bars
 from kraftlake.cli.output.theme import Style
@@ -20,6 +20,7 @@ from kraftlake.spark_jobs.run_named_job import run_job
 from kraftlake.tables.jobs import JOBS, REPLAY, Job
 
 if TYPE_CHECKING:
+    from kraftlake.runtime import Moment
     from kraftlake.spark_jobs import StreamResult
 
 _INTERVAL_PREFIX = "processing-time="
@@ -197,11 +198,12 @@ def _show(job: Job, call: Call, lake: str, result: StreamResult) -> None:
 )
 @argument("lake", type=LAKE, help="The folder of a lake that `kraftlake import` made.")
 @option(
+    "--at",
     "--at-offset",
-    "to_offset",
-    type=OFFSET,
+    "to",
+    type=MOMENT,
     metavar="N",
-    help="The last offset that the snapshot holds; the end of the log by default.",
+    help="The last offset that the snapshot holds, or its time; the end of the log by default.",
 )
 @option(
     "--master",
@@ -210,14 +212,15 @@ def _show(job: Job, call: Call, lake: str, result: StreamResult) -> None:
     show_default=True,
     help="Spark's master. Its executors read and write the lake themselves, so all of them must reach it.",
 )
-def snapshot(call: Call, lake: str, *, to_offset: int | None, master: str) -> None:
-    """Fold the log of LAKE up to an offset and keep the image in snapshots/, as every later replay then starts from.
+def snapshot(call: Call, lake: str, *, to: Moment | None, master: str) -> None:
+    """Fold the log of LAKE up to a moment and keep the image in snapshots/, as every later replay then starts from.
 
     Goes on from the newest snapshot before that offset. Topics are dealt out by id and folded in parts, so that no
     process holds more than a part of the cluster; what is written are the records that one process would write.
     """
     from kraftlake.spark_jobs import run_snapshot
 
+    to_offset = to if to is None or isinstance(to, int) else call.open(lake).offset_at(to)
     with progress_bars(call.terminal) as progress:
         progress("folding", 0, 0)
         built = run_snapshot(lake, to_offset, master=master)

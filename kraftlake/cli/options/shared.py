@@ -17,7 +17,6 @@ from kraftlake.cli.options.parameters import (
     BROKERS,
     MOMENT,
     NODE,
-    OFFSET,
     PARTITIONS,
     SOURCE,
     TIME,
@@ -25,6 +24,7 @@ from kraftlake.cli.options.parameters import (
     TOPICS,
     ZONE,
     CountParameter,
+    TimeParameter,
 )
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.words import moment
@@ -104,10 +104,14 @@ def topic_ids_option(only: str) -> Decorator:
     return option("--topic-id", "topic_ids", type=TOPIC_ID, multiple=True, metavar="ID", help=f"{only}. Repeatable.")
 
 
-def check_cut(limit: int | None, tail: int | None) -> None:
-    """Refuse a limit at both ends."""
+def check_cut(limit: int | None, tail: int | None, *, whole_json: bool = False) -> None:
+    """Refuse a limit at both ends, and any where the answer is JSON that is never cut (`whole_json`)."""
     if limit is not None and tail is not None:
         raise click.UsageError("Give either --limit or --tail, not both.")
+    if whole_json and (limit is not None or tail is not None):
+        raise click.UsageError(
+            "--limit and --tail cut what is drawn, and --json prints one whole object: give one or the other."
+        )
 
 
 def check_hosted(brokers: Sequence[int], *, hosted: bool) -> None:
@@ -141,10 +145,10 @@ class Call:
 
             self.terminal.pager = pager_command()
         self._has_offset = "at_offset" in options
-        at_offset: int | None = options.pop("at_offset", None)
+        at_offset: int | datetime | LogTime | None = options.pop("at_offset", None)
         at_time: datetime | LogTime | None = options.pop("at_time", None)
         if at_offset is not None and at_time is not None:
-            raise click.UsageError("Give either --at-offset or --at-time, not both.")
+            raise click.UsageError("Give either --at or --at-time, not both.")
         self.at: int | datetime | LogTime | None = at_time if at_offset is None else at_offset
         verbosity: int = options.pop("verbose")
         self.verbose = verbosity > 0
@@ -223,17 +227,21 @@ class Call:
         return replay
 
     @contextmanager
-    def suggest_lenient(self) -> Iterator[None]:
-        """Add to the error of a stopped replay the options that continue."""
+    def suggest_lenient(self, before: str = "") -> Iterator[None]:
+        """Add to the error of a stopped replay the options that continue.
+
+        `before` says how to get what is before the offset in its `{}`, by default --at-offset where there is that.
+        """
+        before = before or ("--at-offset {} shows the state before it" if self._has_offset else "")
         try:
             yield
         except (CorruptDataError, ReplayError, UnknownRecordError) as fault:
             offset: int | None = getattr(fault, "offset", None)
             if offset is None or not str(getattr(fault, "file", ".log")).endswith(".log"):
                 raise  # of a snapshot, or of a lake's own files: nothing passes over those
-            before = f"--at-offset {offset - 1} shows the state before it, " if self._has_offset and offset > 0 else ""
+            way_out = f"{before.format(offset - 1)}, " if before and offset > 0 else ""
             sentence = str(fault).rstrip(".")
-            raise click.ClickException(f"{sentence}: {before}--lenient goes on without it.") from None
+            raise click.ClickException(f"{sentence}: {way_out}--lenient goes on without it.") from None
 
     def warn_past_end(self, source: Source, at: int | datetime | LogTime | None) -> None:
         """Warn where the time of an image is after the last batch: the log does not reach that time."""
@@ -318,27 +326,28 @@ def _hinting_at_times(given: Iterable[object], *, at_time: bool) -> Iterator[Non
         raise OffsetError(f"{error} If {times[0]} is a time, give it {way}.") from None
 
 
-def shared_options(*, source: bool, replays: bool, at: bool, secrets: bool, long: bool) -> list[Option]:
+def shared_options(*, source: bool, replays: bool, at: bool, secrets: bool, long: bool, times: bool) -> list[Option]:
     """The shared options of a command that reads a `source`, `replays` it, `at` a moment, could show `secrets`.
 
-    The answers of a `long` one have a pager on a terminal.
+    The answers of a `long` one have a pager on a terminal. One that takes or shows `times` has their zone.
     """
     shared = functools.partial(Option, section=SHARED_SECTION)
-    times = "The state at a time: ISO 8601, 07:46, now-15m, or milliseconds since 1970."
+    moments = "The state after offset N, or at a time: ISO 8601, 07:46, now-15m."
+    time = "The state at a time; a whole number is milliseconds since 1970."
     zones = "The zone of times: of those given that name none, and of those shown (not in JSON)."
     strict = "Stop at what is missing, damaged or can't be replayed (the default), or skip it and say so."
     colours = "Colours: auto heeds NO_COLOR and whether stdout is a terminal."
     ways = click.Choice(["auto", "always", "never"])
     options = (
-        (at, Option(["--at-offset"], type=OFFSET, metavar="N", help="The state after offset N.")),
-        (at, Option(["--at-time"], type=TIME, metavar="T", help=times)),
+        (at, Option(["--at", "--at-offset", "at_offset"], type=MOMENT, metavar="N", help=moments)),
+        (at, Option(["--at-time"], type=TIME, metavar="T", help=time)),
         (True, shared(["--json", "as_json"], is_flag=True, help="Print JSON, nothing else.")),
         (secrets, shared(["--show-secrets"], is_flag=True, help="Show keys and sensitive configs as they are.")),
         (source and replays, shared(["--strict/--lenient", "strict"], default=True, help=strict)),
         (source, shared(["--node"], type=NODE, metavar="ID", help="Of the logs of several nodes, that of this one.")),
         (source, shared(["--cluster-id"], metavar="ID", help="The cluster's id, if no meta.properties has it.")),
         (source, shared(["--command-config"], metavar="FILE", help=COMMAND_CONFIG)),
-        (source or at, shared(["--tz", "zone"], type=ZONE, is_eager=True, metavar="ZONE", help=zones)),
+        (times, shared(["--tz", "zone"], type=ZONE, is_eager=True, metavar="ZONE", help=zones)),
         (True, shared(["--color"], type=ways, default="auto", help=colours)),
         (
             long,
@@ -383,7 +392,8 @@ def command(
         )(run)
         if source:
             made.params.insert(0, Argument(["source"], type=SOURCE, required=True, help=_SOURCE_HELP))
-        made.params += shared_options(source=source, replays=replays, at=at, secrets=secrets, long=long)
+        times = source or at or any(isinstance(parameter.type, TimeParameter) for parameter in made.params)
+        made.params += shared_options(source=source, replays=replays, at=at, secrets=secrets, long=long, times=times)
         return made
 
     return decorate

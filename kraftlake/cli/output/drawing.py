@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from rich import box
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
 from kraftlake.cli.output.theme import Piece, Style, styled
+
+T = TypeVar("T")
 
 _BETWEEN_COLUMNS = 2
 
@@ -45,10 +48,15 @@ class LightTable(Table):
         fits = sum(widths) + _BETWEEN_COLUMNS * (len(widths) - 1) <= room
         return widths if fits and not any("\n" in text for texts in lines for text in texts) else None
 
+    def natural_widths(self) -> list[int]:
+        """The widths of the columns where no line of a cell is broken."""
+        texts = ["\n".join([str(column.header), *map(str, column.cells)]) for column in self.columns]
+        return [max(map(cell_len, lines.splitlines()), default=0) for lines in texts]
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Share out the room there is, then draw."""
         texts = ["\n".join([str(column.header), *map(str, column.cells)]) for column in self.columns]
-        natural = [max(map(cell_len, lines.splitlines()), default=0) for lines in texts]
+        natural = self.natural_widths()
         longest_words = [max(map(cell_len, lines.split()), default=0) for lines in texts]
         whole = [column.header == self.whole for column in self.columns]
         widths = zip(whole, natural, longest_words, strict=True)
@@ -64,6 +72,25 @@ class LightTable(Table):
         return super().__rich_console__(console, options)
 
 
+class Fitting:
+    """A text or a table where no line of it has to be broken, and something `narrow` in its place where one has."""
+
+    def __init__(self, wide: Text | LightTable, narrow: RenderableType) -> None:
+        self._wide = wide
+        self._narrow = narrow
+
+    def within(self, room: int) -> RenderableType:
+        """What is drawn on lines of so many cells."""
+        if isinstance(self._wide, Text):
+            return self._wide if cell_len(self._wide.plain) <= room else self._narrow
+        widths = self._wide.natural_widths()
+        return self._wide if sum(widths) + _BETWEEN_COLUMNS * (len(widths) - 1) <= room else self._narrow
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw what has room."""
+        yield self.within(options.max_width)
+
+
 def _shared_out(narrowest: list[int], natural: list[int], left: int) -> list[int]:
     """The widths of columns that get what is left as far as they need it, those first that need the least."""
     widths = list(narrowest)
@@ -74,7 +101,7 @@ def _shared_out(narrowest: list[int], natural: list[int], left: int) -> list[int
     return widths
 
 
-def table(*headings: str, right: Iterable[str] = (), whole: str | None = None) -> Table:
+def table(*headings: str, right: Iterable[str] = (), whole: str | None = None) -> LightTable:
     """A light table without vertical lines; the columns named in `right` are flushed right.
 
     The names in the column `whole` stay on one line, so that they can be copied, wherever there is room for that.
@@ -88,6 +115,11 @@ def table(*headings: str, right: Iterable[str] = (), whole: str | None = None) -
     for heading in headings:
         made.add_column(heading, justify="right" if heading in flushed else "left", overflow="fold")
     return made
+
+
+def cut(lines: Sequence[T], limit: int | None, tail: int | None) -> Sequence[T]:
+    """The first `limit` lines, or the last `tail`; all if both are None."""
+    return lines[:limit] if tail is None else lines[-tail:]
 
 
 def tree(*pieces: Piece) -> Tree:

@@ -15,7 +15,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from kraftlake.cli.output.drawing import LightTable
+from kraftlake.cli.output.drawing import Fitting, LightTable
 from kraftlake.cli.output.theme import Style, paint
 
 _GUIDE = 4
@@ -47,6 +47,8 @@ def _node(tree: Tree, console: Console, *, first: str, others: str, colour: bool
 
 
 def _label(label: RenderableType, console: Console, width: int, *, colour: bool) -> Iterator[str]:
+    if isinstance(label, Fitting):
+        label = label.within(width)
     if isinstance(label, Text) and cell_len(label.plain) <= width and "\n" not in label.plain:
         yield _painted(label, colour=colour)
     elif isinstance(label, LightTable) and (widths := label.widths_within(width)) is not None:

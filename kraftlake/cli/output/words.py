@@ -47,10 +47,10 @@ def did_you_mean(wanted: str, names: Iterable[str]) -> str:
     return f": did you mean {in_words([known[name] for name in near], 'or')}?" if near else ""
 
 
-def since_words(since: Mapping[str, Any]) -> str:
-    """`4592 2026-11-21 07:49:37.784Z`: the offset and time since when something is so."""
+def since_words(since: Mapping[str, Any], day: str = "") -> str:
+    """`4592 2026-11-21 07:49:37.784Z`: the offset and time since when something is so; a time of `day` has no date."""
     earlier = " or earlier" if since.get("orEarlier") else ""
-    return f"{since['offset']} {moment(since['timestamp'])}{earlier}"
+    return f"{since['offset']} {moment(since['timestamp']).removeprefix(f'{day} ')}{earlier}"
 
 
 def amount(value: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.tree import Tree
 
-from kraftlake.cli.output.drawing import branch, text, tree
+from kraftlake.cli.output.drawing import branch, cut, text, tree
 from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import NONE, amount, moment
 from kraftlake.image.kafka_names import acl_words, quota_entity_words
@@ -41,8 +41,11 @@ Sizes = Counter[tuple[str, str]]
 """How many partitions came, went or changed, by (kind of change, topic)."""
 
 
-def draw_diff(diff: dict[str, Any], *, everything: bool) -> Tree:
-    """The tree of `diff`. Without `everything`, partitions of topics that came or went are counted, not listed."""
+def draw_diff(diff: dict[str, Any], *, everything: bool, limit: int | None = None, tail: int | None = None) -> Tree:
+    """The tree of `diff`: of all changes the first `limit`, or the last `tail`, else of each part the first ones.
+
+    Without `everything`, partitions of topics that came or went are counted, not listed.
+    """
     root = tree(
         ("cluster ", Style.STRONG), (diff["clusterId"] or "of unknown id", Style.HEADING),
         f"  offset {diff['from']} → {diff['to']}",
@@ -53,18 +56,28 @@ def draw_diff(diff: dict[str, Any], *, everything: bool) -> Tree:
     )
     if not parts:
         root.add(text(("no difference", Style.GOOD)))
+    entries = {part: _entries(kinds) for part, kinds in parts.items()}
+    listed = {part: ones if everything else _of_lasting_topics(part, ones, diff) for part, ones in entries.items()}
+    shown = listed if everything else {part: ones[:FIRST] for part, ones in listed.items()}
+    if is_cut := limit is not None or tail is not None:
+        shown = {part: [] for part in parts}
+        for of, entry in cut([(part, entry) for part, ones in listed.items() for entry in ones], limit, tail):
+            shown[of].append(entry)
     for part, kinds in parts.items():
-        entries = [(kind, key, fields) for kind in _MARKS for key, fields in kinds.get(kind, {}).items()]
-        shown = entries if everything or part != "partitions" else _of_lasting_topics(entries, diff)
         node = branch(root, _TITLES.get(part, part), *_counts(kinds))
-        for kind, key, fields in shown if everything else shown[:FIRST]:
+        for kind, key, fields in shown[part]:
             node.add(text(_MARKS[kind], *_entry(part, kind, key, fields, sizes, everything=everything)))
-        if len(shown) > FIRST and not everything:
-            node.add(text((f"… {len(shown) - FIRST:,} more changes: --all shows them", Style.QUIET)))
-        if len(shown) < len(entries):
-            hidden = counted(len(entries) - len(shown), "partition")
+        if left_out := len(listed[part]) - len(shown[part]):
+            way_out = "" if is_cut else ": --all shows them"
+            node.add(text((f"… {counted(left_out, 'more change')}{way_out}", Style.QUIET)))
+        if passing := len(entries[part]) - len(listed[part]):
+            hidden = counted(passing, "partition")
             node.add(text((f"{hidden} of topics that came or went: --all shows them", Style.QUIET)))
     return root
+
+
+def _entries(kinds: dict[str, Any]) -> list[Entry]:
+    return [(kind, key, fields) for kind in _MARKS for key, fields in kinds.get(kind, {}).items()]
 
 
 def _counts(kinds: dict[str, Any]) -> list[Piece]:
@@ -75,7 +88,10 @@ def _counts(kinds: dict[str, Any]) -> list[Piece]:
     return pieces
 
 
-def _of_lasting_topics(entries: list[Entry], diff: dict[str, Any]) -> list[Entry]:
+def _of_lasting_topics(part: str, entries: list[Entry], diff: dict[str, Any]) -> list[Entry]:
+    """The entries of a part without the partitions of topics that came or went."""
+    if part != "partitions":
+        return entries
     topics = diff.get("topics", {})
     passing = {kind: set(topics.get(kind, {})) for kind in ("added", "removed")}
     return [entry for entry in entries if entry[1].rpartition("-")[0] not in passing.get(entry[0], ())]

@@ -31,11 +31,12 @@ def since(diagnosis: Diagnosis, finding: Finding) -> str:
 
 
 def lasts(diagnosis: Diagnosis, finding: Finding) -> str:
-    """`  for 2 h 5 min`: the time since the first of it; empty where that is not known."""
+    """`  for 2 h 5 min`: the time since the first of it; empty where that is not known, or less than a second."""
     position = finding.since
     if position is None or position.timestamp is None or diagnosis.timestamp is None or not finding.lasts:
         return ""
-    return f"  for {duration(diagnosis.timestamp - position.timestamp)}"
+    length = diagnosis.timestamp - position.timestamp
+    return f"  for {duration(length)}" if length >= 1000 else ""
 
 
 def duration(milliseconds: int) -> str:

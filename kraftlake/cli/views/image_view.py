@@ -7,9 +7,11 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Group, RenderableType
+from rich.text import Text
 from rich.tree import Tree
 
-from kraftlake.cli.output.drawing import branch, table, text, tree
+from kraftlake.cli.output.drawing import Fitting, LightTable, branch, table, text, tree
 from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import NONE, amount, levels, moment, since_words
 from kraftlake.cli.views.topics_view import add_overview, add_since, add_topics
@@ -51,7 +53,8 @@ def draw_image(
     topics that are drawn.
     """
     since = image.get("since", {})
-    add_since(image.get("topics", {}), since.get("topics", {}))
+    day = moment(image["timestamp"])[:10]
+    add_since(image.get("topics", {}), since.get("topics", {}), day)
     root = tree(("cluster ", Style.STRONG), (image["clusterId"] or "of unknown id", Style.HEADING))
     offset, epoch, timestamp = image["offset"], image["epoch"], image["timestamp"]
     at = f"offset {offset}, epoch {epoch}, {moment(timestamp)}" if offset >= 0 else "offset −1: before the first record"
@@ -62,7 +65,7 @@ def draw_image(
     if "features" in image:
         _add_features(root, image)
     if "brokers" in image:
-        _add_brokers(root, image["brokers"], since.get("brokers"))
+        _add_brokers(root, image["brokers"], since.get("brokers"), day)
     if "controllers" in image:
         _add_controllers(root, image["controllers"])
     if "topics" in image and overview is not None:
@@ -71,7 +74,7 @@ def draw_image(
         known = image.get("brokers") if brokers is None else brokers
         limit = None if everything else FIRST_TOPICS
         add_topics(root, image["topics"], limit=limit, brokers=known, one_table=one_table, none=no_topics)
-    _add_configs(root, image.get("configs", {}), since.get("configs", {}), everything)
+    _add_configs(root, image.get("configs", {}), since.get("configs", {}), day, everything)
     _add_quotas(root, image.get("clientQuotas", ()), everything)
     if image.get("nextProducerId", -1) >= 0:
         branch(root, "producer ids", f"next block starts at {image['nextProducerId']:,}")
@@ -89,7 +92,7 @@ def _add_features(root: Tree, image: dict[str, Any]) -> None:
     branch(root, "features", levels(image["features"]), ("; ELR ", Style.QUIET), elr)
 
 
-def _add_brokers(root: Tree, brokers: dict[str, Any], since: dict[str, Any] | None) -> None:
+def _add_brokers(root: Tree, brokers: dict[str, Any], since: dict[str, Any] | None, day: str) -> None:
     if not brokers:
         branch(root, "brokers", ("none", Style.QUIET))
         return
@@ -98,6 +101,22 @@ def _add_brokers(root: Tree, brokers: dict[str, Any], since: dict[str, Any] | No
     for state, style in sorted(dict.fromkeys(states)):  # by name: active, fenced, shutting down
         summary += [", ", (f"{states.count((state, style))} {state}", style)]
     node = branch(root, "brokers", *summary)
+    if since is None:
+        node.add(_broker_table(brokers, None))
+        return
+    width = max(len("id"), *map(len, brokers))
+    lines = [
+        text(
+            (f"{id_:>{width}}", Style.NAME), "  ", broker_state(broker),
+            (f" since {_since_state(broker, since[id_], day)}", Style.QUIET),
+        )
+        for id_, broker in sorted(brokers.items(), key=_number)
+        if since.get(id_)
+    ]  # fmt: skip
+    node.add(Fitting(_broker_table(brokers, since), Group(_broker_table(brokers, None), *lines)))
+
+
+def _broker_table(brokers: dict[str, Any], since: dict[str, Any] | None) -> LightTable:
     headings = ("id", "state", *(() if since is None else ("since",)), "rack", "epoch", "listeners", "log dirs")
     rows = table(*headings, right=("id", "epoch"), whole="listeners")
     for id_, broker in sorted(brokers.items(), key=_number):
@@ -114,7 +133,7 @@ def _add_brokers(root: Tree, brokers: dict[str, Any], since: dict[str, Any] | No
             _listeners(broker["listeners"]),
             text(*directories),
         )
-    node.add(rows)
+    return rows
 
 
 def broker_state(broker: dict[str, Any]) -> tuple[str, Style]:
@@ -124,10 +143,10 @@ def broker_state(broker: dict[str, Any]) -> tuple[str, Style]:
     return ("shutting down", Style.WARNING) if broker["inControlledShutdown"] else ("active", Style.GOOD)
 
 
-def _since_state(broker: dict[str, Any], since: dict[str, Any]) -> str:
-    """Since when a broker is active, shutting down or fenced."""
+def _since_state(broker: dict[str, Any], since: dict[str, Any], day: str = "") -> str:
+    """Since when a broker is active, shutting down or fenced; a time of `day` has no date."""
     known = [since[key] for key in (["fenced"] if broker["fenced"] else _OF_STATE) if key in since]
-    return since_words(max(known, key=lambda one: one["offset"])) if known else NONE
+    return since_words(max(known, key=lambda one: one["offset"]), day) if known else NONE
 
 
 _OF_STATE = ("fenced", "inControlledShutdown")
@@ -154,15 +173,16 @@ def _add_controllers(root: Tree, controllers: dict[str, Any]) -> None:
         node.add(line)
 
 
-def _add_configs(root: Tree, configs: dict[str, Any], since: dict[str, Any], everything: bool) -> None:
-    lines: list[list[Piece]] = []
+def _add_configs(root: Tree, configs: dict[str, Any], since: dict[str, Any], day: str, everything: bool) -> None:
+    lines: list[Text | Fitting] = []
     for kind, resources in sorted(configs.items()):
         for name, values in sorted(resources.items()):
             shown = {key: NONE if value is None else str(value) for key, value in values.items()}
-            resource = (kind.lower().replace("_", " ") + " ", Style.QUIET)
-            lines.append(
-                [resource, (name or "(default)", Style.STRONG), *_settings(shown, since.get(kind, {}).get(name, {}))]
-            )
+            resource = [(kind.lower().replace("_", " ") + " ", Style.QUIET), (name or "(default)", Style.STRONG)]
+            known = since.get(kind, {}).get(name, {})
+            line = text(*resource, *_settings(shown, known))
+            one_by_one = [text(" ", *_settings({key: shown[key]}, known, day)) for key in sorted(shown)]
+            lines.append(Fitting(line, Group(text(*resource), *one_by_one)) if known else line)
     _add_lines(
         root,
         "configs",
@@ -175,32 +195,32 @@ def _add_configs(root: Tree, configs: dict[str, Any], since: dict[str, Any], eve
 
 
 def _add_quotas(root: Tree, quotas: Sequence[dict[str, Any]], everything: bool) -> None:
-    lines: list[list[Piece]] = []
+    lines: list[Text] = []
     for quota in quotas:
         shown = {key: amount(value) for key, value in quota["quotas"].items()}
-        lines.append([(quota_entity_words(quota["entity"]), Style.STRONG), *_settings(shown)])
+        lines.append(text((quota_entity_words(quota["entity"]), Style.STRONG), *_settings(shown)))
     summary = f"of {counted(len(lines), 'entity', 'entities')}"
     _add_lines(root, "client quotas", summary, lines, noun="entities", part="quotas", everything=everything)
 
 
-def _settings(values: dict[str, str], since: Mapping[str, Any] = MappingProxyType({})) -> list[Piece]:
+def _settings(values: dict[str, str], since: Mapping[str, Any] = MappingProxyType({}), day: str = "") -> list[Piece]:
     """` key=value, key=value` in the order of the keys, each with since when it is so where that is known."""
     pieces: list[Piece] = []
     for key, value in sorted(values.items()):
         pieces += [", " if pieces else " ", (key, Style.NAME), "=", value]
         if key in since:
-            pieces.append((f" since {since_words(since[key])}", Style.QUIET))
+            pieces.append((f" since {since_words(since[key], day)}", Style.QUIET))
     return pieces
 
 
 def _add_lines(
-    root: Tree, heading: str, summary: str, lines: Sequence[list[Piece]], *, noun: str, part: str, everything: bool
+    root: Tree, heading: str, summary: str, lines: Sequence[RenderableType], *, noun: str, part: str, everything: bool
 ) -> None:
     """A branch with a line for each entry of a part, none for an empty part."""
     if lines:
         node = branch(root, heading, summary)
-        for pieces in _first(lines, everything):
-            node.add(text(*pieces))
+        for line in _first(lines, everything):
+            node.add(line)
         _say_rest(node, len(lines), noun, part, everything)
 
 
@@ -255,11 +275,11 @@ def _add_scram(root: Tree, scram: dict[str, Any], everything: bool) -> None:
 
 
 def _add_tokens(root: Tree, tokens: dict[str, Any], everything: bool) -> None:
-    lines: list[list[Piece]] = []
+    lines: list[Text] = []
     for id_, token in sorted(tokens.items()):
         renewers = f", renewable by {', '.join(token['renewers'])}" if token["renewers"] else ""
         rest: Piece = f" of {token['owner']}, expires {moment(token['expiryTimestamp'])}{renewers}"
-        lines.append([(id_, Style.NAME), (f"  {REDACTED}", Style.QUIET) if token["owner"] == REDACTED else rest])
+        lines.append(text((id_, Style.NAME), (f"  {REDACTED}", Style.QUIET) if token["owner"] == REDACTED else rest))
     _add_lines(
         root,
         "delegation tokens",

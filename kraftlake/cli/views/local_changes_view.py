@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from kraftlake.cli.output.drawing import table, text
+from kraftlake.cli.output.drawing import cut, table, text
 from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import NONE
 from kraftlake.cli.views.topics_view import state_cells, troubles
@@ -16,8 +16,10 @@ FIRST = 12
 """The number of partitions that are drawn without --all."""
 
 
-def draw_local_changes(changes: dict[str, Any], *, everything: bool) -> list[RenderableType]:
-    """A title, a line that sums up the changes, and a table of partitions."""
+def draw_local_changes(
+    changes: dict[str, Any], *, everything: bool, limit: int | None = None, tail: int | None = None
+) -> list[RenderableType]:
+    """A title, a line that sums up the changes, and a table of partitions: the first `limit` or the last `tail`."""
     title = text(
         ("broker ", Style.STRONG),
         (str(changes["broker"]), Style.HEADING),
@@ -29,13 +31,15 @@ def draw_local_changes(changes: dict[str, Any], *, everything: bool) -> list[Ren
     if not rows:
         return [title, text(("topics changed, but nothing that this broker hosts", Style.QUIET))]
     drawn = table("", "partition", "leader", "in sync", "replicas", "epochs", "", right=("leader",), whole="partition")
-    shown = rows if everything or len(rows) <= FIRST else rows[:FIRST]
+    is_cut = limit is not None or tail is not None
+    shown = cut(rows, limit, tail) if is_cut or everything else rows[:FIRST]
     for action, name, partition, directory in shown:
         state = state_cells(partition) if partition else [text((NONE, Style.QUIET))] * 4
         drawn.add_row(text(action), text((name, Style.NAME)), *state, text(*_remarks(partition, directory)))
     drawing = [title, _summary(changes), text(), drawn]
     if len(shown) < len(rows):
-        drawing.append(text((f"… {len(rows) - FIRST:,} more partitions: --all shows them", Style.QUIET)))
+        more = counted(len(rows) - len(shown), "more partition")
+        drawing.append(text((f"… {more}{'' if is_cut else ': --all shows them'}", Style.QUIET)))
     return drawing
 
 

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from kraftlake.cli.output.drawing import branch, table, text
+from kraftlake.cli.output.drawing import Fitting, LightTable, branch, table, text
 from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import NONE, listed, moment, numbers, since_words
 from kraftlake.diagnosis import MAY_LEAD, may_lead_words
@@ -81,33 +81,49 @@ def _worst_first(item: tuple[str, dict[str, Any]]) -> tuple[bool, bool, str]:
     return not offline, not under, name
 
 
-def partition_table(partitions: dict[str, Any], brokers: dict[str, Any] | None, *, heading: str) -> Table:
-    """A row for each partition of {name or number: PARTITION}, in the order given."""
+def partition_table(
+    partitions: dict[str, Any], brokers: dict[str, Any] | None, *, heading: str
+) -> LightTable | Fitting:
+    """A row for each partition of {name or number: PARTITION}, in the order given.
+
+    Since when it is so stands in a column of its own, or on narrow terminals below what is not as usual.
+    """
+    states = (heading, "leader", "in sync", "replicas", "epochs")
+    right = ("#", "leader")
+    plain = table(*states, "", right=right, whole=heading)
+    wide = table(*states, "since", "", right=right, whole=heading)
     with_since = any("since" in partition for partition in partitions.values())
-    headings = (heading, "leader", "in sync", "replicas", "epochs", *(["since"] if with_since else []), "")
-    rows = table(*headings, right=("#", "leader"), whole=heading)
     for name, partition in partitions.items():
-        since = [_since_lines(partition.get("since", {}))] if with_since else []
-        rows.add_row(text((name, Style.NAME)), *state_cells(partition), *since, text(*troubles(partition, brokers)))
-    return rows
+        cells = [text((name, Style.NAME)), *state_cells(partition)]
+        said = text(*troubles(partition, brokers))
+        if with_since:
+            since = partition.get("since", {})
+            wide.add_row(*cells, _since_lines(since), said)
+            below = _since_lines(since, day=since.get("day", ""), word="since ")
+            said = text(*troubles(partition, brokers)).append("\n" if said and below else "").append_text(below)
+        plain.add_row(*cells, said)
+    return Fitting(wide, plain) if with_since else plain
 
 
-def add_since(topics: dict[str, Any], since: dict[str, Any]) -> None:
-    """Add to each PARTITION of the topics since when it is so."""
+def add_since(topics: dict[str, Any], since: dict[str, Any], day: str) -> None:
+    """Add to each PARTITION of the topics since when it is so, and the day of the image."""
     for name, partitions in since.items():
         for number, fields in partitions.items():
-            topics[name]["partitions"][number]["since"] = fields
+            topics[name]["partitions"][number]["since"] = {**fields, "day": day}
 
 
 _SINCE = {"leader": "leader", "isr": "in sync", "state": "state"}
 
 
-def _since_lines(since: dict[str, Any]) -> Text:
-    """A line for each offset since which some of a PARTITION is so: `leader, in sync 5584 2026-11-21 07:50:28.535Z`."""
+def _since_lines(since: dict[str, Any], day: str = "", word: str = "") -> Text:
+    """A line for each offset since which some of a PARTITION is so: `leader, in sync 5584 2026-11-21 07:50:28.535Z`.
+
+    A time of `day` has no date; `word` stands before each offset.
+    """
     of_offset: dict[str, list[str]] = {}
-    for key, word in _SINCE.items():
+    for key, of in _SINCE.items():
         if key in since:
-            of_offset.setdefault(since_words(since[key]), []).append(word)
+            of_offset.setdefault(word + since_words(since[key], day), []).append(of)
     made = text()
     for when, words in of_offset.items():
         made.append("\n" if made else "")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from kraftlake.kafka_files import NodeFiles, SourceKind, node_files, sniff
+from kraftlake.kafka_files import NodeFiles, node_files
 from kraftlake.replay import LogSource, Progress, VerifyReport, is_lake, verify_source
 from kraftlake.runtime import CorruptDataError
 
@@ -36,10 +36,10 @@ def checked_logs(path: str, progress: Progress | None) -> Iterator[CheckedLog]:
     if len(nodes) <= 1:
         yield _checked(CheckedLog(path=path, words=(path,)), None, progress)
         return
-    in_archive = sniff(path) is SourceKind.ARCHIVE
     for node in nodes:
         id_ = node.properties.node_id
-        words = (node.folder,) if not in_archive else (path,) if id_ is None else (path, "--node", str(id_))
+        chosen = () if node.archive is None or id_ is None else ("--node", str(id_))
+        words = (node.archive or node.folder, *chosen)
         yield _checked(CheckedLog(path=node.folder, words=words), node, progress)
 
 

@@ -28,8 +28,6 @@ from kraftlake.runtime import (
     path_texts,
 )
 
-STDIN: Final = "-"
-
 CHECKS: Final[tuple[Check, ...]] = (*QUORUM_CHECKS, *PARTITION_CHECKS, *BROKER_CHECKS)
 """All checks. Findings of the same severity are in this order."""
 
@@ -97,8 +95,6 @@ def diagnose(
 
         check_log_dirs(log_dirs)
     paths = path_texts([sources] if isinstance(sources, (str, os.PathLike)) else sources)
-    if STDIN in paths:
-        raise UsageError("A diagnosis reads its sources several times, and stdin can be read once: save it to a file.")
     quorum = describe_quorum(paths)
     logs = tuple(log for path in paths for log in checked_logs(path, progress))
     furthest = logs[quorum.copies.index(quorum.furthest)]

@@ -87,14 +87,18 @@ def _state(case: Case, broker: int) -> str:
 
 
 def _reassignments(case: Case) -> Iterator[Found]:
-    """Those that wait for a broker that can't catch up, or are old, are stuck; the others are no fault."""
-    stuck: list[Concerned] = []
+    """Those that are old, or wait for a broker that can't catch up, are a fault; the others are none."""
+    old: list[Concerned] = []
+    blocked: list[Concerned] = []
     running: list[Concerned] = []
+    inactive: set[int] = set()
     for one in case.timeline.partitions["being_reassigned"]:
-        waits = _waits_for(case.partition(one))
+        waits = [broker for broker in _waits_for(case.partition(one)) if _state(case, broker)]
         age = case.age_ms(one.since)
-        old = age is not None and age >= STUCK_HOURS * 3_600_000
-        (stuck if old or any(_state(case, broker) for broker in waits) else running).append(one)
+        is_old = age is not None and age >= STUCK_HOURS * 3_600_000
+        (old if is_old else blocked if waits else running).append(one)
+        inactive.update(() if is_old else waits)
+    brokers = "a broker that is" if len(inactive) == 1 else "brokers that are"
 
     def why(one: Concerned) -> str:
         state = case.partition(one)
@@ -103,7 +107,11 @@ def _reassignments(case: Case) -> Iterator[Found]:
         told = f"waits for {_states(case, waits)} to be in sync" if waits else "waits for the controller"
         return f"to {in_words(target)}; {told}"
 
-    for some, severity, words in ((stuck, Severity.WARNING, "does not end"), (running, Severity.INFO, "is under way")):
+    for some, severity, words in (
+        (old, Severity.WARNING, "does not end"),
+        (blocked, Severity.WARNING, f"waits for {brokers} not active"),
+        (running, Severity.INFO, "is under way"),
+    ):
         if some:
             sentence = f"the reassignment of {counted(len(some), 'partition')} {words}"
             yield Found(sentence=sentence, groups=_groups(some, why), severity=severity)
@@ -173,7 +181,7 @@ PARTITION_CHECKS = (
     Check(
         name="reassignments",
         severity=Severity.WARNING,
-        text="reassignments that are under way, and those that do not end",
+        text="reassignments that are under way, that do not end, or that wait for a broker that is not active",
         command="events {source} --kind reassignment{to}",
         helps="Start the brokers that it waits for, or raise the throttle (kafka-reassign-partitions.sh --execute "
         "--additional --throttle). --cancel takes a reassignment back.",

@@ -5,28 +5,26 @@ A plain tar is read in place; the log files of a compressed archive are kept in 
 
 from __future__ import annotations
 
-import lzma
-import struct
-import zipfile
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+import attrs
+
+from kraftlake.kafka_files.archives.compression import codec_faults, codec_of
 from kraftlake.kafka_files.archives.members import DEFAULT_LIMITS, ArchiveLimits, Members
 from kraftlake.kafka_files.archives.tar_archive import read_tar
 from kraftlake.kafka_files.archives.zip_archive import read_zip
 from kraftlake.kafka_files.directory import MetadataDirectory, log_of
-from kraftlake.kafka_files.faults import unreadable
 from kraftlake.kafka_files.file_names import METADATA_DIRECTORY
 from kraftlake.kafka_files.node.meta_properties import MetaProperties, find_properties, nearest_properties
 from kraftlake.kafka_files.node.node_files import NodeFiles, node_named
-from kraftlake.kafka_files.sniffing.file_content import COMPRESSED
 from kraftlake.kafka_files.sniffing.sniffing import look_into
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.kafka_files.stored_file import DiskFile, StoredFile
+from kraftlake.runtime import shown
 from kraftlake.runtime.errors import CorruptDataError, NotASourceError
+from kraftlake.runtime.words import counted
 
 
 def open_archive(
@@ -42,18 +40,51 @@ def open_archive(
 
 def nodes_in_archive(path: str | Path, limits: ArchiveLimits = DEFAULT_LIMITS) -> tuple[NodeFiles, ...]:
     """The metadata directories that an archive holds, at any depth, by folder. Raises as `open_archive`."""
+    return _nodes(_read(path, limits))
+
+
+def nodes_in_archives(paths: Sequence[Path], limits: ArchiveLimits = DEFAULT_LIMITS) -> tuple[NodeFiles, ...]:
+    """The metadata directories in several archives, which together keep within the `limits`.
+
+    Archives without any are passed over; one that is broken is a node whose `open` raises CorruptDataError. Raises
+    NotASourceError where no archive holds any.
+    """
+    found: list[NodeFiles] = []
+    without: list[NotASourceError] = []
+    for path in paths:
+        try:
+            members = _read(path, limits)
+            limits = members.left()
+            nodes = _nodes(members)
+            found += [attrs.evolve(node, folder=f"{path}/{node.folder}") for node in nodes]
+        except NotASourceError as fault:
+            without.append(fault)
+        except CorruptDataError as fault:
+            found.append(NodeFiles(folder=str(path), archive=str(path), open=partial(_raise, fault)))
+    if not found:
+        raise without[0]
+    return tuple(found)
+
+
+def _raise(fault: CorruptDataError) -> MetadataDirectory:
+    raise fault
+
+
+def _read(path: str | Path, limits: ArchiveLimits) -> Members:
     members = Members(str(path), limits, DiskFile.at(path).size)
-    is_archive = True
-    with _archive_faults(str(path)), Path(path).open("rb") as stream:
+    with codec_faults(f"the archive {path}", str(path)), Path(path).open("rb") as stream:
         head = stream.read(8)
         stream.seek(0)
         if head.startswith(b"PK"):
             read_zip(stream, members)
         else:
-            codec = next((name for magic, name in COMPRESSED.items() if head.startswith(magic)), None)
-            is_archive = read_tar(stream, members, codec=codec)
-    if not is_archive:
-        return (_single_file(members, Path(path)),)
+            read_tar(stream, members, codec=codec_of(head))
+    return members
+
+
+def _nodes(members: Members) -> tuple[NodeFiles, ...]:
+    if members.alone:
+        return (_single_file(members, Path(members.path)),)
     return tuple(_node(members, folder) for folder in _metadata_folders(members))
 
 
@@ -68,7 +99,7 @@ def _node(members: Members, folder: str) -> NodeFiles:
         cluster_id=properties.cluster_id,
     )
     state = members.quorum_states.get(folder)
-    return NodeFiles(folder=folder or ".", properties=properties, quorum_state=state, open=log)
+    return NodeFiles(folder=folder or ".", archive=members.path, properties=properties, quorum_state=state, open=log)
 
 
 def _single_file(members: Members, path: Path) -> NodeFiles:
@@ -88,6 +119,11 @@ def _metadata_folders(members: Members) -> list[str]:
     found = sorted(named or (f for f, files in members.folders.items() if _is_metadata(list(files.values()))))
     if not found:
         what = "only data topics' segments" if members.folders else "no segments (*.log) or snapshots (*.checkpoint)"
+        if members.archives:
+            raise NotASourceError(
+                f"the archive {members.path} holds {what}, but {counted(len(members.archives), 'archive')}, "
+                f"{shown(members.archives[0])} first: unpack it, and name the folder that they then lie in"
+            )
         raise NotASourceError(
             f"the archive {members.path} holds {what}, and no {METADATA_DIRECTORY}: "
             "pack that directory of a controller or broker"
@@ -98,20 +134,3 @@ def _metadata_folders(members: Members) -> list[str]:
 def _is_metadata(files: list[StoredFile]) -> bool:
     telling = sorted((file for file in files if file.size > 0), key=lambda file: file.name)[:3]
     return any(look_into(file).kind in (SourceKind.SEGMENT, SourceKind.SNAPSHOT) for file in telling)
-
-
-@contextmanager
-def _archive_faults(path: str) -> Iterator[None]:
-    """Convert the errors of archive readers at bad bytes into kraftlake's."""
-    try:
-        yield
-    except EOFError:
-        raise CorruptDataError(f"the archive {path} is cut short") from None
-    except (
-        zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, ValueError, NotImplementedError, RuntimeError,
-    ) as error:  # fmt: skip
-        raise CorruptDataError(f"the archive {path} is broken: {error}") from None
-    except OSError as error:
-        if error.errno is None:  # gzip and bzip2 report bad bytes this way
-            raise CorruptDataError(f"the archive {path} is broken: {error}") from None
-        raise unreadable(path, error) from None

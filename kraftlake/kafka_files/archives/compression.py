@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
-from collections.abc import Callable
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, Protocol
+
+from kraftlake.kafka_files.faults import unreadable
+from kraftlake.kafka_files.sniffing.file_content import COMPRESSED
+from kraftlake.runtime.errors import CorruptDataError
 
 _CHUNK: Final = 64 * 1024
 _XZ_MEMORY: Final = 256 * 1024 * 1024
@@ -18,6 +27,15 @@ class Readable(Protocol):
 
     def read(self, length: int, /) -> bytes:
         """At most `length` bytes; fewer only at the end, or where a codec has no more at hand."""
+
+
+def exactly(read: Callable[[int], bytes], size: int) -> bytes:
+    """`size` bytes, fewer only at the end."""
+    parts: list[bytes] = []
+    while size > 0 and (part := read(size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
 
 
 class _Unpacked:
@@ -46,6 +64,21 @@ class _Unpacked:
                 return data
 
 
+class _Part(io.RawIOBase):
+    """A stream of what a function reads."""
+
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        self._read = read
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        data = self._read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
 def _zstd(stream: Any) -> Readable:
     import pyarrow as pa  # 0.1 s, which only zstd costs; its windows are of 128 MiB at most
 
@@ -67,3 +100,43 @@ def _xz(stream: Any) -> Readable:
 
 CODECS: Final[dict[str, Callable[[Any], Readable]]] = {"gzip": _gzip, "bzip2": _bzip2, "xz": _xz, "zstd": _zstd}
 """Makes the stream of what another one unpacks to, by the codec's name in `file_content.COMPRESSED`."""
+_MAGIC_SIZE: Final = max(map(len, COMPRESSED))
+
+
+def codec_of(head: bytes) -> str | None:
+    """The codec in CODECS of what begins with these bytes, None for what is not compressed by any."""
+    return next((name for magic, name in COMPRESSED.items() if head.startswith(magic)), None)
+
+
+def unpacked(read: Callable[[int], bytes], what: str) -> Readable:
+    """What a function reads that is compressed by a codec of CODECS. Raises CorruptDataError for anything else."""
+    head = exactly(read, _MAGIC_SIZE)
+    codec = codec_of(head)
+    if codec is None:
+        raise CorruptDataError(f"{what} is not compressed, though its name says so: give it its own name back")
+
+    def from_start(length: int) -> bytes:
+        nonlocal head
+        if not head:
+            return read(length)
+        data, head = head[:length], head[length:]
+        return data
+
+    return CODECS[codec](_Part(from_start))
+
+
+@contextmanager
+def codec_faults(what: str, path: str) -> Iterator[None]:
+    """Convert the errors of readers of archives and codecs at bad bytes into kraftlake's; `what` lies at `path`."""
+    try:
+        yield
+    except EOFError:
+        raise CorruptDataError(f"{what} is cut short") from None
+    except (
+        zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, ValueError, NotImplementedError, RuntimeError,
+    ) as error:  # fmt: skip
+        raise CorruptDataError(f"{what} is broken: {error}") from None
+    except OSError as error:
+        if error.errno is None:  # gzip and bzip2 report bad bytes this way
+            raise CorruptDataError(f"{what} is broken: {error}") from None
+        raise unreadable(path, error) from None

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
-from pathlib import PurePath
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePath
 
 import attrs
 
-from kraftlake.kafka_files.file_names import META_PROPERTIES, is_log_file
+from kraftlake.kafka_files.archives.compression import codec_faults, exactly, unpacked
+from kraftlake.kafka_files.file_names import (
+    ARCHIVE_SUFFIXES,
+    META_PROPERTIES,
+    is_log_file,
+    is_packed_log_file,
+    unpacked_name,
+)
 from kraftlake.kafka_files.node.meta_properties import MAX_SIZE, MetaProperties, read_properties
 from kraftlake.kafka_files.node.quorum_state import QUORUM_STATE
-from kraftlake.kafka_files.stored_file import BLOCK_SIZE, BlockFile, StoredFile
+from kraftlake.kafka_files.stored_file import BLOCK_SIZE, BlockFile, DiskFile, StoredFile
 from kraftlake.runtime import shown
 from kraftlake.runtime.errors import CorruptDataError
 
@@ -37,16 +44,34 @@ class ArchiveLimits:
 DEFAULT_LIMITS = ArchiveLimits()
 
 
+def unpacked_files(folder: Path, names: Sequence[str], limits: ArchiveLimits = DEFAULT_LIMITS) -> list[StoredFile]:
+    """The segments and snapshots of a folder that are compressed alone, held in memory as an archive's are.
+
+    Raises CorruptDataError for what is broken or exceeds `limits`, NotASourceError for what can't be read.
+    """
+    files = [DiskFile.at(folder / name) for name in names]
+    members = Members(str(folder), limits, sum(file.size for file in files), what="the folder")
+    for file in files:
+        with codec_faults(f"the file {file.path}", file.path), Path(file.path).open("rb") as stream:
+            members.read_packed("", file.name, stream.read)
+    return [*members.folders.get("", {}).values()]
+
+
 @attrs.define
 class Members:
     """The files of nodes that were found in an archive so far, by the folder (of the archive) that they lie in.
 
-    Log files, the properties in `meta.properties`, the content of `quorum-state`.
+    Log files, the properties in `meta.properties`, the content of `quorum-state`. `what` it is, in messages; `alone` is
+    set where it is no archive but one compressed file.
     """
 
     path: str
     limits: ArchiveLimits
     archive_size: int
+    what: str = "the archive"
+    alone: bool = False
+    archives: list[str] = attrs.field(factory=list)
+    """The names of archives in it: they are not read."""
     folders: dict[str, dict[str, StoredFile]] = attrs.field(factory=dict)
     properties: dict[str, MetaProperties] = attrs.field(factory=dict)
     quorum_states: dict[str, bytes] = attrs.field(factory=dict)
@@ -66,6 +91,8 @@ class Members:
             raise self.refusal(f"its member {shown(name)!r} points outside of it")
         self._unpack(size)
         *folder, file_name = [part for part in parts if part not in ("", ".")] or [""]
+        if file_name.endswith(ARCHIVE_SUFFIXES):
+            self.archives.append(name)
         return "/".join(folder), file_name
 
     def _unpack(self, size: int) -> None:
@@ -79,7 +106,17 @@ class Members:
 
     def refusal(self, why: str) -> CorruptDataError:
         """The error that refuses the archive."""
-        return CorruptDataError(f"the archive {self.path} is refused: {why}")
+        return CorruptDataError(f"{self.what} {self.path} is refused: {why}")
+
+    def left(self) -> ArchiveLimits:
+        """What its limits leave for other archives that are held at the same time."""
+        limits = self.limits
+        return attrs.evolve(
+            limits,
+            members=limits.members - self._count,
+            unpacked=limits.unpacked - self._unpacked,
+            held=limits.held - self._held,
+        )
 
     def link(self, name: str) -> CorruptDataError:
         """The error for a member that is a link or a device."""
@@ -105,6 +142,9 @@ class Members:
         if name == QUORUM_STATE:
             self.quorum_states[folder] = exactly(read, min(size, MAX_SIZE))
             return
+        if is_packed_log_file(name):
+            self.read_packed(folder, name, _first(read, size))
+            return
         blocks: list[bytes] = []
         left = size
         while left > 0:
@@ -117,6 +157,17 @@ class Members:
 
     def read_alone(self, head: bytes, read: Callable[[int], bytes]) -> None:
         """Add the one file that the archive is, compressed; it begins with `head`, and `read` returns the rest."""
+        self.alone = True
+        self._read_on("", PurePath(self.path).stem, head, read)
+
+    def read_packed(self, folder: str, name: str, read: Callable[[int], bytes]) -> None:
+        """Add a segment or a snapshot that is compressed alone, as what it unpacks to, under the name of that."""
+        what = f"the file {shown(name)} of {self.what} {self.path}"
+        with codec_faults(what, self.path):
+            self._read_on(folder, unpacked_name(name), b"", unpacked(read, what).read)
+
+    def _read_on(self, folder: str, name: str, head: bytes, read: Callable[[int], bytes]) -> None:
+        """Add a file whose size shows at its end."""
         blocks: list[bytes] = []
         size, block = 0, head + exactly(read, BLOCK_SIZE - len(head))
         while block:
@@ -124,8 +175,7 @@ class Members:
             size += len(block)
             blocks.append(self._held_block(block))
             block = exactly(read, BLOCK_SIZE) if len(block) == BLOCK_SIZE else b""
-        name = PurePath(self.path).stem
-        self.add("", BlockFile(name=name, size=size, blocks=tuple(blocks)))
+        self.add(folder, BlockFile(name=name, size=size, blocks=tuple(blocks)))
 
     def _held_block(self, block: bytes) -> bytes:
         packed = zlib.compress(block, 1)
@@ -135,10 +185,14 @@ class Members:
         return packed
 
 
-def exactly(read: Callable[[int], bytes], size: int) -> bytes:
-    """`size` bytes, fewer only at the end."""
-    parts: list[bytes] = []
-    while size > 0 and (part := read(size)):
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
+def _first(read: Callable[[int], bytes], size: int) -> Callable[[int], bytes]:
+    """Reads the first `size` bytes of what `read` gives; CorruptDataError of the codec where there are fewer."""
+    left = size
+
+    def within(length: int) -> bytes:
+        nonlocal left
+        data = read(min(length, left))
+        left -= len(data)
+        return data
+
+    return within

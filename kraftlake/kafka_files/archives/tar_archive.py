@@ -12,9 +12,9 @@ from typing import BinaryIO
 
 import attrs
 
-from kraftlake.kafka_files.archives.compression import CODECS
-from kraftlake.kafka_files.archives.members import Members, exactly
-from kraftlake.kafka_files.file_names import is_log_file
+from kraftlake.kafka_files.archives.compression import CODECS, exactly
+from kraftlake.kafka_files.archives.members import Members
+from kraftlake.kafka_files.file_names import is_log_file, is_packed_log_file
 from kraftlake.kafka_files.sniffing.file_content import TAR_BLOCK, is_tar_header
 from kraftlake.kafka_files.stored_file import DiskFile
 from kraftlake.runtime.errors import CorruptDataError
@@ -66,18 +66,18 @@ class _Input:
                 raise CorruptDataError(f"the archive {self._members.path} ends inside one of its members")
 
 
-def read_tar(stream: BinaryIO, members: Members, *, codec: str | None = None) -> bool:
+def read_tar(stream: BinaryIO, members: Members, *, codec: str | None = None) -> None:
     """Collect the log files of a tar, compressed by a `codec` of CODECS or not, into `members`.
 
-    False for compressed data that is no tar: its first bytes are those of one file, which `members` then have alone.
-    Raises CorruptDataError for what is broken or not to be trusted.
+    Compressed data that is no tar is one file, which `members` then have `alone`. Raises CorruptDataError for what is
+    broken or not to be trusted.
     """
     tar = _Input(stream, members, codec=codec)
     extension = _Extension()
     block = tar.block()
     if tar.compressed and not is_tar_header(block):
         members.read_alone(block, tar.read)
-        return False
+        return
     while block:
         if not block.strip(b"\0"):
             break
@@ -95,7 +95,6 @@ def read_tar(stream: BinaryIO, members: Members, *, codec: str | None = None) ->
             _take(tar, header, extension, members)
             extension = _Extension()
         block = tar.block()
-    return True
 
 
 def _take(tar: _Input, header: TarInfo, extension: _Extension, members: Members) -> None:
@@ -125,7 +124,7 @@ def _skip_sparse_map(tar: _Input, members: Members) -> None:
 
 
 def _read_member(tar: _Input, folder: str, name: str, size: int, members: Members) -> None:
-    if tar.compressed or not is_log_file(name):
+    if tar.compressed or not is_log_file(name) or is_packed_log_file(name):
         members.read(folder, name, size, tar.read)
         return
     if tar.position + size > members.archive_size:

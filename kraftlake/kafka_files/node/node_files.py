@@ -22,13 +22,14 @@ _NAMED = 8
 class NodeFiles:
     """The metadata log of one node.
 
-    `folder` is where it lies: a path, or a folder of an archive. `properties` are those of the `meta.properties` near
-    it, `quorum_state` is the content of its file `quorum-state`, None where there is none. `open` opens the log, and
-    raises CorruptDataError for a broken one.
+    `folder` is where it lies: a path, or a folder of the `archive` of that path. `properties` are those of the
+    `meta.properties` near it, `quorum_state` is the content of its file `quorum-state`, None where there is none.
+    `open` opens the log, and raises CorruptDataError for a broken one.
     """
 
     folder: str
-    properties: MetaProperties
+    archive: str | None = None
+    properties: MetaProperties = MetaProperties()
     quorum_state: bytes | None = None
     open: Callable[[], MetadataDirectory] = attrs.field(repr=False, eq=False)
 
@@ -50,6 +51,6 @@ def node_named(nodes: Sequence[NodeFiles], node: int | None, where: str) -> Node
     if not found:
         raise NotASourceError(f"{where} holds no metadata log of node {node}: there is {named}")
     ids = [one.properties.node_id for one in found]
-    way_out = "choose one with --node ID" if len({*ids} - {None}) == len(ids) else "name one of these directories"
+    way_out = "choose one with --node ID" if len({*ids} - {None}) == len(ids) else "name one of these"
     count = "" if node is None else f" of node {node}"
     raise NotASourceError(f"{where} holds {len(found)} metadata directories{count} ({named}): {way_out}")

@@ -1,13 +1,13 @@
-"""Metadata directories below a folder: of a copied log directory, or of several nodes in a support bundle."""
+"""What lies below a folder: the metadata directories of one node or several, and archives."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from kraftlake.kafka_files.file_names import METADATA_DIRECTORY, is_log_file
+from kraftlake.kafka_files.file_names import ARCHIVE_SUFFIXES, METADATA_DIRECTORY, is_log_file
 from kraftlake.runtime.errors import NotASourceError
 
 _MOST_FOLDERS: Final = 20_000
@@ -24,6 +24,24 @@ def metadata_directories(folder: Path, is_metadata: Callable[[Path], bool]) -> l
     if inner.is_dir():
         return [inner]
     named, others = [], []
+    for here, folders, files in _walk(folder):
+        if here.name == METADATA_DIRECTORY:
+            named.append(here)
+            folders.clear()
+        elif any(map(is_log_file, files)):
+            others.append(here)
+            folders.clear()
+    return sorted(named) or sorted(filter(is_metadata, others))
+
+
+def archives_below(folder: Path, is_archive: Callable[[Path], bool]) -> list[Path]:
+    """The archives in a folder, at any depth, in order: files with the name of one that are one. Raises as above."""
+    named = (here / name for here, _, files in _walk(folder) for name in files if name.endswith(ARCHIVE_SUFFIXES))
+    return sorted(path for path in named if path.is_file() and is_archive(path))
+
+
+def _walk(folder: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
+    """Each folder with the names of its folders, of which those that are taken out are not entered, and its files."""
 
     def fail(error: OSError) -> None:
         raise error
@@ -34,12 +52,6 @@ def metadata_directories(folder: Path, is_metadata: Callable[[Path], bool]) -> l
                 f"{folder} holds more than {_MOST_FOLDERS:,} folders: name the metadata directory, {METADATA_DIRECTORY}"
             )
         here = Path(path)
-        if here.name == METADATA_DIRECTORY:
-            named.append(here)
+        if len(here.relative_to(folder).parts) >= _DEEPEST:
             folders.clear()
-        elif any(map(is_log_file, files)):
-            others.append(here)
-            folders.clear()
-        elif len(here.relative_to(folder).parts) >= _DEEPEST:
-            folders.clear()
-    return sorted(named) or sorted(filter(is_metadata, others))
+        yield here, folders, files

@@ -7,23 +7,25 @@ from pathlib import Path
 
 from kraftlake.kafka_files.faults import unreadable
 from kraftlake.kafka_files.file_names import (
+    ARCHIVE_SUFFIXES,
     META_PROPERTIES,
     METADATA_DIRECTORY,
     is_log_file,
+    is_packed_log_file,
     partition_of,
     segment_base_offset,
     snapshot_id,
+    unpacked_name,
 )
 from kraftlake.kafka_files.segments.batch_header import MIN_LENGTH
 from kraftlake.kafka_files.sniffing.file_content import HEAD_SIZE, Content, tell
-from kraftlake.kafka_files.sniffing.nested import metadata_directories
+from kraftlake.kafka_files.sniffing.nested import archives_below, metadata_directories
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind, has_lake_log
 from kraftlake.kafka_files.stored_file import DiskFile, StoredFile
 from kraftlake.runtime import shown
-from kraftlake.runtime.errors import NotASourceError
+from kraftlake.runtime.errors import CorruptDataError, NotASourceError
 
 _DELTA_LOG = "_delta_log"
-_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst", ".tar.bz2", ".zip", ".log.gz")
 _LAKE_LOG = "log"
 _WAY_OUT = "name a lake, a __cluster_metadata-0 directory, a segment, a snapshot or an archive of them"
 
@@ -76,10 +78,10 @@ def _sniff_folder(folder: Path) -> SourceKind:
     names = sorted(entry.name for entry in folder.iterdir())
     log_files = [name for name in names if is_log_file(name) and (folder / name).is_file()]
     if not log_files:
-        if folder != inner and metadata_directories(folder, holds_metadata):
+        if folder != inner and (metadata_directories(folder, holds_metadata) or archives_below(folder, _is_archive)):
             return SourceKind.DIRECTORY
         raise NotASourceError(_no_log_files(folder, names))
-    contents = [look_into(DiskFile.at(folder / name)) for name in _telling(folder, log_files)]
+    contents = [_content(folder / name) for name in _telling(folder, log_files)]
     metadata = any(content.kind in (SourceKind.SEGMENT, SourceKind.SNAPSHOT) for content in contents)
     if not metadata and any(content.is_data_topic for content in contents):
         raise NotASourceError(
@@ -87,7 +89,11 @@ def _sniff_folder(folder: Path) -> SourceKind:
             "name the directory __cluster_metadata-0 of a controller or broker"
         )
     own_name = folder.absolute().name
-    if metadata or own_name == METADATA_DIRECTORY or any(snapshot_id(name) is not None for name in log_files):
+    if (
+        metadata
+        or own_name == METADATA_DIRECTORY
+        or any(snapshot_id(unpacked_name(name)) is not None for name in log_files)
+    ):
         return SourceKind.DIRECTORY
     if partition_of(own_name) is not None:
         raise NotASourceError(
@@ -102,15 +108,47 @@ def _sniff_folder(folder: Path) -> SourceKind:
 def holds_metadata(folder: Path) -> bool:
     """Whether the files of a folder of log files are those of a metadata log."""
     names = sorted(entry.name for entry in folder.iterdir() if is_log_file(entry.name) and entry.is_file())
-    contents = (look_into(DiskFile.at(folder / name)) for name in _telling(folder, names))
+    contents = (_content(folder / name) for name in _telling(folder, names))
     return any(content.kind in (SourceKind.SEGMENT, SourceKind.SNAPSHOT) for content in contents)
+
+
+def archives_of(folder: Path) -> list[Path]:
+    """The archives in a folder that holds no metadata directory, at any depth; none in any other folder.
+
+    Raises NotASourceError where a folder can't be read.
+    """
+    try:
+        has_log_files = any(is_log_file(entry.name) and entry.is_file() for entry in folder.iterdir())
+        if has_log_files or metadata_directories(folder, holds_metadata):
+            return []
+        return archives_below(folder, _is_archive)
+    except OSError as error:
+        raise unreadable(str(folder), error) from None
+
+
+def _is_archive(path: Path) -> bool:
+    return look_into(DiskFile.at(path)).kind is SourceKind.ARCHIVE
+
+
+def _content(path: Path) -> Content:
+    """Recognise a segment or a snapshot by what it holds, or unpacks to; a broken one reports its faults when read."""
+    if not is_packed_log_file(path.name):
+        return look_into(DiskFile.at(path))
+    from kraftlake.kafka_files.archives.compression import codec_faults, exactly, unpacked
+
+    try:
+        with codec_faults(str(path), str(path)), path.open("rb") as stream:
+            head = exactly(unpacked(stream.read, str(path)).read, HEAD_SIZE)
+    except CorruptDataError:
+        return Content(SourceKind.SEGMENT)
+    return tell(unpacked_name(path.name), len(head), head)
 
 
 def _telling(folder: Path, log_files: list[str]) -> list[str]:
     """The files by which a folder is recognised: the first segment and the first snapshot that have a batch header."""
     enough = [name for name in log_files if (folder / name).stat().st_size > MIN_LENGTH]
-    segments = [name for name in enough if segment_base_offset(name) is not None]
-    snapshots = [name for name in enough if snapshot_id(name) is not None]
+    segments = [name for name in enough if segment_base_offset(unpacked_name(name)) is not None]
+    snapshots = [name for name in enough if snapshot_id(unpacked_name(name)) is not None]
     return segments[:1] + snapshots[:1] or log_files[:1]
 
 
@@ -135,7 +173,7 @@ def _no_log_files(folder: Path, names: list[str]) -> str:
             f"{folder} holds no file with a name that Kafka gives to segments or snapshots, but {shown(renamed)}: "
             "name that file alone, or give the files their names back"
         )
-    archive = next((name for name in names if name.endswith(_ARCHIVES)), None)
+    archive = next((name for name in names if name.endswith(ARCHIVE_SUFFIXES)), None)
     if archive is not None:
         return f"{folder} is a folder of archives, not of logs: name one, {folder / shown(archive)}"
     return f"{folder} is a folder without segments (*.log) or snapshots (*.checkpoint): {_WAY_OUT}"

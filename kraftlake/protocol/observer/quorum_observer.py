@@ -205,6 +205,13 @@ class QuorumObserver:
                 f"{node.address} is a broker, and brokers don't give the metadata log away: give the addresses of "
                 f"controllers (controller.quorum.bootstrap.servers)."
             )
+        if answer.error_code is ErrorCode.cluster_authorization_failed and self.cluster_id is not None:
+            return  # controllers tell it to administrators alone (ALTER); each Fetch states the id, and they check it
+        if answer.error_code is ErrorCode.cluster_authorization_failed:
+            raise _RefusedError(
+                f"{node.address} does not tell its cluster's id{self._for_principal}: give it with --cluster-id, or "
+                f"allow ALTER on the cluster."
+            )
         if answer.error_code is not ErrorCode.none:
             raise _RefusedError(f"{node.address} does not describe its cluster: {answer.error_code.name}.")
         if self.cluster_id is None:
@@ -222,10 +229,12 @@ class QuorumObserver:
         """
         error, told = answer.error, answer.leader
         if error is ErrorCode.cluster_authorization_failed:
-            of = f" for {self._principal}" if self._principal else " for this client's principal"
+            what, operation = ("fetch the metadata log", "CLUSTER_ACTION")
+            if isinstance(answer, QuorumDescription):
+                what, operation = ("describe the quorum", "DESCRIBE")
             raise _RefusedError(
-                f"{node.address} does not let this client fetch the metadata log: an ACL is missing that allows "
-                f"CLUSTER_ACTION on the cluster{of}."
+                f"{node.address} does not let this client {what}: an ACL is missing that allows {operation} on the "
+                f"cluster{self._for_principal}."
             )
         if error is ErrorCode.inconsistent_cluster_id:
             raise OtherClusterError(f"{node.address} is not of cluster {self.cluster_id}.")
@@ -239,6 +248,10 @@ class QuorumObserver:
             self.leader = Leader(id=told.id, epoch=told.epoch, address=address)
             return True
         return False
+
+    @property
+    def _for_principal(self) -> str:
+        return f" for {self._principal or 'the principal of this client'}"
 
     def _known(self) -> str:
         return "knows no leader" if self.leader.id < 0 else f"names node {self.leader.id} of epoch {self.leader.epoch}"

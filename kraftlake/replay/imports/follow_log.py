@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake.kafka_files import MetadataDirectory, RemovedFileError, SourceKind, TruncatedLogError
+from kraftlake.kafka_files import MetadataDirectory, RemovedFileError, TruncatedLogError
 from kraftlake.replay.imports.committed import CommittedTo
 from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.imports.import_plan import plan_import
@@ -126,7 +126,7 @@ class LogFollower:
         """Import the whole directory, so that it is compared with everything in the lake."""
         source = LogSource.open(self._directory, cluster_id=self._cluster_id)
         log = source.reader
-        if not isinstance(log, MetadataDirectory) or source.kind is not SourceKind.DIRECTORY:
+        if not isinstance(log, MetadataDirectory) or not log.may_grow:
             raise UsageError(f"{self._directory} can't be followed: only the directory of a node grows.")
         self._directory = log.path  # of what may lie deep in the folder that was named
         seen_to, committed_to = log.end_offset, -1

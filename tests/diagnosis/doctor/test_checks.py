@@ -173,6 +173,13 @@ def test_a_check_finds_its_trouble(check: str, expected: Expected, tmp_path: Pat
     assert finding.helps
 
 
+def test_a_reassignment_that_is_young_is_not_said_to_last(tmp_path: Path) -> None:
+    finding = by_check(diagnose(log_of(tmp_path / "young", broker(4, fenced=True), MOVE_TO_4)))["reassignments"]
+    assert finding.sentence == "the reassignment of 1 partition waits for a broker that is not active"
+    old = log_of(tmp_path / "old", broker(4, fenced=True), MOVE_TO_4, r.NoOpRecord(), later=HOUR)
+    assert by_check(diagnose(old))["reassignments"].sentence == "the reassignment of 1 partition does not end"
+
+
 def test_a_healthy_cluster_has_no_finding(tmp_path: Path) -> None:
     diagnosis = diagnose(log_of(tmp_path))
     assert diagnosis.findings == ()
@@ -359,11 +366,6 @@ def test_a_bundle_and_an_archive_of_several_nodes_are_all_of_them(tmp_path: Path
         (finding,) = diagnosis.findings
         assert finding.check == "under_replicated"
         assert finding.command.startswith(f"kraftlake events {command}")
-
-
-def test_stdin_is_refused() -> None:
-    with pytest.raises(UsageError, match="save it to a file"):
-        diagnose("-")
 
 
 # the folders

@@ -28,9 +28,11 @@ from kraftlake.kafka_files import (
     open_kafka_files,
     sniff,
 )
+from kraftlake.kafka_files.archives.archive import nodes_in_archives
+from kraftlake.kafka_files.archives.members import unpacked_files
 from kraftlake.kafka_files.sniffing.file_content import COMPRESSED as MAGICS
 from kraftlake.kafka_files.stored_file import BLOCK_SIZE
-from kraftlake.records.batch import encode_batch
+from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, NotASourceError
 from tests.kafka_files.sample_files import KAFKA_44, METADATA, SAMPLES, SEGMENTS_44, bulky, no_ops
 
@@ -75,6 +77,7 @@ COMPRESSED = [pack_tar_gz, pack_tar_bz2, pack_tar_xz, pack_tar_zst, pack_zip]
 PACKERS = pytest.mark.parametrize("pack", [pack_tar, *COMPRESSED])
 SEGMENT = encode_batch(no_ops(0, 3))
 LOG = {f"{METADATA}/{0:020d}.log": SEGMENT}
+LOG_AT_3 = {f"{METADATA}/{3:020d}.log": encode_batch(no_ops(3))}
 
 
 def sample_content(sample: str, prefix: str = "") -> Iterator[tuple[str, bytes]]:
@@ -232,6 +235,132 @@ def test_an_xz_stream_that_asks_for_very_much_memory_is_refused(tmp_path: Path) 
     (tmp_path / "x.xz").write_bytes(compressor.compress(SEGMENT) + compressor.flush())
     with pytest.raises(CorruptDataError, match="Memory usage limit"):
         open_archive(tmp_path / "x.xz")
+
+
+@pytest.mark.parametrize("suffix", CODECS)
+def test_a_log_whose_files_are_compressed_one_by_one_is_the_log(tmp_path: Path, suffix: str) -> None:
+    """In a folder as in each kind of archive."""
+    plain = open_directory(KAFKA_44)
+    content = {f"{name}.{suffix}": CODECS[suffix](data) for name, data in sample_content("kafka-4.4", "copied/")
+               if name.endswith((".log", ".checkpoint"))}  # fmt: skip
+    content |= {"copied/meta.properties": b"cluster.id=abc\nnode.id=7", f"copied/{METADATA}/x.log.gz": b"of something"}
+    for name, data in content.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    packed = [pack(tmp_path / pack.__name__, content) for pack in (pack_tar, pack_tar_gz, pack_zip)]
+    renamed = (tmp_path / "copied" / METADATA).rename(tmp_path / "copied" / "md")
+    for path in (renamed, renamed.parent, *packed):
+        read = open_kafka_files(path)
+        assert (read.start_offset, read.end_offset, read.cluster_id) == (0, plain.end_offset, "abc")
+        assert [segment.file.name for segment in read.segments] == [*SEGMENTS_44]
+        assert list(read.batches()) == list(plain.batches())
+        assert [one.name for one in read.snapshots] == [one.name for one in plain.snapshots]
+        assert plain.may_grow
+        assert not read.may_grow
+        assert all(list(one.batches()) for one in read.snapshots)
+
+
+@pytest.mark.parametrize("suffix", CODECS)
+def test_a_compressed_segment_among_others_keeps_within_the_limits(tmp_path: Path, suffix: str) -> None:
+    bomb = {f"{METADATA}/{0:020d}.log.{suffix}": CODECS[suffix](SEGMENT + bytes(3_000_000))}
+    for pack in (pack_tar, pack_tar_gz, pack_zip):
+        path = pack(tmp_path / "x", bomb)
+        assert open_archive(path).end_offset == 3
+        with pytest.raises(CorruptDataError, match="zip bomb"):
+            open_archive(path, ArchiveLimits(unpacked=1_000_000))
+        with pytest.raises(CorruptDataError, match="too large to be read compressed"):
+            open_archive(path, ArchiveLimits(held=100))
+    ((name, data),) = bomb.items()
+    (tmp_path / METADATA).mkdir()
+    (tmp_path / name).write_bytes(data)
+    names = [Path(name).name]
+    assert unpacked_files(tmp_path / METADATA, names)[0].size == len(SEGMENT) + 3_000_000
+    with pytest.raises(CorruptDataError, match=rf"the folder {tmp_path / METADATA} is refused: its .* zip bomb"):
+        unpacked_files(tmp_path / METADATA, names, ArchiveLimits(unpacked=1_000_000))
+
+
+@pytest.mark.parametrize("suffix", CODECS)
+def test_a_compressed_segment_that_is_broken_is_named(tmp_path: Path, suffix: str) -> None:
+    name = f"{0:020d}.log.{suffix}"
+    for data, why in (
+        (CODECS[suffix](encode_batch(bulky(0, 9)))[:-9], rf"{name} of the archive .* is (cut short|broken)"),
+        (SEGMENT, rf"{name} of the archive .* is not compressed, though its name says so"),
+    ):
+        for pack in (pack_tar, pack_tar_gz, pack_zip):
+            with pytest.raises(CorruptDataError, match=why):
+                open_archive(pack(tmp_path / "x", {f"{METADATA}/{name}": data, **LOG_AT_3}))
+        (tmp_path / METADATA).mkdir(exist_ok=True)
+        (tmp_path / METADATA / name).write_bytes(data)
+        assert sniff(tmp_path / METADATA) is SourceKind.DIRECTORY
+        with pytest.raises(CorruptDataError, match=why.replace("archive", "folder")):
+            open_directory(tmp_path / METADATA)
+
+
+def test_a_segment_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    """One may be newer than the other."""
+    content = {**LOG, f"{METADATA}/{0:020d}.log.gz": gzip.compress(SEGMENT)}
+    (tmp_path / METADATA).mkdir()
+    for name, data in content.items():
+        (tmp_path / name).write_bytes(data)
+    with pytest.raises(CorruptDataError, match=r"holds both 0{20}\.log and 0{20}\.log\.gz"):
+        open_directory(tmp_path)
+    with pytest.raises(CorruptDataError, match="has two members"):
+        open_archive(pack_tar(tmp_path / "x", content))
+
+
+def test_a_data_topic_that_is_compressed_is_no_metadata(tmp_path: Path) -> None:
+    values = RecordBatch(base_offset=0, epoch=1, timestamp=1, values=(b"hello world",), timestamps=(1,))
+    (tmp_path / "foo-0").mkdir()
+    (tmp_path / "foo-0" / f"{0:020d}.log.gz").write_bytes(gzip.compress(encode_batch(values)))
+    with pytest.raises(NotASourceError, match="the folder of a data topic's partition"):
+        sniff(tmp_path / "foo-0")
+    with pytest.raises(NotASourceError, match="folder without segments"):
+        sniff(tmp_path)
+
+
+def test_archives_in_a_folder_are_searched_together(tmp_path: Path) -> None:
+    folder = tmp_path / "case" / "2026"
+    folder.mkdir(parents=True)
+    for node, (pack, name) in enumerate(((pack_tar_gz, "a.tgz"), (pack_zip, "b.zip"), (pack_tar, "c.tar")), start=1):
+        log = {
+            f"{METADATA}/{0:020d}.log": encode_batch(no_ops(0, node)),
+            "meta.properties": b"cluster.id=abc\nnode.id=%d" % node,
+        }
+        pack(folder / name, log)
+    pack_tar(folder / "logs-of-the-jvm.tar", {"gc.log": b"hello"})
+    (folder / "empty.tar.gz").write_bytes(b"")
+    case = folder.parent
+    assert sniff(case) is SourceKind.DIRECTORY
+    assert [open_kafka_files(case, node=node).end_offset for node in (1, 2, 3)] == [1, 2, 3]
+    with pytest.raises(NotASourceError, match=rf"3 metadata directories \(node 1 in {folder}/a.tgz/{METADATA}, node 2"):
+        open_kafka_files(case)
+    (folder / "c.tar").write_bytes(pack_tar_gz(tmp_path / "x", LOG).read_bytes()[:60])
+    broken = node_files(case)[2]
+    assert (broken.folder, broken.archive) == (f"{folder}/c.tar", f"{folder}/c.tar")
+    with pytest.raises(CorruptDataError, match=r"c\.tar is cut short"):
+        broken.open()
+    assert open_kafka_files(case, node=2).end_offset == 2
+
+
+def test_archives_in_a_folder_share_the_limits(tmp_path: Path) -> None:
+    paths = [pack_tar_gz(tmp_path / f"{n}.tgz", {f"{METADATA}/{0:020d}.log": encode_batch(bulky(0, 9))}) for n in "abc"]
+    assert [one.open().end_offset for one in nodes_in_archives(paths)] == [9, 9, 9]
+    for limits in (ArchiveLimits(unpacked=20_000), ArchiveLimits(members=2)):
+        *whole, last = nodes_in_archives(paths, limits)
+        assert [one.open().end_offset for one in whole] == [9, 9]
+        with pytest.raises(CorruptDataError, match="is refused"):
+            last.open()
+
+
+def test_archives_without_a_log_say_what_they_hold(tmp_path: Path) -> None:
+    pack_tar(tmp_path / "a.tar", {"gc.log": b"hello"})
+    with pytest.raises(NotASourceError, match=r"the archive .*a\.tar holds no segments"):
+        open_kafka_files(tmp_path)
+    outer = pack_zip(tmp_path / "outer", {"x/node-1.tar.gz": b"", "x/node-2.tar.gz": b""})
+    with pytest.raises(
+        NotASourceError, match=r"but 2 archives, x/node-1\.tar\.gz first: unpack it, and name the folder"
+    ):
+        open_archive(outer)
 
 
 @PACKERS

@@ -111,6 +111,17 @@ def test_a_broker_and_a_refused_client_are_told_in_a_sentence(quorum: FakeQuorum
     assert quorum.fetches == 1, "no other controller is asked"
 
 
+def test_a_controller_that_tells_its_cluster_to_administrators_alone_needs_the_id(quorum: FakeQuorum) -> None:
+    quorum.cluster_error = ErrorCode.cluster_authorization_failed
+    with (
+        observing(*quorum.addresses, principal="User:eve") as observer,
+        pytest.raises(NodeError, match="does not tell its cluster's id for User:eve: give it with --cluster-id"),
+    ):
+        observer.fetch(ObservedLog(START))
+    with observing(*quorum.addresses, cluster_id=quorum.cluster_id) as observer:
+        assert all_of(observer, ObservedLog(START), quorum.model.high_watermark) == quorum.model.committed
+
+
 def test_another_cluster_is_refused_before_anything_is_fetched(quorum: FakeQuorum) -> None:
     with observing(*quorum.addresses, cluster_id="another") as observer, pytest.raises(OtherClusterError):
         observer.fetch(ObservedLog(START))

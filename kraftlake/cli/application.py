@@ -24,6 +24,7 @@ from kraftlake.cli.commands.log_upkeep import log_compact, log_trim, log_vacuum
 from kraftlake.cli.commands.metrics import metrics
 from kraftlake.cli.commands.quorum import quorum
 from kraftlake.cli.commands.replay import replay
+from kraftlake.cli.commands.restore import restore
 from kraftlake.cli.commands.spark import spark
 from kraftlake.cli.commands.tables import tables, tables_trim
 from kraftlake.cli.commands.verify import verify
@@ -67,6 +68,7 @@ for _command in (
     verify,
     import_,
     export,
+    restore,
     format_,
     fork,
     generate,

@@ -20,6 +20,7 @@ from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.producer_ids_image import ProducerIdsImage
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.scram_image import ScramCredentialData, ScramImage
+from kraftlake.image.topics.directory_id import MIGRATING, UNASSIGNED
 from kraftlake.image.topics.partition_registration import LeaderRecoveryState, PartitionRegistration
 from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topics_image import TopicsImage
@@ -44,7 +45,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INTERNAL_TOPICS",
+    "MIGRATING",
     "NO_LEADER",
+    "UNASSIGNED",
     "AclOperation",
     "AclPermissionType",
     "AclsImage",

@@ -42,11 +42,14 @@ if TYPE_CHECKING:
     from kraftlake.replay.reading.open_reader import LakeReader, is_lake
     from kraftlake.replay.reading.progress import Progress
     from kraftlake.replay.reading.replay_base import broken_ranges, choose_base, readable_batches, usable_snapshots
+    from kraftlake.replay.restore.restore_files import check_target, write_restore
+    from kraftlake.replay.restore.restore_plan import MARGIN, RestorePlan, plan_restore
     from kraftlake.replay.verify.verification import verify_source
     from kraftlake.replay.verify.verify_report import VerifyReport
 
 
 __all__ = [
+    "MARGIN",
     "RECORD_FAULTS",
     "RECORD_TYPES",
     "Chunk",
@@ -74,12 +77,14 @@ __all__ = [
     "QuorumReport",
     "QuorumState",
     "Replay",
+    "RestorePlan",
     "Role",
     "SkippedRecord",
     "SnapshotManifest",
     "SnapshotReader",
     "VerifyReport",
     "broken_ranges",
+    "check_target",
     "choose_base",
     "chunks_of",
     "decode_record",
@@ -89,12 +94,14 @@ __all__ = [
     "is_lake",
     "load_snapshot",
     "loader_at",
+    "plan_restore",
     "readable_batches",
     "topics_from_arrow",
     "topics_to_arrow",
     "type_of",
     "usable_snapshots",
     "verify_source",
+    "write_restore",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, __all__)

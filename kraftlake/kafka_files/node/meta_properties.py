@@ -13,6 +13,7 @@ import attrs
 
 from kraftlake.kafka_files.file_names import META_PROPERTIES
 from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.whole_file import write_whole
 
 MAX_SIZE = 64 * 1024
 _LEVELS = 2
@@ -57,6 +58,15 @@ def find_properties(directory: Path) -> MetaProperties:
         if properties.cluster_id is not None:
             return properties
     return MetaProperties()
+
+
+def write_meta_properties(folder: Path, *, cluster_id: str, node_id: int, directory_id: Uuid) -> None:
+    """Write a `meta.properties` of version 1 as `kafka-storage format` does, whole; raises OSError.
+
+    A node does not start on a directory of another cluster or node.
+    """
+    lines = {"cluster.id": cluster_id, "directory.id": directory_id, "node.id": node_id, "version": 1}
+    write_whole(folder / META_PROPERTIES, ["".join(f"{key}={value}\n" for key, value in lines.items()).encode()])
 
 
 def nearest_properties(found: Mapping[str, MetaProperties], folder: str) -> MetaProperties:

@@ -1,0 +1,80 @@
+"""Writes a planned restore: a log directory for each controller, all of them or none."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from kraftlake.image import ImageWriterOptions
+from kraftlake.kafka_files import METADATA_DIRECTORY, write_checkpoint, write_meta_properties
+from kraftlake.replay.restore.restore_plan import RestorePlan
+from kraftlake.runtime.errors import EnvironmentFaultError, UsageError
+from kraftlake.runtime.whole_file import check_folder_of, sync_folder, write_whole
+
+_CHUNK: Final = 1 << 20
+
+
+def check_target(target: Path) -> None:
+    """Raise UsageError where `target` holds anything, EnvironmentFaultError where its folder does not exist."""
+    check_folder_of(target)
+    if target.is_symlink() or (target.exists() and not (target.is_dir() and not any(target.iterdir()))):
+        raise UsageError(f"{target} exists already: nothing is overwritten, name a new folder.")
+
+
+def write_restore(plan: RestorePlan, target: Path) -> int:
+    """Write `ID/meta.properties` and `ID/__cluster_metadata-0/….checkpoint` for each voter; returns a snapshot's size.
+
+    They are made in a temporary folder beside `target`, for their owner only, and appear there at once; the snapshots
+    hold all secrets. Raises as `check_target`, UnwritableMetadataError for what the image's metadata.version can't
+    express, EnvironmentFaultError where the disk refuses; nothing is left behind then.
+    """
+    check_target(target)
+    parent = target.absolute().parent
+    try:
+        made = Path(tempfile.mkdtemp(dir=parent, prefix=f"{target.name}.", suffix=".part"))
+        try:
+            size = _write(plan, made)
+            made.rename(target)
+            sync_folder(parent)
+        except BaseException:
+            shutil.rmtree(made, ignore_errors=True)
+            raise
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else error
+        raise EnvironmentFaultError(f"{target} can't be written: {reason}") from None
+    return size
+
+
+def _write(plan: RestorePlan, folder: Path) -> int:
+    size = 0
+    first: Path | None = None
+    for voter in plan.voters:
+        log = folder / str(voter.id) / METADATA_DIRECTORY
+        log.mkdir(mode=0o700, parents=True)
+        write_meta_properties(log.parent, cluster_id=plan.cluster_id, node_id=voter.id, directory_id=voter.directory_id)
+        checkpoint = log / plan.checkpoint_name
+        if first is None:
+            size = write_checkpoint(
+                checkpoint,
+                plan.image.write_bulk(ImageWriterOptions.for_image(plan.image)),
+                epoch=plan.image.provenance.epoch,
+                timestamp=plan.image.provenance.timestamp,
+                kraft_version=plan.kraft_version,
+                voters=plan.voters_record,
+            )
+            first = checkpoint
+        else:
+            write_whole(checkpoint, _chunks(first))
+        sync_folder(log.parent)
+    sync_folder(folder)
+    return size
+
+
+def _chunks(file: Path) -> Iterator[bytes]:
+    with file.open("rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            yield chunk

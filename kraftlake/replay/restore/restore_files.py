@@ -54,7 +54,8 @@ def _write(plan: RestorePlan, folder: Path) -> int:
     first: Path | None = None
     for voter in plan.voters:
         log = folder / str(voter.id) / METADATA_DIRECTORY
-        log.mkdir(mode=0o700, parents=True)
+        for each in (log.parent, log):
+            each.mkdir(mode=0o700)
         write_meta_properties(log.parent, cluster_id=plan.cluster_id, node_id=voter.id, directory_id=voter.directory_id)
         checkpoint = log / plan.checkpoint_name
         if first is None:

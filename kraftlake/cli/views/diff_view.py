@@ -41,8 +41,10 @@ Sizes = Counter[tuple[str, str]]
 """How many partitions came, went or changed, by (kind of change, topic)."""
 
 
-def draw_diff(diff: dict[str, Any], *, everything: bool) -> Tree:
-    """The tree of `diff`. Without `everything`, partitions of topics that came or went are counted, not listed."""
+def draw_diff(diff: dict[str, Any], *, everything: bool, first: int = FIRST, rest: str = "--all shows them") -> Tree:
+    """The tree of `diff`. Without `everything`, partitions of topics that came or went are counted, not listed, and
+    parts are cut after their `first` changes; `rest` says what shows the others.
+    """
     root = tree(
         ("cluster ", Style.STRONG), (diff["clusterId"] or "of unknown id", Style.HEADING),
         f"  offset {diff['from']} → {diff['to']}",
@@ -57,13 +59,13 @@ def draw_diff(diff: dict[str, Any], *, everything: bool) -> Tree:
         entries = [(kind, key, fields) for kind in _MARKS for key, fields in kinds.get(kind, {}).items()]
         shown = entries if everything or part != "partitions" else _of_lasting_topics(entries, diff)
         node = branch(root, _TITLES.get(part, part), *_counts(kinds))
-        for kind, key, fields in shown if everything else shown[:FIRST]:
+        for kind, key, fields in shown if everything else shown[:first]:
             node.add(text(_MARKS[kind], *_entry(part, kind, key, fields, sizes, everything=everything)))
-        if len(shown) > FIRST and not everything:
-            node.add(text((f"… {len(shown) - FIRST:,} more changes: --all shows them", Style.QUIET)))
+        if len(shown) > first and not everything:
+            node.add(text((f"… {len(shown) - first:,} more changes: {rest}", Style.QUIET)))
         if len(shown) < len(entries):
             hidden = counted(len(entries) - len(shown), "partition")
-            node.add(text((f"{hidden} of topics that came or went: --all shows them", Style.QUIET)))
+            node.add(text((f"{hidden} of topics that came or went: {rest}", Style.QUIET)))
     return root
 
 

@@ -12,17 +12,17 @@ from typing import Final
 from kraftlake.image import ImageWriterOptions
 from kraftlake.kafka_files import METADATA_DIRECTORY, write_checkpoint, write_meta_properties
 from kraftlake.replay.restore.restore_plan import RestorePlan
-from kraftlake.runtime.errors import EnvironmentFaultError, UsageError
+from kraftlake.runtime.errors import EnvironmentFaultError
 from kraftlake.runtime.whole_file import check_folder_of, sync_folder, write_whole
 
 _CHUNK: Final = 1 << 20
 
 
 def check_target(target: Path) -> None:
-    """Raise UsageError where `target` holds anything, EnvironmentFaultError where its folder does not exist."""
+    """Raise EnvironmentFaultError where `target` holds anything, or where its folder does not exist."""
     check_folder_of(target)
     if target.is_symlink() or (target.exists() and not (target.is_dir() and not any(target.iterdir()))):
-        raise UsageError(f"{target} exists already: nothing is overwritten, name a new folder.")
+        raise EnvironmentFaultError(f"{target} exists already: nothing is overwritten, name a new folder.")
 
 
 def write_restore(plan: RestorePlan, target: Path) -> int:

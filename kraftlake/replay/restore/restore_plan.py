@@ -58,14 +58,16 @@ class RestorePlan:
     """What will be written, and what will be lost.
 
     `image` is the one to restore; `at` and `newest_offset` are the offset restored and the newest one known, of the log
-    `newest_in`. `lost` are the changes from the newest known image to the one at the offset. `strays` are the
-    partitions, by broker, whose folders in the directories given a broker will set aside as strays when it starts.
+    `newest_in`. `logs_of` are the brokers whose logs choose the ISRs; without any the newest image does. `lost` are the
+    changes from the newest known image to the one at the offset. `strays` are the partitions, by broker, whose folders
+    in the directories given a broker will set aside as strays when it starts.
     """
 
     at: MetadataImage
     image: MetadataImage
     newest_offset: int
     newest_in: str
+    logs_of: tuple[int, ...]
     cluster_id: str
     kraft_version: int
     listener: str
@@ -107,6 +109,7 @@ class RestorePlan:
             "timestamp": self.at.provenance.to_json()["timestamp"],
             "newestOffset": self.newest_offset,
             "newestIn": self.newest_in,
+            "logsOf": list(self.logs_of),
             "checkpoint": self.checkpoint_name,
             "endOffset": self.image.offset + 1,
             "epoch": self.image.provenance.epoch,
@@ -174,6 +177,7 @@ def plan_restore(
         image=image,
         newest_offset=newest.offset,
         newest_in=newest_in,
+        logs_of=tuple(sorted(facts.clean_epochs)),
         cluster_id=cluster_id,
         kraft_version=level,
         listener=listener or _listener(end.quorum, newest) or CONTROLLER_LISTENER,
@@ -182,7 +186,7 @@ def plan_restore(
         lost=diff_images(newest, replay.image),
         strays=_strays(image, directories),
         special=special,
-        warnings=tuple(_warnings(replay, copies, facts, special)),
+        warnings=tuple(_warnings(replay, newest, copies, facts, special)),
     )
 
 
@@ -192,9 +196,10 @@ def _check_batch_end(source: LogSource, replay: Replay) -> None:
     if replay.image.provenance.batch_aligned:
         return
     batch = next(iter(source.batches(offset, offset)))
+    before = f"{batch.base_offset - 1} or " if batch.base_offset > source.start_offset else ""
     raise OffsetError(
         f"Offset {offset} lies inside of a batch, which took effect as a whole: restore offset "
-        f"{batch.base_offset - 1} or {batch.last_offset}."
+        f"{before}{batch.last_offset}."
     )
 
 
@@ -271,13 +276,17 @@ def _strays(image: MetadataImage, directories: Iterable[BrokerDirectory]) -> dic
 
 
 def _warnings(
-    replay: Replay, copies: Iterable[LogCopy], facts: BrokerFacts, special: RestoredPartitions
+    replay: Replay, newest: MetadataImage, copies: Iterable[LogCopy], facts: BrokerFacts, special: RestoredPartitions
 ) -> Iterable[str]:
     """Sentences on what the directories don't show, and on partitions that differ from the state at the offset."""
     for copy in copies:
         if copy.fault is not None:
             yield f"{copy.path} is read up to a fault only: {copy.fault}"
     image = replay.image
+    topics = image.topics.topics_by_id().items()
+    deleted = sorted(topic.name for id_, topic in topics if newest.topics.get_topic_by_id(id_) is None)
+    if deleted:
+        yield f"{_some(deleted, 'topic')} deleted since come back, with the records that brokers still hold"
     unknown = sorted(id_ for id_ in image.cluster.brokers if id_ not in facts.complete)
     if unknown and facts.directories:
         yield f"of {_brokers(unknown)} not all log directories are given: what their logs hold is not known"
@@ -310,7 +319,9 @@ def _brokers(ids: Sequence[int]) -> str:
 
 def _partitions(names: Sequence[str]) -> str:
     """`3 partitions (a-0, a-1, b-0) have`."""
+    return f"{_some(names, 'partition')} {'have' if len(names) > 1 else 'has'}"
+
+
+def _some(names: Sequence[str], noun: str) -> str:
     more = ", …" if len(names) > _NAMED else ""
-    return (
-        f"{counted(len(names), 'partition')} ({', '.join(names[:_NAMED])}{more}) {'have' if len(names) > 1 else 'has'}"
-    )
+    return f"{counted(len(names), noun)} ({', '.join(names[:_NAMED])}{more})"

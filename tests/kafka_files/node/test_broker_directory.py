@@ -126,7 +126,10 @@ def test_a_directory_of_a_running_node_is_refused(directory: Path) -> None:
     lock = directory / ".lock"
     lock.touch()
     assert read_broker_directory(directory).node_id == 2
-    program = f"import fcntl, sys; f = open({os.fspath(lock)!r}, 'r+b'); fcntl.lockf(f, fcntl.LOCK_EX); print(flush=True); sys.stdin.read()"
+    program = (
+        f"import fcntl, sys; file = open({os.fspath(lock)!r}, 'r+b'); "
+        "fcntl.lockf(file, fcntl.LOCK_EX); print(flush=True); sys.stdin.read()"
+    )
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()

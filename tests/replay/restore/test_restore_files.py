@@ -12,7 +12,7 @@ from kraftlake.image import diff_images
 from kraftlake.kafka_files import find_properties
 from kraftlake.replay import RestorePlan, plan_restore, write_restore
 from kraftlake.replay.restore import restore_files
-from kraftlake.runtime.errors import EnvironmentFaultError, UsageError
+from kraftlake.runtime.errors import EnvironmentFaultError
 from tests.replay.sample_logs import directory_of
 
 VOTERS = [(number, f"c{number}", 9093) for number in (1, 2, 3)]
@@ -65,7 +65,7 @@ def test_nothing_is_overwritten(plan: RestorePlan, tmp_path: Path, what: str) ->
             (target / "mine").mkdir(parents=True)
         case _:
             target.symlink_to(tmp_path / "nowhere")
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(EnvironmentFaultError, match="exists already"):
         write_restore(plan, target)
     assert [path.name for path in tmp_path.iterdir()] == ["restored"]
 

@@ -140,8 +140,10 @@ def test_a_source_without_a_cluster_id_takes_that_of_the_directories(tmp_path: P
 
 
 def test_an_offset_within_a_batch_was_never_a_state(source: Source) -> None:
-    with pytest.raises(OffsetError, match="Offset 1 lies inside of a batch.*offset -1 or 2"):
+    with pytest.raises(OffsetError, match=r"Offset 1 lies inside of a batch.*: restore offset 2\."):
         plan(source, 1)
+    with pytest.raises(OffsetError, match=r"restore offset 3 or 5\."):
+        plan(source, 4)
 
 
 def test_margins_beyond_kafkas_32_bits_are_refused(source: Source, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from pathlib import Path
 
 import click
 
@@ -103,14 +102,13 @@ def restore(
         raise click.UsageError("The command can only ask whether to restore in a terminal: give --yes.")
     from kraftlake.replay import MARGIN, check_target, plan_restore, write_restore
 
-    target = Path(to)
-    check_target(target)
+    target = check_target(to)
     with call.progress() as progress:
         plan = plan_restore(
             call.open(source),
             call.at,
             voters=voters,
-            broker_dirs=map(Path, broker_dirs),
+            broker_dirs=broker_dirs,
             margin=MARGIN if margin is None else margin,
             kraft_version=kraft_version,
             listener=listener,

@@ -12,40 +12,44 @@ from typing import Final
 from kraftlake.image import ImageWriterOptions
 from kraftlake.kafka_files import METADATA_DIRECTORY, write_checkpoint, write_meta_properties
 from kraftlake.replay.restore.restore_plan import RestorePlan
+from kraftlake.runtime.arguments import instance, path_text
 from kraftlake.runtime.errors import EnvironmentFaultError
 from kraftlake.runtime.whole_file import check_folder_of, sync_folder, write_whole
 
 _CHUNK: Final = 1 << 20
 
 
-def check_target(target: Path) -> None:
-    """Raise EnvironmentFaultError where `target` holds anything, or where its folder does not exist."""
-    check_folder_of(target)
-    if target.is_symlink() or (target.exists() and not (target.is_dir() and not any(target.iterdir()))):
-        raise EnvironmentFaultError(f"{target} exists already: nothing is overwritten, name a new folder.")
+def check_target(target: str | os.PathLike[str]) -> Path:
+    """The path of a new folder; raises EnvironmentFaultError where it holds anything, or its folder does not exist."""
+    path = Path(path_text(target))
+    check_folder_of(path)
+    if path.is_symlink() or (path.exists() and not (path.is_dir() and not any(path.iterdir()))):
+        raise EnvironmentFaultError(f"{path} exists already: nothing is overwritten, name a new folder.")
+    return path
 
 
-def write_restore(plan: RestorePlan, target: Path) -> int:
+def write_restore(plan: RestorePlan, target: str | os.PathLike[str]) -> int:
     """Write `ID/meta.properties` and `ID/__cluster_metadata-0/….checkpoint` for each voter; returns a snapshot's size.
 
     They are made in a temporary folder beside `target`, for their owner only, and appear there at once; the snapshots
     hold all secrets. Raises as `check_target`, UnwritableMetadataError for what the image's metadata.version can't
     express, EnvironmentFaultError where the disk refuses; nothing is left behind then.
     """
-    check_target(target)
-    parent = target.absolute().parent
+    instance(plan, RestorePlan, "a planned restore")
+    path = check_target(target)
+    parent = path.absolute().parent
     try:
-        made = Path(tempfile.mkdtemp(dir=parent, prefix=f"{target.name}.", suffix=".part"))
+        made = Path(tempfile.mkdtemp(dir=parent, prefix=f"{path.name}.", suffix=".part"))
         try:
             size = _write(plan, made)
-            made.rename(target)
+            made.rename(path)
             sync_folder(parent)
         except BaseException:
             shutil.rmtree(made, ignore_errors=True)
             raise
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else error
-        raise EnvironmentFaultError(f"{target} can't be written: {reason}") from None
+        raise EnvironmentFaultError(f"{path} can't be written: {reason}") from None
     return size
 
 

@@ -6,6 +6,7 @@ KafkaMetadataLog, VoterSet and org.apache.kafka.metadata.properties.MetaProperti
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +27,7 @@ from kraftlake.replay.reading.progress import Progress
 from kraftlake.replay.restore.broker_facts import BrokerFacts, broker_facts
 from kraftlake.replay.restore.restored_image import RestoredPartitions, restored_image
 from kraftlake.replay.restore.restored_partition import MAX_EPOCH
+from kraftlake.runtime.arguments import instance, path_texts, several, text, whole
 from kraftlake.runtime.errors import OffsetError, UsageError
 from kraftlake.runtime.moments import Moment
 from kraftlake.runtime.words import counted, in_words
@@ -33,6 +35,7 @@ from kraftlake.runtime.words import counted, in_words
 MARGIN: Final = 1_000_000
 """How far offsets, epochs and producer ids go above everything that is known, unless told otherwise."""
 CONTROLLER_LISTENER: Final = "CONTROLLER"
+_KRAFT_VERSIONS: Final = (0, 1)
 _KRAFT_VERSION_1_FROM: Final = 21
 """The level of metadata.version 3.9-IV0, on which kraft.version 1 depends."""
 _NAMED: Final = 5
@@ -88,7 +91,9 @@ class RestorePlan:
         """The voters as the snapshot states them; None for static ones, which the controllers' configuration names."""
         if self.kraft_version < 1:
             return None
-        feature = KRaftVersionFeature(min_supported_version=0, max_supported_version=1)
+        feature = KRaftVersionFeature(
+            min_supported_version=_KRAFT_VERSIONS[0], max_supported_version=_KRAFT_VERSIONS[-1]
+        )
         return VotersRecord(
             voters=tuple(
                 Voter(
@@ -133,7 +138,7 @@ def plan_restore(
     at: Moment | None = None,
     *,
     voters: Sequence[tuple[int, str, int]],
-    broker_dirs: Iterable[Path] = (),
+    broker_dirs: Iterable[str | os.PathLike[str]] = (),
     margin: int = MARGIN,
     kraft_version: int | None = None,
     listener: str | None = None,
@@ -148,10 +153,14 @@ def plan_restore(
     `new_id`. Raises UsageError for arguments that contradict each other or the cluster, NotASourceError for what is no
     broker's directory, UnwritableMetadataError for an image that can't be written, else as a replay.
     """
+    instance(source, LogSource, "an opened source")
+    margin = whole(margin, "a margin", least=1)
+    new_voters = _checked_voters(voters)
+    given_dirs = [Path(path) for path in path_texts(broker_dirs)]
     replay = source.replay(at, progress=progress)
     check_exportable(source, replay)
     _check_batch_end(source, replay)
-    directories = [read_broker_directory(path) for path in broker_dirs]
+    directories = [read_broker_directory(path) for path in given_dirs]
     cluster_id = _cluster_id(source, directories)
     copies = [copy for one in directories if one.metadata_log for copy in read_log_copies(str(one.metadata_log))]
     end = replay if at is None else source.replay(progress=progress)
@@ -170,7 +179,7 @@ def plan_restore(
         raise UsageError(f"The epoch {provenance.epoch:,} would exceed Kafka's 32 bits: give a smaller --margin.")
     level = _kraft_version(replay, kraft_version)
     image, special = restored_image(
-        replay.image, newest, facts, provenance=provenance, voters={id_ for id_, _, _ in voters}, margin=margin
+        replay.image, newest, facts, provenance=provenance, voters={id_ for id_, _, _ in new_voters}, margin=margin
     )
     return RestorePlan(
         at=replay.image,
@@ -181,7 +190,7 @@ def plan_restore(
         cluster_id=cluster_id,
         kraft_version=level,
         listener=listener or _listener(end.quorum, newest) or CONTROLLER_LISTENER,
-        voters=_voters(voters, directories, new_id),
+        voters=_voters(new_voters, directories, new_id),
         margin=margin,
         lost=diff_images(newest, replay.image),
         strays=_strays(image, directories),
@@ -227,7 +236,10 @@ def _newest(source: LogSource, end: Replay, copies: Sequence[LogCopy]) -> tuple[
 
 
 def _kraft_version(replay: Replay, wanted: int | None) -> int:
-    level = replay.quorum.kraft_version if wanted is None else wanted
+    known = replay.quorum.kraft_version
+    level = known if wanted is None else whole(wanted, f"a {KRAFT_VERSION}", least=0)
+    if level > max(_KRAFT_VERSIONS[-1], known):
+        raise UsageError(f"{KRAFT_VERSION} {level} is not known: it is {_KRAFT_VERSIONS[0]} or {_KRAFT_VERSIONS[-1]}.")
     version = replay.image.features.metadata_version
     if level >= 1 and version is not None and version.level < _KRAFT_VERSION_1_FROM:
         raise UsageError(
@@ -245,22 +257,32 @@ def _listener(quorum: QuorumState, newest: MetadataImage) -> str | None:
     return next(iter(names), None)
 
 
+def _checked_voters(given: Iterable[tuple[int, str, int]]) -> list[tuple[int, str, int]]:
+    """The voters by id; raises UsageError for none, and for two of one id or address."""
+    voters = []
+    for one in several(given, "a list of voters"):
+        if len(three := several(one, "a voter: id, host and port")) != 3:
+            raise UsageError(f"{one!r} is not a voter: give id, host and port.")
+        id_, host, port = three
+        voters.append((whole(id_, "a voter's id", least=0), text(host, "a host"), whole(port, "a port", least=1)))
+    if not voters:
+        raise UsageError("A quorum has voters: give --voter ID@HOST:PORT for each controller.")
+    addresses = {(host, port) for _, host, port in voters}
+    if len({id_ for id_, _, _ in voters}) < len(voters) or len(addresses) < len(voters):
+        raise UsageError("Two voters have the same id or the same address: give each controller once, with its own.")
+    return sorted(voters)
+
+
 def _voters(
     given: Sequence[tuple[int, str, int]], directories: Sequence[BrokerDirectory], new_id: Callable[[], Uuid]
 ) -> tuple[RestoredVoter, ...]:
-    """The voters by id. A node that is broker and controller keeps the directory in which its metadata log lies."""
-    if not given:
-        raise UsageError("A quorum has voters: give --voter ID@HOST:PORT for each controller.")
-    addresses = {(host, port) for _, host, port in given}
-    if len({id_ for id_, _, _ in given}) < len(given) or len(addresses) < len(given):
-        raise UsageError("Two voters have the same id or the same address: give each controller once, with its own.")
+    """The voters. A node that is broker and controller keeps the directory in which its metadata log lies."""
     kept: dict[int, Uuid] = {}
     for one in sorted(directories, key=lambda one: one.metadata_log is None):
         if one.directory_id is not None:
             kept.setdefault(one.node_id, one.directory_id)
     return tuple(
-        RestoredVoter(id=id_, host=host, port=port, directory_id=kept.get(id_) or new_id())
-        for id_, host, port in sorted(given)
+        RestoredVoter(id=id_, host=host, port=port, directory_id=kept.get(id_) or new_id()) for id_, host, port in given
     )
 
 

@@ -15,7 +15,7 @@ from kraftlake.image.configurations_image import ConfigResource, ConfigurationIm
 from kraftlake.image.controller_registration import ControllerRegistration
 from kraftlake.image.delegation_token_image import DelegationTokenData, DelegationTokenImage
 from kraftlake.image.endpoint import Endpoint, VersionRange
-from kraftlake.image.features_image import FeaturesImage
+from kraftlake.image.features_image import KRAFT_VERSION, METADATA_VERSION, FeaturesImage
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.producer_ids_image import ProducerIdsImage
 from kraftlake.image.provenance import MetadataProvenance
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INTERNAL_TOPICS",
+    "KRAFT_VERSION",
+    "METADATA_VERSION",
     "MIGRATING",
     "NO_LEADER",
     "UNASSIGNED",

@@ -16,9 +16,13 @@ import attrs
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
+from rpds import HashTrieMap
 
 import kraftlake
+from kraftlake.kafka_files import read_broker_directory
 from kraftlake.replay import RestorePlan, import_source, plan_restore, write_restore
+from kraftlake.replay.restore.broker_facts import broker_facts
+from kraftlake.replay.restore.restored_image import restored_image
 from tests.interop.restored_nodes import Record, consumed, on_disk, produced, put_in_place, until
 from tests.kafka_node import KafkaNode, new_nodes
 
@@ -177,3 +181,28 @@ def test_a_restore_keeps_every_acknowledged_record_on_every_replica(wiped: Wiped
     assert len(list(wiped.replicas())) == PARTITIONS * REPLICAS
     ends = {kraftlake.open(wiped.nodes[id_].metadata_directory).start_offset for id_ in CONTROLLERS}
     assert ends == {plan.image.offset + 1}
+
+
+def test_a_partition_that_moved_since_is_moved_back_with_its_records(wiped: Wiped, tmp_path: Path) -> None:
+    """As if orders-0 had been on the one broker that does not have it now."""
+    plan = wiped.plan()
+    topic = plan.at.topics.get_topic("orders")
+    assert topic is not None
+    newest = topic.partitions[0]
+    (spare,) = set(BROKERS) - set(newest.replicas)
+    registered = plan.at.cluster.brokers[spare]
+    once = attrs.evolve(newest, replicas=(spare,), isr=(spare,), directories=registered.directories, leader=spare)
+    before = attrs.evolve(topic, partitions=HashTrieMap(dict(topic.partitions.items()) | {0: once}))
+    at = attrs.evolve(plan.at, topics=plan.at.topics.changed({}, {topic.id: before}))
+    facts = broker_facts([read_broker_directory(node.log_directory) for node in wiped.brokers.values()], plan.at)
+    image, special = restored_image(
+        at, plan.at, facts, provenance=plan.image.provenance, voters=CONTROLLERS, margin=plan.margin
+    )
+    assert special.moved == ("orders-0",)
+    with wiped.running(attrs.evolve(plan, image=image), tmp_path / "restored"):
+        whole = dict.fromkeys(range(PARTITIONS), REPLICAS) | {0: 1}
+        until(lambda: wiped.in_sync() == whole)
+        found = consumed(wiped.bootstrap, "orders", len(wiped.acked), PARTITIONS)
+        assert {record for record in found if record[0] == 0} == {one for one in wiped.acked if one[0] == 0}
+    assert set(wiped.acked) >= {one for one in on_disk(wiped.nodes[spare], "orders", 0) if one[2][:5] != b"after"}
+    assert wiped.lost().keys() <= {(0, broker) for broker in newest.replicas}, "their folders are deleted in time"

@@ -13,8 +13,7 @@ from typing import Any, Final
 
 import attrs
 
-from kraftlake.image import ImageDiff, MetadataImage, MetadataProvenance, diff_images
-from kraftlake.image.features_image import KRAFT_VERSION
+from kraftlake.image import KRAFT_VERSION, ImageDiff, MetadataImage, MetadataProvenance, diff_images
 from kraftlake.kafka_files import BrokerDirectory, read_broker_directory, snapshot_name
 from kraftlake.records.control_records import KRaftVersionFeature, Voter, VoterEndpoint, VotersRecord
 from kraftlake.records.uuid import Uuid

@@ -1,4 +1,4 @@
-"""Replays a log into images and local changes, imports it into a lake, verifies and exports it.
+"""Replays a log into images and local changes, imports it into a lake, verifies, exports and restores it.
 
 Exported names are imported when they are first used.
 """

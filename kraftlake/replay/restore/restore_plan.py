@@ -165,17 +165,7 @@ def plan_restore(
     end = replay if at is None else source.replay(progress=progress)
     newest, newest_in = _newest(source, end, copies)
     facts = broker_facts(directories, newest)
-    epochs = [newest.provenance.epoch, end.image.provenance.epoch, *(copy.position[0] for copy in copies)]
-    epochs += [copy.election.leader_epoch for copy in copies if copy.election is not None]
-    provenance = MetadataProvenance(
-        offset=max([source.end_offset, *(copy.end_offset for copy in copies)]) + margin - 1,
-        epoch=max(epochs) + margin,
-        timestamp=replay.image.provenance.timestamp,
-        batch_aligned=True,
-        cluster_id=cluster_id,
-    )
-    if provenance.epoch > MAX_EPOCH:
-        raise UsageError(f"The epoch {provenance.epoch:,} would exceed Kafka's 32 bits: give a smaller --margin.")
+    provenance = _provenance(source, replay, end, copies, margin=margin, cluster_id=cluster_id)
     level = _kraft_version(replay, kraft_version)
     image, special = restored_image(
         replay.image, newest, facts, provenance=provenance, voters={id_ for id_, _, _ in new_voters}, margin=margin
@@ -195,6 +185,23 @@ def plan_restore(
         strays=_strays(image, directories),
         special=special,
         warnings=tuple(_warnings(replay, newest, copies, facts, special)),
+    )
+
+
+def _provenance(
+    source: LogSource, replay: Replay, end: Replay, copies: Sequence[LogCopy], *, margin: int, cluster_id: str
+) -> MetadataProvenance:
+    """Offset and epoch `margin` above those of the source and of the brokers' copies and elections."""
+    epochs = [end.image.provenance.epoch, *(copy.position[0] for copy in copies)]
+    epochs += [copy.election.leader_epoch for copy in copies if copy.election is not None]
+    if max(epochs) + margin > MAX_EPOCH:
+        raise UsageError(f"The epoch {max(epochs) + margin:,} would exceed Kafka's 32 bits: give a smaller --margin.")
+    return MetadataProvenance(
+        offset=max([source.end_offset, *(copy.end_offset for copy in copies)]) + margin - 1,
+        epoch=max(epochs) + margin,
+        timestamp=replay.image.provenance.timestamp,
+        batch_aligned=True,
+        cluster_id=cluster_id,
     )
 
 
@@ -304,6 +311,8 @@ def _warnings(
         if copy.fault is not None:
             yield f"{copy.path} is read up to a fault only: {copy.fault}"
     image = replay.image
+    if replay.open_since is not None:
+        yield f"a metadata transaction is open since offset {replay.open_since}: nothing of it is restored"
     topics = image.topics.topics_by_id().items()
     deleted = sorted(topic.name for id_, topic in topics if newest.topics.get_topic_by_id(id_) is None)
     if deleted:
@@ -312,7 +321,10 @@ def _warnings(
     if unknown and facts.directories:
         yield f"of {_brokers(unknown)} not all log directories are given: what their logs hold is not known"
     if special.unseen:
-        yield f"{_partitions(special.unseen)} in-sync replicas there: they are trusted to have all records"
+        yield (
+            f"{_partitions(special.unseen)} in-sync replicas whose logs are not shown: they may lead if no log shows a "
+            "later leader"
+        )
     if special.lacking:
         yield (
             f"{_partitions(special.lacking)} in-sync replicas whose logs lack records of another replica: the others "

@@ -33,8 +33,8 @@ def _voter(value: str) -> tuple[int, str, int]:
     at=True,
     examples=(
         Example(
-            "one controller, the cluster as it was at an offset",
-            f"kraftlake restore {SAMPLE} --at-offset 4592 --to restored --voter 1@localhost:9093",
+            "one controller, the cluster as it was at an offset, unasked",
+            f"kraftlake restore {SAMPLE} --at-offset 4592 --to restored --voter 1@localhost:9093 --yes",
         ),
         Example(
             "three, the cluster at its newest known state, led by the brokers whose logs go furthest",

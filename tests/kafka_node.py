@@ -33,7 +33,7 @@ SMALL_LOG = {
     "metadata.log.max.record.bytes.between.snapshots": "4096",
     "metadata.max.retention.bytes": "65536",
 }
-_START_TAKES_AT_MOST = 90.0  # seconds, on a busy machine
+_START_TAKES_AT_MOST = 300.0  # seconds, on a busy machine
 _LOGGING = """
 appenders=console
 appender.console.type=Console

@@ -15,7 +15,16 @@ from kraftlake import generate, image, replay, replica_manager, spark_jobs
 from kraftlake.api import Source
 from kraftlake.generate import Plan, generate_lake
 from kraftlake.metadata_log import MetadataLog, Upkeep, lake_location
-from kraftlake.replay import LogFollower, describe_quorum, image_at, import_source, loader_at
+from kraftlake.replay import (
+    LogFollower,
+    check_target,
+    describe_quorum,
+    image_at,
+    import_source,
+    loader_at,
+    plan_restore,
+    write_restore,
+)
 from kraftlake.replica_manager import BrokerReplay, check_log_dirs, compare_log_dirs
 from kraftlake.runtime import KraftlakeError
 from kraftlake.spark_jobs import (
@@ -48,6 +57,7 @@ NUMBERS = ("5", "", b"5", 1.5, float("nan"), True, [], {}, object(), 2**70)
 OFFSETS = (*NUMBERS, datetime(2026, 1, 1, tzinfo=UTC))
 COUNTS = (*OFFSETS, 0, -1)
 NAMES = (5, b"x", 1.5, True, [], {}, object())
+VOTERS = [(1, "localhost", 9093)]
 LISTS = (5, 1.5, True, object(), "x", b"x", [5], [None])
 
 
@@ -108,6 +118,21 @@ CALLS: dict[str, tuple[Call, tuple[Any, ...]]] = {
     "Source.export at": (lambda a, bad: a.source.export(a.folder / "out.checkpoint", bad), NUMBERS),
     "describe_quorum": (lambda _, bad: describe_quorum(bad), (*LISTS[:4], *PATHS[:2], b"x", None)),
     "describe_quorum of several": (lambda _, bad: describe_quorum([DIRECTORY, bad]), LAKES),
+    "plan_restore": (lambda _, bad: plan_restore(bad, voters=VOTERS), (*NAMES, None)),
+    "plan_restore at": (lambda a, bad: plan_restore(a.source, bad, voters=VOTERS), (*NUMBERS, -1)),
+    "plan_restore voters": (
+        lambda a, bad: plan_restore(a.source, voters=bad),
+        (*LISTS, [], [(1, "h")], [("1", "h", 1)]),
+    ),
+    "plan_restore dirs": (lambda a, bad: plan_restore(a.source, voters=VOTERS, broker_dirs=bad), (*LISTS, ["nowhere"])),
+    "plan_restore margin": (lambda a, bad: plan_restore(a.source, voters=VOTERS, margin=bad), (*COUNTS, None)),
+    "plan_restore version": (
+        lambda a, bad: plan_restore(a.source, voters=VOTERS, kraft_version=bad),
+        (*OFFSETS, 2, -1),
+    ),
+    "write_restore": (lambda a, bad: write_restore(bad, a.folder / "new"), (*NAMES, None)),
+    "write_restore to": (lambda a, bad: write_restore(plan_restore(a.source, voters=VOTERS), bad), (*PATHS, None)),
+    "check_target": (lambda _, bad: check_target(bad), (*PATHS, None)),
     "image_at": (lambda a, bad: image_at(a.source.reader, bad), (*OFFSETS, None)),
     "loader_at": (lambda a, bad: loader_at(a.source.reader, bad), (*OFFSETS, None)),
     "LogFollower": (lambda a, bad: LogFollower(bad, a.folder / "new"), PATHS),

@@ -25,6 +25,7 @@ from kraftlake.cli.commands.log_upkeep import log_compact, log_trim, log_vacuum
 from kraftlake.cli.commands.metrics import metrics
 from kraftlake.cli.commands.quorum import quorum
 from kraftlake.cli.commands.replay import replay
+from kraftlake.cli.commands.restore import restore
 from kraftlake.cli.commands.spark import spark
 from kraftlake.cli.commands.tables import tables, tables_trim
 from kraftlake.cli.commands.verify import verify
@@ -71,6 +72,7 @@ for _command in (
     import_,
     follow,
     export,
+    restore,
     format_,
     fork,
     generate,

@@ -15,11 +15,12 @@ from kraftlake.image.configurations_image import ConfigResource, ConfigurationIm
 from kraftlake.image.controller_registration import ControllerRegistration
 from kraftlake.image.delegation_token_image import DelegationTokenData, DelegationTokenImage
 from kraftlake.image.endpoint import Endpoint, VersionRange
-from kraftlake.image.features_image import FeaturesImage
+from kraftlake.image.features_image import KRAFT_VERSION, METADATA_VERSION, FeaturesImage
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.producer_ids_image import ProducerIdsImage
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.scram_image import ScramCredentialData, ScramImage
+from kraftlake.image.topics.directory_id import MIGRATING, UNASSIGNED
 from kraftlake.image.topics.partition_registration import LeaderRecoveryState, PartitionRegistration
 from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topics_image import TopicsImage
@@ -46,8 +47,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INTERNAL_TOPICS",
+    "KRAFT_VERSION",
+    "METADATA_VERSION",
+    "MIGRATING",
     "MIN_ISR",
     "NO_LEADER",
+    "UNASSIGNED",
     "AclOperation",
     "AclPermissionType",
     "AclsImage",

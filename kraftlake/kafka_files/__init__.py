@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from kraftlake.kafka_files.check import check_directory
     from kraftlake.kafka_files.directory import MetadataDirectory, open_directory
     from kraftlake.kafka_files.faults import BrokenFileError, RemovedFileError
-    from kraftlake.kafka_files.file_names import segment_name, snapshot_name
+    from kraftlake.kafka_files.file_names import METADATA_DIRECTORY, segment_name, snapshot_name
     from kraftlake.kafka_files.follow import DirectoryFollower, TruncatedLogError
-    from kraftlake.kafka_files.node.meta_properties import find_properties
+    from kraftlake.kafka_files.node.broker_directory import BrokerDirectory, ReplicaLog, read_broker_directory
+    from kraftlake.kafka_files.node.meta_properties import find_properties, write_meta_properties
     from kraftlake.kafka_files.node.node_files import NodeFiles
     from kraftlake.kafka_files.open_source import node_files, open_kafka_files
     from kraftlake.kafka_files.problem import Problem
@@ -29,13 +30,16 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "METADATA_DIRECTORY",
     "ArchiveLimits",
     "BrokenFileError",
+    "BrokerDirectory",
     "DirectoryFollower",
     "MetadataDirectory",
     "NodeFiles",
     "Problem",
     "RemovedFileError",
+    "ReplicaLog",
     "Snapshot",
     "SourceKind",
     "TruncatedLogError",
@@ -46,10 +50,12 @@ __all__ = [
     "open_archive",
     "open_directory",
     "open_kafka_files",
+    "read_broker_directory",
     "segment_name",
     "snapshot_name",
     "sniff",
     "write_checkpoint",
+    "write_meta_properties",
     "write_segment",
 ]
 

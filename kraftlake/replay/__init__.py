@@ -1,4 +1,4 @@
-"""Replays a log into images and local changes, imports it into a lake, verifies and exports it.
+"""Replays a log into images and local changes, imports it into a lake, verifies, exports and restores it.
 
 Exported names are imported when they are first used.
 """
@@ -57,11 +57,14 @@ if TYPE_CHECKING:
         readable_batches,
         usable_snapshots,
     )
+    from kraftlake.replay.restore.restore_files import check_target, write_restore
+    from kraftlake.replay.restore.restore_plan import MARGIN, RestorePlan, plan_restore
     from kraftlake.replay.verify.verification import verify_source
     from kraftlake.replay.verify.verify_report import VerifyReport
 
 
 __all__ = [
+    "MARGIN",
     "RECORD_FAULTS",
     "RECORD_TYPES",
     "AskQuorum",
@@ -94,12 +97,14 @@ __all__ = [
     "QuorumReport",
     "QuorumState",
     "Replay",
+    "RestorePlan",
     "Role",
     "SkippedRecord",
     "SnapshotManifest",
     "SnapshotReader",
     "VerifyReport",
     "broken_ranges",
+    "check_target",
     "check_unbroken",
     "choose_base",
     "chunks_of",
@@ -114,12 +119,14 @@ __all__ = [
     "loader_at",
     "observer_of",
     "open_live",
+    "plan_restore",
     "readable_batches",
     "topics_from_arrow",
     "topics_to_arrow",
     "type_of",
     "usable_snapshots",
     "verify_source",
+    "write_restore",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, __all__)

@@ -31,14 +31,15 @@ def write_whole(target: Path, parts: Iterable[bytes | memoryview]) -> int:
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).replace(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
     return size
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make the entries of a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

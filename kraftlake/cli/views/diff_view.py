@@ -41,10 +41,19 @@ Sizes = Counter[tuple[str, str]]
 """How many partitions came, went or changed, by (kind of change, topic)."""
 
 
-def draw_diff(diff: dict[str, Any], *, everything: bool, limit: int | None = None, tail: int | None = None) -> Tree:
-    """The tree of `diff`: of all changes the first `limit`, or the last `tail`, else of each part the first ones.
+def draw_diff(
+    diff: dict[str, Any],
+    *,
+    everything: bool,
+    limit: int | None = None,
+    tail: int | None = None,
+    first: int = FIRST,
+    rest: str = "--all shows them",
+) -> Tree:
+    """The tree of `diff`: of all changes the first `limit`, or the last `tail`, else of each part the `first` ones.
 
-    Without `everything`, partitions of topics that came or went are counted, not listed.
+    Without `everything`, partitions of topics that came or went are counted, not listed; `rest` says what shows what is
+    left out.
     """
     root = tree(
         ("cluster ", Style.STRONG), (diff["clusterId"] or "of unknown id", Style.HEADING),
@@ -58,7 +67,7 @@ def draw_diff(diff: dict[str, Any], *, everything: bool, limit: int | None = Non
         root.add(text(("no difference", Style.GOOD)))
     entries = {part: _entries(kinds) for part, kinds in parts.items()}
     listed = {part: ones if everything else _of_lasting_topics(part, ones, diff) for part, ones in entries.items()}
-    shown = listed if everything else {part: ones[:FIRST] for part, ones in listed.items()}
+    shown = listed if everything else {part: ones[:first] for part, ones in listed.items()}
     if is_cut := limit is not None or tail is not None:
         shown = {part: [] for part in parts}
         for of, entry in cut([(part, entry) for part, ones in listed.items() for entry in ones], limit, tail):
@@ -68,11 +77,11 @@ def draw_diff(diff: dict[str, Any], *, everything: bool, limit: int | None = Non
         for kind, key, fields in shown[part]:
             node.add(text(_MARKS[kind], *_entry(part, kind, key, fields, sizes, everything=everything)))
         if left_out := len(listed[part]) - len(shown[part]):
-            way_out = "" if is_cut else ": --all shows them"
+            way_out = "" if is_cut else f": {rest}"
             node.add(text((f"… {counted(left_out, 'more change')}{way_out}", Style.QUIET)))
         if passing := len(entries[part]) - len(listed[part]):
             hidden = counted(passing, "partition")
-            node.add(text((f"{hidden} of topics that came or went: --all shows them", Style.QUIET)))
+            node.add(text((f"{hidden} of topics that came or went: {rest}", Style.QUIET)))
     return root
 
 

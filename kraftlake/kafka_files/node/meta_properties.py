@@ -13,6 +13,8 @@ import attrs
 
 from kraftlake.kafka_files.file_names import META_PROPERTIES
 from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.whole_file import write_whole
 
 MAX_SIZE = 64 * 1024
 _LEVELS = 2
@@ -20,6 +22,7 @@ _LEVELS = 2
 _PROPERTY = re.compile(
     rb"^[ \t]*(cluster\.id|node\.id|directory\.id)[ \t]*[=: \t][ \t]*([\x21-\x7e]{1,255})[ \t]*\r?$", re.MULTILINE
 )
+_WORD = re.compile(r"[\x21-\x7e]{1,255}")
 
 
 @attrs.frozen(kw_only=True)
@@ -57,6 +60,17 @@ def find_properties(directory: Path) -> MetaProperties:
         if properties.cluster_id is not None:
             return properties
     return MetaProperties()
+
+
+def write_meta_properties(folder: Path, *, cluster_id: str, node_id: int, directory_id: Uuid) -> None:
+    """Write a `meta.properties` of version 1 as `kafka-storage format` does, whole; raises OSError.
+
+    A node does not start on a directory of another cluster or node. Raises UsageError for a cluster id that is no word.
+    """
+    if not _WORD.fullmatch(cluster_id):
+        raise UsageError(f"{cluster_id!r} is no cluster's id: it has 1 to 255 visible characters of ASCII.")
+    lines = {"cluster.id": cluster_id, "directory.id": directory_id, "node.id": node_id, "version": 1}
+    write_whole(folder / META_PROPERTIES, ["".join(f"{key}={value}\n" for key, value in lines.items()).encode()])
 
 
 def nearest_properties(found: Mapping[str, MetaProperties], folder: str) -> MetaProperties:

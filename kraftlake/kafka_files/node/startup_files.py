@@ -11,13 +11,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from kraftlake.kafka_files.faults import unreadable
+from kraftlake.kafka_files.node.partition_files import (
+    LEADER_EPOCHS,
+    PARTITION_METADATA,
+    read_leader_epochs,
+    read_topic_id,
+)
 from kraftlake.kafka_files.node.quorum_state import QUORUM_STATE, read_election_state
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime import shown
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
 
 METADATA_TOPIC_ID = Uuid.from_string("AAAAAAAAAAAAAAAAAAAAAQ")
-MAX_SIZE = 16 * 1024 * 1024
 _OFFSET_NAMED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
 _SNAPSHOTS = (".checkpoint", ".checkpoint.part", ".checkpoint.deleted")
 _OFFSET = re.compile(r"[+-]?[0-9]+")
@@ -39,8 +44,8 @@ def check_node_files(folder: Path) -> Iterator[tuple[str, str]]:
                 "Kafka takes a file of this ending for its own, and does not start: the name has no offset",
             )
     checks: dict[str, Callable[[Path], None]] = {
-        "leader-epoch-checkpoint": _check_epochs,
-        "partition.metadata": _check_topic_id,
+        LEADER_EPOCHS: _check_epochs,
+        PARTITION_METADATA: _check_topic_id,
         QUORUM_STATE: _check_quorum_state,
     }
     for name, check in checks.items():
@@ -63,29 +68,8 @@ def _is_misnamed(name: str) -> bool:
     return False
 
 
-def _lines(file: Path) -> list[str]:
-    try:
-        with file.open("rb") as stream:
-            return stream.read(MAX_SIZE).decode().splitlines()
-    except OSError as error:
-        raise unreadable(str(file), error) from None
-    except UnicodeDecodeError:
-        raise CorruptDataError("is not UTF-8") from None
-
-
 def _check_epochs(file: Path) -> None:
-    """Check version, count, and `count` pairs of an epoch and its start offset; an empty file has no entries."""
-    lines = _lines(file)
-    if lines and lines[0].strip() != "0":
-        raise CorruptDataError(f"has the version {shown(lines[0])!r}, not 0")
-    if len(lines) < 2:
-        return
-    for line in lines[2:]:
-        pair = line.split()
-        if len(pair) != 2 or not all(_OFFSET.fullmatch(number) and int(number) >= 0 for number in pair):
-            raise CorruptDataError(f"has the line {shown(line)!r}, which is no epoch with its start offset")
-    if lines[1].strip() != str(len(lines) - 2):
-        raise CorruptDataError(f"has {len(lines) - 2} entries, not {shown(lines[1])}")
+    read_leader_epochs(file)
 
 
 def _check_quorum_state(file: Path) -> None:
@@ -93,12 +77,6 @@ def _check_quorum_state(file: Path) -> None:
 
 
 def _check_topic_id(file: Path) -> None:
-    lines = [line.split() for line in _lines(file)[:2]]
-    if [len(line) for line in lines] != [2, 2] or not lines[0][1].isdecimal():
-        raise CorruptDataError("is not what Kafka writes there, a version and a topic id")
-    try:
-        topic_id = Uuid.from_string(lines[1][1])
-    except ValueError:
-        raise CorruptDataError(f"has the topic id {shown(lines[1][1])!r}, which is none") from None
+    topic_id = read_topic_id(file)
     if topic_id != METADATA_TOPIC_ID:
         raise CorruptDataError(f"has the topic id {topic_id}, which is another topic's than __cluster_metadata")

@@ -50,7 +50,7 @@ def export(
     """
     replay = source.replay(at, lenient=lenient)
     image, losses = replay.image, CollectedLosses()
-    _check_exportable(source, replay, allow_loss=allow_loss)
+    check_exportable(source, replay, allow_loss=allow_loss)
     name = snapshot_name(image.provenance.offset + 1, image.provenance.epoch)
     target = path / name if path.is_dir() else path
     check_folder_of(target)
@@ -75,7 +75,8 @@ def export(
     )
 
 
-def _check_exportable(source: LogSource, replay: Replay, *, allow_loss: bool) -> None:
+def check_exportable(source: LogSource, replay: Replay, *, allow_loss: bool = False) -> None:
+    """Raise UnwritableMetadataError for an image that is not what the cluster had, unless `allow_loss`."""
     if replay.diverged and not allow_loss:
         first = replay.skipped[0]
         raise UnwritableMetadataError(

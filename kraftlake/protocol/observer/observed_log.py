@@ -59,6 +59,11 @@ class ObservedLog:
         """Whether so much waits for the high watermark that no more should be fetched."""
         return self._waiting_bytes > _MAX_WAITING_BYTES
 
+    def forget_waiting(self) -> None:
+        """Drop what waits; it is fetched again."""
+        self._waiting.clear()
+        self._waiting_bytes = 0
+
     def take(self, answer: FetchAnswer) -> list[RawBatch]:
         """Take in the answer to a Fetch from `fetched` on; returns the batches that are committed by now.
 

@@ -100,6 +100,9 @@ class QuorumObserver:
         where the leader sends a snapshot instead, DivergedLogError, NodeError where no node can be asked (NoLeaderError
         where one could, and none leads), OtherClusterError.
         """
+        if log.is_full:
+            log.forget_waiting()
+            raise NoLeaderError(f"{self._named} sends ever more records, and commits none of them.")
         answer = self._of_leader(lambda node: self._fetch_once(node, log, wait_ms))
         if answer.snapshot is not None:
             raise SnapshotNeededError(answer.snapshot, answer.log_start_offset)
@@ -150,7 +153,7 @@ class QuorumObserver:
         waiting: list[Address] = [*self._bootstrap]
         if self.leader.address is not None:
             waiting.insert(0, self.leader.address)
-        asked: dict[Address, int] = {}
+        asked: set[Address] = set()
         while True:
             node = self._node
             try:
@@ -158,9 +161,9 @@ class QuorumObserver:
                     if not waiting:
                         break
                     address = waiting.pop(0)
-                    asked[address] = asked.get(address, 0) + 1
-                    if asked[address] > 1:
+                    if address in asked:
                         continue
+                    asked.add(address)
                     node = self._open(address)
                 answer = ask(node)
                 if answer.error is ErrorCode.none:
@@ -177,7 +180,7 @@ class QuorumObserver:
             kind = NoLeaderError
             at = node.address
             self.close()
-            if self.leader.address is not None and asked.get(self.leader.address, 0) < 1:
+            if self.leader.address is not None:
                 waiting.insert(0, self.leader.address)
             faults.append(f"{at} does not lead, and {self._known()}")
         told = "; ".join(dict.fromkeys(faults))

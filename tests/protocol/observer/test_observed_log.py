@@ -73,7 +73,10 @@ def test_it_is_full_only_while_megabytes_wait_for_the_high_watermark() -> None:
     assert not log.is_full
     log.take(answer(batches[2]))
     assert log.is_full
-    log.take(answer(high_watermark=3))
+    log.forget_waiting()
+    assert not log.is_full
+    assert log.fetched == START
+    assert log.take(answer(*batches, high_watermark=3)) == batches
     assert not log.is_full
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         Example("logs as JSON, for a collector", "kraftlake follow --json clusters.toml 2> follow.jsonl"),
     ),
 )
-@argument("config", type=CONFIG, help="A TOML file with a section for each cluster; see below.")
+@argument("config", type=CONFIG, help="A TOML file with a section for each cluster; see above.")
 @option("--check", is_flag=True, help="Read and check the file, and end: no cluster is asked.")
 def follow(call: Call, config: str, *, check: bool) -> None:
     """Follow the quorums of many clusters into a lake each, in one process, until SIGTERM or Ctrl-C: exit code 0.
@@ -36,7 +36,7 @@ def follow(call: Call, config: str, *, check: bool) -> None:
     CONFIG has a section [clusters.NAME] for each cluster, with bootstrap (HOST:PORT of controllers, or a list of them)
     and lake (a folder, made if it does not exist), and perhaps command-config (the properties of TLS and SASL) and
     tables = true (keep the derived tables up as well). [metrics] has the port at which Prometheus finds metrics of
-    each cluster on this machine. Paths begin at the folder of the file.
+    each cluster on this machine. Paths begin at the folder of the file; docs/examples/clusters.toml is one.
 
     What is wrong with the file is told before anything starts. After that the trouble of one cluster is told in the
     logs, on stderr, and in the metrics, and the others go on.

@@ -16,6 +16,7 @@ import attrs
 import pytest
 from confluent_kafka.admin import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
+import kraftlake
 from kraftlake.protocol import (
     AuthenticationError,
     NodeConnector,
@@ -206,6 +207,30 @@ def test_a_denied_principal_is_named_with_the_acl_that_it_lacks(secured: Secured
         secured.position("BOTH", *eve, *secured.trusting("SASL_SSL"))
     with pytest.raises(NodeError, match=r"tell its cluster: User:eve needs an ACL for Alter .* \(a broker tells it"):
         secured.position("CONTROLLER_SASL", *eve)
+
+
+def test_an_observer_reads_the_log_over_each_listener_and_a_denied_one_is_told_its_acl(secured: Secured) -> None:
+    (secured.folder / "token").write_text(token("carol"))
+    file = secured.folder / "observer.properties"
+    for listener, lines in (
+        ("CONTROLLER_SSL", secured.trusting()),
+        ("CONTROLLER_SASL", login("PLAIN", "alice", "alice-secret")),
+        ("CONTROLLER_SASL", login("SCRAM-SHA-512", "bob", "bob-secret")),
+        ("CONTROLLER_SASL", bearer(secured.folder / "token")),
+        ("CONTROLLER_BOTH", [*login("SCRAM-SHA-256", "bob", "bob-secret"), *secured.trusting("SASL_SSL")]),
+    ):
+        file.write_text("\n".join(lines))
+        source = kraftlake.open(secured.node.listener(listener), command_config=file)
+        assert (source.cluster_id, list(source.image().cluster.brokers)) == (secured.node.cluster_id, [1])
+    file.write_text("\n".join(login("SCRAM-SHA-512", "eve", "eve-secret")))
+    eve = secured.node.listener("CONTROLLER_SASL")
+    with pytest.raises(NodeError, match="does not tell its cluster's id for User:eve: give it with --cluster-id"):
+        kraftlake.open(eve, command_config=file)
+    with pytest.raises(NodeError, match="an ACL is missing that allows CLUSTER_ACTION on the cluster for User:eve"):
+        kraftlake.open(eve, command_config=file, cluster_id=secured.node.cluster_id)
+    file.write_text("\n".join(login("SCRAM-SHA-512", "bob", "wrong")))
+    with pytest.raises(AuthenticationError, match="refuses user 'bob'"):
+        kraftlake.open(eve, command_config=file)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8
 
 from kraftlake.protocol.address import Address
-from kraftlake.protocol.connection import NodeError
+from kraftlake.protocol.connection import AuthenticationError, NodeError
 from kraftlake.protocol.node_client import NodeClient
 from kraftlake.protocol.observer.observed_log import ObservedLog
 from kraftlake.protocol.observer.raw_batch import RawBatch
@@ -171,7 +171,7 @@ class QuorumObserver:
                 is_news = self._learn(node, answer)
             except NodeError as fault:
                 self.close()
-                if isinstance(fault, SnapshotGoneError | _RefusedError):
+                if isinstance(fault, SnapshotGoneError | AuthenticationError | _RefusedError):
                     raise
                 faults.append(str(fault).rstrip("."))
                 continue

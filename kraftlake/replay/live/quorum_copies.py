@@ -28,6 +28,7 @@ def quorum_copies(addresses: str, command_config: str | os.PathLike[str] | None 
     ours = read_copy(LogCopy(path=addresses), log)
     with observer_of(addresses, cluster_id=log.cluster_id, command_config=command_config) as observer:
         quorum = observer.describe()
+    ours = attrs.evolve(ours, static_voters=tuple(sorted(replica.id for replica in quorum.voters)))
     now = max(replica.last_caught_up_timestamp for replica in quorum.voters)
     election = ElectionState(leader_epoch=quorum.leader.epoch, leader_id=quorum.leader.id, voted_id=None)
     return tuple(

@@ -75,6 +75,7 @@ def test_a_quorum_of_one_is_followed_over_kills_of_either_side_and_asked_as_a_so
         assert told.returncode == 0, told.stderr
         assert "leads in epoch" in told.stdout
         assert "1 of 1 voter is here" in told.stdout
+        assert json.loads(cli("quorum", node.controller, "--json").stdout)["voters"][0]["id"] == node.node_id
         with watching(node.controller) as events:
             node.admin.create_topics([NewTopic("seen", 1, 1)])["seen"].result(timeout=PATIENCE)
             while json.loads(line := next(events)).get("topic") != "seen":

@@ -221,15 +221,19 @@ class Source(LogSource):
         if first is not None and first != self.end_offset:
             self._check_held(first)
         live = open_live(self, poll=poll, include_uncommitted=include_uncommitted, quorum=quorum)
-        return Watch(
-            live,
-            first,
-            cluster_id=self.cluster_id,
-            show_secrets=show_secrets,
-            lenient=lenient,
-            of_brokers=brokers,
-            poll=poll,
-        )
+        try:
+            return Watch(
+                live,
+                first,
+                cluster_id=self.cluster_id,
+                show_secrets=show_secrets,
+                lenient=lenient,
+                of_brokers=brokers,
+                poll=poll,
+            )
+        except BaseException:
+            live.close()
+            raise
 
     def diff(self, before: Moment, after: Moment, *, lenient: bool = False) -> ImageDiff:
         """What differs between the images at two moments; the offset -1 is the empty image."""

@@ -104,12 +104,13 @@ _SINCE = {"leader": "leader", "isr": "in sync", "state": "state"}
 
 def _since_lines(since: dict[str, Any]) -> Text:
     """A line for each offset since which some of a PARTITION is so: `leader, in sync 5584 2026-11-21 07:50:28.535Z`."""
-    of_offset: dict[str, list[str]] = {}
+    of_offset: dict[int, tuple[dict[str, Any], list[str]]] = {}
     for key, word in _SINCE.items():
         if key in since:
-            of_offset.setdefault(since_words(since[key]), []).append(word)
+            of_offset.setdefault(since[key]["offset"], (since[key], []))[1].append(word)
     made = text()
-    for when, words in of_offset.items():
+    for one, words in of_offset.values():
+        when = since_words(one)
         made.append("\n" if made else "")
         made.append_text(text((f"{', '.join(words)} {when}" if len(of_offset) > 1 else when, Style.QUIET)))
     return made

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
+from kraftlake import kernels
 from kraftlake.diagnosis.blaming import newest_changes
-from kraftlake.diagnosis.changes import Change
+from kraftlake.diagnosis.changes import Change, begins_of
 from kraftlake.diagnosis.things import Thing
-from kraftlake.replay import LogSource
+from kraftlake.replay import BULK_FROM, RECORD_FAULTS, LogSource
 
 _OF_PARTITIONS: Final = {"leader": "leader", "isr": "isr", "state": None}
 _OF_BROKERS: Final = ("fenced", "inControlledShutdown")
+_MANY_PARTITIONS: Final = 1_000
+"""From how many partitions on all records are worth a look: else those that change one of the partitions."""
 
 
 def since_of(source: LogSource, form: Mapping[str, Any], *, lenient: bool = False) -> dict[str, Any]:
@@ -23,9 +27,13 @@ def since_of(source: LogSource, form: Mapping[str, Any], *, lenient: bool = Fals
     the snapshot with which the log begins, or earlier; `state` is that of all fields of the partition, as in the table
     `partition_history/`. Reads the log once. Raises as `changes_of`.
     """
-    places = dict(_places(form))
-    found = newest_changes(source, places.values(), form["offset"], lenient=lenient)
+    topics, at = form.get("topics", {}), form["offset"]
     made: dict[str, Any] = {part: {} for part in ("topics", "brokers", "configs") if part in form}
+    by_columns = _by_columns(source, topics, at, lenient=lenient)
+    for name, number, fields in by_columns or ():
+        made["topics"].setdefault(name, {})[number] = dict(zip(_OF_PARTITIONS, fields, strict=True))
+    places = dict(chain(_places(form), () if by_columns else _places_of_partitions(topics)))
+    found = newest_changes(source, places.values(), at, lenient=lenient)
     for (*path, last), thing in places.items():
         within = made
         for name in path:
@@ -35,6 +43,22 @@ def since_of(source: LogSource, form: Mapping[str, Any], *, lenient: bool = Fals
     return made
 
 
+def _by_columns(
+    source: LogSource, topics: Mapping[str, Any], at: int, *, lenient: bool
+) -> Iterable[tuple[str, str, Sequence[dict[str, Any]]]] | None:
+    """The partitions' answers by columns; None where these don't pay, or are not enough for an exact answer."""
+    begin = begins_of(source, at, lenient=lenient)[0]
+    many = sum(len(topic["partitions"]) for topic in topics.values()) >= _MANY_PARTITIONS
+    if not (many and kernels.pays(at - begin, BULK_FROM)):
+        return None
+    from kraftlake.diagnosis.partition_since import partitions_since
+
+    try:
+        return partitions_since(source, topics, begin, at)
+    except RECORD_FAULTS:
+        return None
+
+
 def since_json(change: Change) -> dict[str, Any]:
     """Since when a thing has its value, in JSON."""
     form = {"offset": change.since, "timestamp": change.since_time}
@@ -42,11 +66,7 @@ def since_json(change: Change) -> dict[str, Any]:
 
 
 def _places(form: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Thing]]:
-    """Each thing with the place of its answer."""
-    for name, topic in form.get("topics", {}).items():
-        for number in topic["partitions"]:
-            for key, field in _OF_PARTITIONS.items():
-                yield ("topics", name, number, key), Thing.partition(name, int(number), field)
+    """Each broker's and config's thing with the place of its answer."""
     for id_ in form.get("brokers", {}):
         for field in _OF_BROKERS:
             yield ("brokers", id_, field), Thing.broker(int(id_), field)
@@ -54,3 +74,10 @@ def _places(form: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Thing]]:
         for resource, configs in resources.items():
             for name in configs:
                 yield ("configs", type_, resource, name), Thing.config(type_, resource, name)
+
+
+def _places_of_partitions(topics: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Thing]]:
+    for name, topic in topics.items():
+        for number in topic["partitions"]:
+            for key, field in _OF_PARTITIONS.items():
+                yield ("topics", name, number, key), Thing.partition(name, int(number), field)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from kraftlake.replay.queries.quorum_report import QuorumReport, Role, describe_quorum
     from kraftlake.replay.queries.record_types import RECORD_TYPES
     from kraftlake.replay.queries.source import LogSource
-    from kraftlake.replay.reading.chunks import Chunk, chunks_of
+    from kraftlake.replay.reading.chunks import BULK_FROM, Chunk, chunks_of
     from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
     from kraftlake.replay.reading.open_reader import LakeReader, is_lake
     from kraftlake.replay.reading.progress import Progress
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "BULK_FROM",
     "MARGIN",
     "RECORD_FAULTS",
     "RECORD_TYPES",

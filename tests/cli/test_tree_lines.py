@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console, Group
+from rich.text import Text
 from rich.tree import Tree
 
 from kraftlake.cli.output.drawing import Fitting, branch, table, text, tree
@@ -28,6 +29,17 @@ def console(width: int, *, colour: bool = False) -> Console:
 
 
 @st.composite
+def cells(draw: st.DrawFn) -> Text:
+    """A text of one line, or of several."""
+    first, *others = draw(st.lists(PIECES, min_size=1, max_size=3))
+    made = text(*first)
+    for line in others:
+        made.append("\n")
+        made.append_text(text(*line))
+    return made
+
+
+@st.composite
 def trees(draw: st.DrawFn) -> Tree:
     root = tree(*draw(PIECES))
     places = [root]
@@ -42,7 +54,7 @@ def trees(draw: st.DrawFn) -> Tree:
         ]
         made = table(*headings, right=headings[:2], whole=draw(st.sampled_from([None, *headings])))
         for _ in range(draw(st.integers(0, 3))):
-            made.add_row(*(text(*draw(PIECES)) for _ in headings))
+            made.add_row(*(draw(cells()) for _ in headings))
         parent.add(Fitting(made, Group(text("narrow"), text(*draw(PIECES)))) if draw(st.booleans()) else made)
     return root
 

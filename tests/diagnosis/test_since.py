@@ -41,8 +41,14 @@ def flat(since: dict[str, Any]) -> dict[str, int]:
     return found
 
 
+@pytest.mark.parametrize("by_columns", [False, True])
 @pytest.mark.parametrize("at", [458, 3044, 5736])
-def test_it_is_since_the_last_change_of_each_value(source: Source, lines: dict[str, Line], at: int) -> None:
+def test_it_is_since_the_last_change_of_each_value(
+    source: Source, lines: dict[str, Line], at: int, by_columns: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if by_columns:
+        monkeypatch.setattr("kraftlake.diagnosis.since._MANY_PARTITIONS", 1)
+        monkeypatch.setattr("kraftlake.diagnosis.since.BULK_FROM", 0)
     form = source.image(at).to_json()
     found = flat(since_of(source, form))
     assert found == {path: [since for _, since, *_ in lines[path] if since <= at][-1] for path in found}

@@ -34,8 +34,10 @@ class LightTable(Table):
     whole: str | None = None
 
     def widths_within(self, room: int) -> list[int] | None:
-        """The widths of the columns where all texts have room on one line as they are, None where they don't."""
-        lines = [[str(column.header), *map(str, column.cells)] for column in self.columns]
+        """The widths of the columns where all lines of texts have room as they are, None where they don't."""
+        lines = [
+            [line for one in (column.header, *column.cells) for line in str(one).split("\n")] for column in self.columns
+        ]
         if any(
             text.endswith(" ")
             for column, texts in zip(self.columns, lines, strict=True)
@@ -45,8 +47,7 @@ class LightTable(Table):
             return None
         widths = [max(map(cell_len, texts)) for texts in lines]
         widths[-1] = max(widths[-1], 1)
-        fits = sum(widths) + _BETWEEN_COLUMNS * (len(widths) - 1) <= room
-        return widths if fits and not any("\n" in text for texts in lines for text in texts) else None
+        return widths if sum(widths) + _BETWEEN_COLUMNS * (len(widths) - 1) <= room else None
 
     def natural_widths(self) -> list[int]:
         """The widths of the columns where no line of a cell is broken."""

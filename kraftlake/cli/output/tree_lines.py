@@ -6,7 +6,8 @@ drawn by rich, label by label.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 from typing import Any
 
 from rich.cells import cell_len
@@ -67,7 +68,7 @@ def _rows(table: LightTable, widths: list[int], *, colour: bool) -> Iterator[str
     lengths = [cell_len(str(column.header)) for column in table.columns]
     rights = [column.justify == _RIGHT for column in table.columns]
 
-    def row(cells: list[str], lengths: list[int]) -> str:
+    def row(cells: Iterable[str], lengths: Iterable[int]) -> str:
         padded = [
             " " * (width - length) + cell if right else cell + " " * (width - length)
             for cell, length, width, right in zip(cells, lengths, widths, rights, strict=True)
@@ -77,16 +78,19 @@ def _rows(table: LightTable, widths: list[int], *, colour: bool) -> Iterator[str
     yield row(heads, lengths)
     yield paint("─" * (sum(widths) + 2 * (len(widths) - 1)), Style.QUIET, colour=colour)
     for cells in zip(*(column.cells for column in table.columns), strict=True):
-        yield row([_painted(cell, colour=colour) for cell in cells], [cell_len(str(cell)) for cell in cells])
+        painted = [_painted(cell, colour=colour).split("\n") for cell in cells]
+        sizes = [[*map(cell_len, str(cell).split("\n"))] for cell in cells]
+        yield from map(row, zip_longest(*painted, fillvalue=""), zip_longest(*sizes, fillvalue=0))
 
 
 def _painted(text: RenderableType, *, colour: bool) -> str:
-    """A text with the ANSI codes of its spans, which follow each other."""
+    """A text with the ANSI codes of its spans, which follow each other; none of them goes beyond a line."""
     plain = str(text)
     if not colour or not isinstance(text, Text):
         return plain
     pieces, at = [], 0
     for start, end, style in text.spans:
-        pieces += [plain[at:start], paint(plain[start:end], _BY_NAME[str(style)], colour=True)]
+        lines = [paint(line, _BY_NAME[str(style)], colour=True) for line in plain[start:end].split("\n")]
+        pieces += [plain[at:start], "\n".join(lines)]
         at = end
     return "".join([*pieces, plain[at:]])

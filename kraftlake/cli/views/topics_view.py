@@ -120,12 +120,13 @@ def _since_lines(since: dict[str, Any], day: str = "", word: str = "") -> Text:
 
     A time of `day` has no date; `word` stands before each offset.
     """
-    of_offset: dict[str, list[str]] = {}
+    of_offset: dict[int, tuple[dict[str, Any], list[str]]] = {}
     for key, of in _SINCE.items():
         if key in since:
-            of_offset.setdefault(word + since_words(since[key], day), []).append(of)
+            of_offset.setdefault(since[key]["offset"], (since[key], []))[1].append(of)
     made = text()
-    for when, words in of_offset.items():
+    for one, words in of_offset.values():
+        when = word + since_words(one, day)
         made.append("\n" if made else "")
         made.append_text(text((f"{', '.join(words)} {when}" if len(of_offset) > 1 else when, Style.QUIET)))
     return made

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from itertools import islice
-from typing import Final
 
 import attrs
 
+from kraftlake.diagnosis.delta_chunks import delta_chunks
 from kraftlake.diagnosis.doctor.partition_times import (
     Concerned,
     PartitionKey,
@@ -18,13 +17,9 @@ from kraftlake.diagnosis.doctor.partition_times import (
 )
 from kraftlake.diagnosis.doctor.setting_history import SettingChange, SettingHistory
 from kraftlake.image import MetadataImage
-from kraftlake.records import RecordBatch
-from kraftlake.replay import LogSource, chunks_of, has_beginning, usable_snapshots
+from kraftlake.replay import LogSource, has_beginning, usable_snapshots
 from kraftlake.runtime import KraftlakeError
-from kraftlake.tables import DeltaChunk, LogDeltas
-
-_PARTS_AT_ONCE: Final = 1_000
-"""The number of batches whose changes are looked at together."""
+from kraftlake.tables import LogDeltas
 
 
 @attrs.frozen(kw_only=True)
@@ -80,30 +75,11 @@ def _read(
         before = replay.image
         deltas.begin(before, replay.quorum)
     settings, partitions = SettingHistory(before), PartitionTimes(image, now)
-    for chunk in _chunks(source, deltas, begin, at):
+    for chunk in delta_chunks(source.reader, deltas, begin, at):
         partitions.take(chunk.partitions)
         settings.take(chunk)
     return Timeline(
         partitions={name: tuple(found.values()) for name, found in partitions.found.items()},
         unclean=tuple(one for one in partitions.unclean if (one.at.timestamp or -1) >= recent_ms),
         settings=tuple(settings.changed(begin, recent_ms)),
-    )
-
-
-def _chunks(source: LogSource, deltas: LogDeltas, first: int, last: int) -> Iterator[DeltaChunk]:
-    parts = iter(chunks_of(source.reader, first, last)) if first <= last else iter(())
-    while some := list(islice(parts, _PARTS_AT_ONCE)):
-        if isinstance(some[-1], RecordBatch) and some[-1].last_offset > last:
-            some[-1] = _cut(some[-1], last)
-        yield from deltas.take_parts(some)
-
-
-def _cut(batch: RecordBatch, last: int) -> RecordBatch:
-    """The beginning of a batch, up to an offset."""
-    count = last + 1 - batch.base_offset
-    return attrs.evolve(
-        batch,
-        values=batch.values[:count],
-        timestamps=batch.timestamps[:count],
-        control_types=batch.control_types[:count],
     )

@@ -138,7 +138,7 @@ class PartitionChanges:
 
     def none(self) -> PartitionChanges:
         """No changes of partitions or topics."""
-        return attrs.evolve(self.take(slice(0, 0)), created=self.created[:0], removed=self.removed[:0])
+        return attrs.evolve(self.take(slice(0, 0)), created=self.created[:0], removed=self.removed[:0], repeated=False)
 
     def lists(self, rows: Any) -> RowLists:
         """The lists of rows, of `before` or `after`."""

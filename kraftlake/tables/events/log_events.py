@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kraftlake import kernels
+from kraftlake.replay import BULK_FROM
 from kraftlake.replay.loader.manifest import SkippedRecord
 from kraftlake.replay.queries.changes import LogChanges
-from kraftlake.replay.reading.chunks import BULK_FROM
 from kraftlake.replay.reading.log_reader import LogReader
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.tables.events.change_events import event_tables

@@ -15,10 +15,13 @@ from rpds import HashTrieMap
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import ClusterImage, MetadataImage, ProducerIdsImage
 from kraftlake.image.acls_image import AclsImage
+from kraftlake.image.client_quotas_image import ClientQuotasImage
 from kraftlake.image.configurations_image import ConfigurationsImage
+from kraftlake.image.delegation_token_image import DelegationTokenImage
 from kraftlake.image.diff import EntryChange, FieldChange, diff_images
 from kraftlake.image.json_form import acl_json
 from kraftlake.image.kafka_names import acl_words, quota_entity_words
+from kraftlake.image.scram_image import ScramImage
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records import metadata_records as r
 from kraftlake.records.java_values import parse_integer
@@ -71,7 +74,7 @@ def non_topic_events(delta: MetadataDelta, after: MetadataImage, *, show_secrets
 
 
 def _named(delta: MetadataDelta, image: MetadataImage) -> MetadataImage:
-    """An image without most of what the delta does not name, so that the comparison is as small as the delta."""
+    """An image with what the delta names alone, so that the comparison is as small as the delta."""
     parts: dict[str, Any] = {"topics": TopicsImage.EMPTY, "producer_ids": ProducerIdsImage.EMPTY}
     if (cluster := delta.cluster_delta) is not None:
         parts["cluster"] = ClusterImage(
@@ -81,6 +84,19 @@ def _named(delta: MetadataDelta, image: MetadataImage) -> MetadataImage:
     if (configs := delta.configs_delta) is not None:
         data = _of_keys(image.configs.resource_data, configs.changes)
         parts["configs"] = ConfigurationsImage(resource_data=data)
+    if (quotas := delta.client_quotas_delta) is not None:
+        parts["client_quotas"] = ClientQuotasImage(entities=_of_keys(image.client_quotas.entities, quotas.changes))
+    if (scram := delta.scram_delta) is not None:
+        mechanisms = {
+            mechanism: _of_keys(users, scram.changes[mechanism])
+            for mechanism, users in image.scram.mechanisms.items()
+            if mechanism in scram.changes
+        }
+        parts["scram"] = ScramImage(mechanisms=HashTrieMap(mechanisms))
+    if (tokens := delta.delegation_token_delta) is not None:
+        parts["delegation_tokens"] = DelegationTokenImage(
+            tokens=_of_keys(image.delegation_tokens.tokens, tokens.changes)
+        )
     if (acls := delta.acls_delta) is not None:
         parts["acls"] = AclsImage(acls=_of_keys(image.acls.acls, acls.changes))
     return attrs.evolve(image, **parts)

@@ -66,6 +66,7 @@ def folded(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool, by_delta: boo
             changes = chunk.partitions.by_delta() if by_delta else chunk.partitions
             assert (np.diff(changes.deltas) >= 0).all()
             assert changes.compiled == bulk or not len(changes)
+            assert not len(chunk.partitions.none().by_delta())
             ends = chunk.boundaries.offsets.tolist()
             found += [(offset, ends[delta], *rest) for offset, delta, *rest in described(changes)]
     return found

@@ -86,6 +86,8 @@ Call = Callable[[Ask, Any], object]
 CALLS: dict[str, tuple[Call, tuple[Any, ...]]] = {
     "open": (lambda _, bad: kraftlake.open(bad), (*LAKES, "nowhere")),
     "open cluster_id": (lambda _, bad: kraftlake.open(DIRECTORY, cluster_id=bad), NAMES),
+    "open command_config": (lambda _, bad: kraftlake.open("localhost:1", command_config=bad), PATHS),
+    "observer_of": (lambda _, bad: replay.observer_of(bad), (*NAMES, "", "localhost", "localhost:0", ":1")),
     "import_source": (lambda a, bad: import_source(bad, a.folder / "new"), LAKES),
     "import_source lake": (lambda _, bad: import_source(DIRECTORY, bad), LAKES),
     "import_source cluster_id": (lambda a, bad: import_source(a.source, a.folder / "new", cluster_id=bad), NAMES),
@@ -203,6 +205,7 @@ OF_OBJECTS = {
     "partitions_of", "refuse_loss", "load_snapshot", "topics_from_arrow", "topics_to_arrow", "java_home",
     "counts_by_minute", "spark_session", "summary_to_json", "transition_to_json", "broken_ranges", "choose_base",
     "chunks_of", "decode_record", "readable_batches", "type_of", "usable_snapshots", "verify_source", "is_lake",
+    "check_unbroken", "has_beginning", "is_under_min_isr", "leader_at", "open_live",
 }  # fmt: skip
 """Functions that take no more than what other functions have made (the reader of a source, with offsets that were
 checked already), or a session."""

@@ -97,7 +97,11 @@ def test_hostile_names_are_shown_as_escapes_and_skipped_records_are_told(tmp_pat
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        ([DIRECTORY / "00000000000000000000.log"], 2, "can't be watched: only a lake and the directory of a node grow"),
+        (
+            [DIRECTORY / "00000000000000000000.log"],
+            2,
+            "can't be watched: only a lake, the directory of a node and a quorum grow",
+        ),
         ([DIRECTORY, "--quorum", "localhost:1", "--include-uncommitted"], 2, "give one of them"),
         ([DIRECTORY, "--from", 0, "--last", "1m"], 2, "Give either --last or where the range begins"),
         ([DIRECTORY, "--hosted"], 2, "give --broker"),

@@ -17,7 +17,7 @@ from kraftlake.protocol import QuorumObserver, connector_of, parse_addresses
 from kraftlake.replay.live.mirror import mirror_quorum
 from kraftlake.replay.live.patience import Patience
 from kraftlake.replay.reading.progress import Progress, no_progress
-from kraftlake.runtime.arguments import path_text
+from kraftlake.runtime.arguments import path_text, text
 from kraftlake.runtime.log import get_logger
 
 _WAITS_AT_MOST = 20.0
@@ -35,6 +35,7 @@ def observer_of(
 
     `warn` gets what is unsafe in the properties file. Raises UsageError for addresses or a file that can't be read.
     """
+    addresses = text(addresses, "the addresses of a quorum")
     path = None if command_config is None else path_text(command_config)
     connect = connector_of(path, tell=warn or get_logger(__name__).warning)
     principal = connect.config.principal

@@ -15,7 +15,7 @@ from kraftlake import generate, image, replay, replica_manager, spark_jobs
 from kraftlake.api import Source
 from kraftlake.generate import Plan, generate_lake
 from kraftlake.metadata_log import MetadataLog, Upkeep, lake_location
-from kraftlake.replay import LogFollower, describe_quorum, image_at, import_source, loader_at
+from kraftlake.replay import LogFollower, describe_quorum, image_at, import_source, loader_at, observer_of
 from kraftlake.replica_manager import BrokerReplay, check_log_dirs, compare_log_dirs
 from kraftlake.runtime import KraftlakeError
 from kraftlake.spark_jobs import (
@@ -107,6 +107,7 @@ CALLS: dict[str, tuple[Call, tuple[Any, ...]]] = {
     "describe_quorum of several": (lambda _, bad: describe_quorum([DIRECTORY, bad]), LAKES),
     "image_at": (lambda a, bad: image_at(a.source.reader, bad), (*OFFSETS, None)),
     "loader_at": (lambda a, bad: loader_at(a.source.reader, bad), (*OFFSETS, None)),
+    "observer_of": (lambda _, bad: observer_of(bad), ("", "localhost", "a:b", "a:0")),
     "LogFollower": (lambda a, bad: LogFollower(bad, a.folder / "new"), PATHS),
     "LogFollower lake": (lambda _, bad: LogFollower(DIRECTORY, bad), LAKES),
     "lake_location": (lambda _, bad: lake_location(bad), LAKES),
@@ -175,6 +176,7 @@ OF_OBJECTS = {
     "partitions_of", "refuse_loss", "load_snapshot", "topics_from_arrow", "topics_to_arrow", "java_home",
     "counts_by_minute", "spark_session", "summary_to_json", "transition_to_json", "broken_ranges", "choose_base",
     "chunks_of", "decode_record", "readable_batches", "type_of", "usable_snapshots", "verify_source", "is_lake",
+    "is_under_min_isr",
 }  # fmt: skip
 """Functions that take no more than what other functions have made (the reader of a source, with offsets that were
 checked already), or a session."""

@@ -22,13 +22,15 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from kraftlake.runtime.arguments import path_texts
     from kraftlake.runtime.backoff import Backoff
-    from kraftlake.runtime.clock import Clock
+    from kraftlake.runtime.clock import Clock, SystemClock
     from kraftlake.runtime.extras import check_spark
     from kraftlake.runtime.fault_sentences import sentence_of
     from kraftlake.runtime.html import html_table
     from kraftlake.runtime.java_properties import parse_properties
     from kraftlake.runtime.json_names import camel_case, fields_as_json
     from kraftlake.runtime.log import get_logger
+    from kraftlake.runtime.metrics import MetricName, MetricsRegistry, Tags
+    from kraftlake.runtime.metrics_server import MetricsServer, is_loopback
     from kraftlake.runtime.moments import (
         EPOCH,
         LogTime,
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
         offset_or_time,
         time_of,
     )
+    from kraftlake.runtime.process_setup import configure_service
     from kraftlake.runtime.value import Value
     from kraftlake.runtime.words import counted, in_words, shown
 
@@ -53,21 +56,28 @@ __all__ = [
     "KraftlakeError",
     "LakeError",
     "LogTime",
+    "MetricName",
+    "MetricsRegistry",
+    "MetricsServer",
     "Moment",
     "NotASourceError",
     "OffsetError",
     "ReplayError",
+    "SystemClock",
+    "Tags",
     "UnknownRecordError",
     "UnwritableMetadataError",
     "UsageError",
     "Value",
     "camel_case",
     "check_spark",
+    "configure_service",
     "counted",
     "fields_as_json",
     "get_logger",
     "html_table",
     "in_words",
+    "is_loopback",
     "is_whole_number",
     "iso",
     "lazy_exports",

@@ -12,8 +12,7 @@ import attrs
 
 from kraftlake.metadata_log import fixed_location, is_object_uri
 from kraftlake.replay import observer_of
-from kraftlake.runtime import UsageError, in_words
-from kraftlake.runtime.metrics_server import is_loopback
+from kraftlake.runtime import UsageError, in_words, is_loopback
 
 _SECTIONS: Final = ("clusters", "metrics")
 _OF_CLUSTER: Final = ("bootstrap", "command-config", "lake", "tables")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from kraftlake.image import MetadataImage, count_cluster
-from kraftlake.runtime import Clock
-from kraftlake.runtime.metrics import MetricName, MetricsRegistry, Tags
+from kraftlake.runtime import Clock, MetricName, MetricsRegistry, Tags
 from kraftlake.server.cluster_status import ClusterStatus, State
 
 Read = Callable[[ClusterStatus], float | None]

@@ -5,10 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import ExitStack
 
-from kraftlake.runtime import Clock, get_logger
-from kraftlake.runtime.clock import SystemClock
-from kraftlake.runtime.metrics import MetricsRegistry
-from kraftlake.runtime.metrics_server import MetricsServer
+from kraftlake.runtime import Clock, MetricsRegistry, MetricsServer, SystemClock, get_logger
 from kraftlake.server.cluster_follower import ClusterFollower
 from kraftlake.server.follow_config import FollowConfig
 from kraftlake.server.follow_metrics import register_metrics

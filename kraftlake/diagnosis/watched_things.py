@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kraftlake.diagnosis.things import Thing
 from kraftlake.image import ClientQuotaEntity, ConfigResource, MetadataImage
-from kraftlake.records import METADATA_RECORDS, RecordBatch, decode_value
+from kraftlake.records import BROKER_FIELDS, METADATA_RECORDS, TOPIC_ID_AT, RecordBatch, decode_value
 from kraftlake.records import metadata_records as r
 from kraftlake.records.schema import Message
 from kraftlake.replay import Chunk
@@ -19,13 +19,7 @@ if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
 
 _KEY_OF: Final[dict[str, dict[type[Message], Callable[[Any], Any]]]] = {
-    "broker": {
-        r.RegisterBrokerRecord: attrgetter("broker_id"),
-        r.UnregisterBrokerRecord: attrgetter("broker_id"),
-        r.BrokerRegistrationChangeRecord: attrgetter("broker_id"),
-        r.FenceBrokerRecord: attrgetter("id"),
-        r.UnfenceBrokerRecord: attrgetter("id"),
-    },
+    "broker": {record: attrgetter(field) for record, field in BROKER_FIELDS.items()},
     "config": {r.ConfigRecord: lambda m: (ConfigResource(m.resource_type, m.resource_name), m.name)},
     "feature": {r.FeatureLevelRecord: attrgetter("name")},
     "acl": {r.AccessControlEntryRecord: attrgetter("id"), r.RemoveAccessControlEntryRecord: attrgetter("id")},
@@ -38,12 +32,6 @@ _OF_PARTITIONS: Final = (r.PartitionRecord, r.PartitionChangeRecord, r.ClearElrR
 MARKS: Final = (r.BeginTransactionRecord, r.EndTransactionRecord, r.AbortTransactionRecord)
 
 _TOPIC: Final = r.TopicRecord.API_KEY
-_ID_AT: Final = {
-    r.PartitionRecord.API_KEY: 7,
-    r.PartitionChangeRecord.API_KEY: 7,
-    r.RemoveTopicRecord.API_KEY: 3,
-}
-"""Where the values of records have the id of their topic."""
 _ID_SIZE: Final = 16
 _ID_HEAD: Final = 8
 """The bytes of an id, and those by which columns are searched for it: other ids may begin with the same."""
@@ -118,7 +106,7 @@ class WatchedThings:
             return False
         if api_key == _TOPIC:
             return self._learn(value)
-        at = _ID_AT.get(api_key)
+        at = TOPIC_ID_AT.get(api_key)
         return at is None or value[at : at + _ID_SIZE] in self._names
 
     def _learn(self, value: bytes) -> bool:
@@ -146,7 +134,7 @@ class WatchedThings:
             topics = np.flatnonzero(~odd & (keys == _TOPIC))
             wanted[topics] = [self._learn(values.value(place)) for place in framed[topics].tolist()]
             ids = np.frombuffer(b"".join(id_[:_ID_HEAD] for id_ in self._names), np.uint64)
-            for api_key, at in _ID_AT.items():
+            for api_key, at in TOPIC_ID_AT.items():
                 some = np.flatnonzero(~odd & (keys == api_key) & (lengths[framed] >= at + _ID_SIZE))
                 known = data[(heads[some] + at)[:, None] + np.arange(_ID_HEAD)].view(np.uint64).reshape(-1)
                 wanted[some] &= np.isin(known, ids)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kraftlake.records.log_record import LogRecord, log_records
     from kraftlake.records.metadata_records import METADATA_RECORDS, PartitionChangeRecord, PartitionRecord, TopicRecord
     from kraftlake.records.metadata_version import MetadataVersion
+    from kraftlake.records.record_ids import BROKER_FIELDS, TOPIC_ID_AT
     from kraftlake.records.rows import LOG_SCHEMA
     from kraftlake.records.schema import Message, Struct, type_name
     from kraftlake.records.serde import (
@@ -39,11 +40,13 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "BROKER_FIELDS",
     "CONTROL_NAMES",
     "CONTROL_RECORDS",
     "DEFAULT",
     "LOG_SCHEMA",
     "METADATA_RECORDS",
+    "TOPIC_ID_AT",
     "UNKNOWN",
     "AnyMessage",
     "ApiMessageAndVersion",

@@ -11,12 +11,13 @@ import attrs
 
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import CONTROL_NAMES
+from kraftlake.records.fast_construct import mutable_class
 from kraftlake.records.json_form import to_json
 from kraftlake.records.schema import type_name
 from kraftlake.records.serde import UNKNOWN, AnyMessage, ApiMessageAndVersion, UnknownRecord, decode_value
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, weakref_slot=False)
 class LogRecord:
     """A decoded record at its offset.
 
@@ -47,6 +48,10 @@ class LogRecord:
         return {**head, "data": to_json(self.message, self.version)}
 
 
+_Mutable = mutable_class(LogRecord)
+_new = object.__new__
+
+
 @functools.lru_cache(maxsize=4096)
 def _decode_again(value: bytes) -> ApiMessageAndVersion:
     """As `decode_value`: what comes again and again, such as no-ops, is decoded once, into one object."""
@@ -60,7 +65,13 @@ def log_records(batch: RecordBatch) -> Iterator[LogRecord]:
             name = UNKNOWN
         else:
             name = CONTROL_NAMES[message.API_KEY] if batch.control else type_name(type(message))
-        yield LogRecord(
-            offset=batch.base_offset + index, epoch=batch.epoch, timestamp=batch.timestamps[index], type=name,
-            version=version, message=message, control=batch.control,
-        )  # fmt: skip
+        record = _new(_Mutable)
+        record.offset = batch.base_offset + index
+        record.epoch = batch.epoch
+        record.timestamp = batch.timestamps[index]
+        record.type = name
+        record.version = version
+        record.message = message
+        record.control = batch.control
+        record.__class__ = LogRecord
+        yield record

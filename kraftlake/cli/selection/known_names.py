@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from kraftlake.cli.output.words import did_you_mean
 from kraftlake.cli.selection.log_names import records_before
 from kraftlake.cli.selection.topic_names import matches
+from kraftlake.records import metadata_records as r
 
 if TYPE_CHECKING:
     from kraftlake.api import Source
 
-_REGISTER_BROKER, _TOPIC, _PARTITION = 0, 2, 3
-"""The api keys of the records that name brokers, topics and partitions."""
+_NAMING_API_KEYS = frozenset(record.API_KEY for record in (r.RegisterBrokerRecord, r.TopicRecord, r.PartitionRecord))
 _NOWHERE = "at any offset of this log"
 
 
@@ -29,8 +29,9 @@ class KnownNames(NamedTuple):
     def of(cls, sources: Iterable[Source]) -> KnownNames:
         """Those in all of the sources' logs and snapshots; what can't be read is left out."""
         names = cls({}, {}, set())
-        keys = (_REGISTER_BROKER, _TOPIC, _PARTITION)
-        for type_, data in chain.from_iterable(records_before(one, one.end_offset, keys) for one in sources):
+        for type_, data in chain.from_iterable(
+            records_before(one, one.end_offset, _NAMING_API_KEYS) for one in sources
+        ):
             if type_ == "TOPIC_RECORD":
                 names.topics[data["topicId"]] = data["name"]
             elif type_ == "PARTITION_RECORD":

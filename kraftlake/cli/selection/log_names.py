@@ -6,14 +6,15 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kraftlake.image.kafka_names import acl_words
+from kraftlake.records import metadata_records as r
 from kraftlake.replay.reading.replay_base import readable_batches
 
 if TYPE_CHECKING:
     from kraftlake.api import Source
     from kraftlake.records.batch import RecordBatch
 
-_NAMING_API_KEYS = frozenset({2, 18})
-"""TopicRecord and AccessControlEntryRecord: what gives ids a name."""
+_NAMING_API_KEYS = frozenset(record.API_KEY for record in (r.TopicRecord, r.AccessControlEntryRecord))
+"""Of the records that give ids a name."""
 
 
 class Names:

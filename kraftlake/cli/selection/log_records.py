@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kraftlake.cli.selection.log_names import Names
 from kraftlake.cli.selection.topic_names import matches
+from kraftlake.records import BROKER_FIELDS
 
 if TYPE_CHECKING:
     from kraftlake.api import Source
@@ -19,13 +20,6 @@ _TOPIC_CONFIG, _BROKER_CONFIG = 2, 4
 _OF_A_PARTITION = ("PARTITION_RECORD", "PARTITION_CHANGE_RECORD")
 _OF_A_TOPIC_BY_ID = (*_OF_A_PARTITION, "REMOVE_TOPIC_RECORD")
 _WITH_AN_ID = ("TOPIC_RECORD", *_OF_A_TOPIC_BY_ID)
-_OF_A_BROKER = {
-    "REGISTER_BROKER_RECORD": "broker_id",
-    "UNREGISTER_BROKER_RECORD": "broker_id",
-    "BROKER_REGISTRATION_CHANGE_RECORD": "broker_id",
-    "FENCE_BROKER_RECORD": "id",
-    "UNFENCE_BROKER_RECORD": "id",
-}
 
 
 class OfTopics:
@@ -97,8 +91,8 @@ class OfBrokers:
         """Whether the next record is one of them."""
         type_: str = record.type
         message: Any = record.message
-        if type_ in _OF_A_BROKER:
-            return getattr(message, _OF_A_BROKER[type_]) in self._brokers
+        if (field := BROKER_FIELDS.get(type(message))) is not None:
+            return getattr(message, field) in self._brokers
         if type_ == "CONFIG_RECORD":
             return message.resource_type == _BROKER_CONFIG and message.resource_name in self._names
         if self._hosted is None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Piece, Style, paint, styled
@@ -13,7 +14,9 @@ from kraftlake.cli.output.visible import visible
 from kraftlake.cli.output.words import moment
 from kraftlake.cli.selection.log_names import Names
 from kraftlake.cli.views.record_summary import summary
+from kraftlake.records import PartitionChangeRecord, PartitionRecord
 from kraftlake.records.redaction import redact_record_json
+from kraftlake.records.schema import field_specs
 
 if TYPE_CHECKING:
     from kraftlake.records.log_record import LogRecord
@@ -76,6 +79,8 @@ class LogView:
         self._is_plain = not (terminal.interactive or terminal.colour)
         self._said: dict[int, tuple[AnyMessage, str]] = {}
         """What messages say, with the message, by its identity: records that come again are the same object."""
+        self._rests: dict[tuple[Any, ...], str] = {}
+        """What records of partitions say behind the partition's name, by all of their fields that do not name it."""
 
     def show(self, record: LogRecord) -> None:
         """Write the line of the next record."""
@@ -96,16 +101,29 @@ class LogView:
 
     def _text(self, record: LogRecord) -> str:
         """Type and summary as plain text."""
-        known = self._said.get(id(record.message))
-        if known is not None and known[0] is record.message:
+        message = record.message
+        known = self._said.get(id(message))
+        if known is not None and known[0] is message:
             return known[1]
-        words = self._words(record)
-        said = "".join([piece if isinstance(piece, str) else piece[0] for piece in words])
-        text = visible(_short(record.type) + said).rstrip()
+        if isinstance(message, _OF_PARTITIONS):
+            text = self._text_of_partition(record, message)
+        else:
+            text = visible(_short(record.type) + _plain(self._words(record))).rstrip()
         if len(self._said) >= _MOST_SAID:
             self._said.clear()
-        self._said[id(record.message)] = record.message, text
+        self._said[id(message)] = message, text
         return text
+
+    def _text_of_partition(self, record: LogRecord, message: PartitionRecord | PartitionChangeRecord) -> str:
+        """As `_text`: what follows the partition's name is the same in many records, and made once."""
+        key = type(message), record.version, _BUT_ITS_NAME[type(message)](message)
+        rest = self._rests.get(key)
+        if rest is None:
+            if len(self._rests) >= _MOST_SAID:
+                self._rests.clear()
+            rest = self._rests[key] = visible(_plain(self._words(record)[1:]))
+        name = f"{self._names.topic(str(message.topic_id))}-{message.partition_id}"
+        return f"{_short(record.type)}{visible(name)}{rest}".rstrip()
 
 
 def _line(record: LogRecord, time: str, words: list[Piece]) -> list[Piece]:
@@ -118,6 +136,20 @@ def _line(record: LogRecord, time: str, words: list[Piece]) -> list[Piece]:
         (short if words else short.rstrip(), Style.QUIET if quiet else _type_style(type_)),
         *words,
     ]
+
+
+_OF_PARTITIONS = (PartitionRecord, PartitionChangeRecord)
+
+
+_BUT_ITS_NAME: dict[type, Callable[[Any], tuple[Any, ...]]] = {
+    cls: attrgetter(*(name for name, _ in field_specs(cls) if name not in ("topic_id", "partition_id")))
+    for cls in _OF_PARTITIONS
+}
+"""Gets the fields of a record of a partition without those that name the partition."""
+
+
+def _plain(words: Iterable[Piece]) -> str:
+    return "".join([piece if isinstance(piece, str) else piece[0] for piece in words])
 
 
 @functools.cache

@@ -18,11 +18,10 @@ from kraftlake.records.metadata_records import (
     EndTransactionRecord,
     FeatureLevelRecord,
     NoOpRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
     RemoveTopicRecord,
     TopicRecord,
 )
+from kraftlake.records.record_ids import TOPIC_ID_AT
 from kraftlake.records.serde import encode_value
 from kraftlake.records.varint import MalformedError, read_uvarint
 from kraftlake.tables.changes.shard_records import NO_CONTROL, ShardRecords
@@ -164,8 +163,8 @@ def shards_of(data: Any, starts: Any, stops: Any, control: Any, shards: int) -> 
     no_ops = (data[starts[short, None] + np.arange(len(_NO_OP))] == _NO_OP).all(axis=1)
     found[short[no_ops]] = shards + 2
     ids = np.full(len(framed), -1, np.int64)
-    ids[np.isin(keys, (PartitionRecord.API_KEY, PartitionChangeRecord.API_KEY))] = 7
-    ids[keys == RemoveTopicRecord.API_KEY] = 3
+    for api_key, at in TOPIC_ID_AT.items():
+        ids[keys == api_key] = at
     for place in np.flatnonzero(keys == TopicRecord.API_KEY).tolist():
         ids[place] = _end_of_name(data[starts[framed[place]] : stops[framed[place]]].tobytes())
     whole = (ids >= 0) & (ids + 16 <= (stops - starts)[framed])

@@ -22,7 +22,7 @@ class Patience:
     The first failure is raised, since the address may be wrong, unless `reached` says that it is right; after an answer
     of any node of the cluster the quorum is waited for, `limit` seconds at most (None: for ever), with pauses that grow
     to ten seconds; `chance` draws from 0 to 1 for them. `tell` gets a sentence when the waiting begins, and one when it
-    ends. `wait` pauses for seconds.
+    ends. `wait` pauses for seconds, and returns a true value where it was interrupted, as that of an Event does.
     """
 
     def __init__(
@@ -50,13 +50,14 @@ class Patience:
             try:
                 answer = ask()
             except NodeError as fault:
-                self.failed(fault)
+                if self.failed(fault):
+                    raise
                 continue
             self.succeeded()
             return answer
 
-    def failed(self, fault: NodeError) -> None:
-        """Pause, or raise `fault` where waiting would be of no use."""
+    def failed(self, fault: NodeError) -> bool:
+        """Pause, or raise `fault` where waiting would be of no use. Whether the pause was interrupted."""
         self._reached = self._reached or isinstance(fault, NoLeaderError)
         now = self._clock.nanoseconds()
         if not self._failures:
@@ -66,7 +67,7 @@ class Patience:
         if not self._failures:
             self._tell(f"the quorum can't be asked, and is waited for: {fault}")
         self._failures += 1
-        self._wait(_BACKOFF.pause(self._failures, self._chance()))
+        return bool(self._wait(_BACKOFF.pause(self._failures, self._chance())))
 
     def succeeded(self) -> None:
         """The quorum answered."""

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from kraftlake.protocol import NodeError, NoLeaderError
@@ -58,3 +60,16 @@ def test_patience_ends_at_its_limit_with_the_last_failure() -> None:
     with pytest.raises(NoLeaderError, match="still none"):
         waiting.call(*[NoLeaderError("none.")] * 4, NoLeaderError("still none."), "never asked")
     assert sum(waiting.pauses) == pytest.approx(1.5)
+
+
+def test_an_interrupted_pause_ends_the_waiting_with_the_failure() -> None:
+    stop = threading.Event()
+    stop.set()
+    told: list[str] = []
+
+    def ask() -> None:
+        raise NoLeaderError("none.")
+
+    with pytest.raises(NoLeaderError, match="none"):
+        Patience(wait=stop.wait, tell=told.append).call(ask)
+    assert told == ["the quorum can't be asked, and is waited for: none."]

@@ -143,12 +143,12 @@ class _Watched(Patience):
         super().__init__(wait=stop.wait, reached=True)
         self._owner, self._follower, self._stop = owner, follower, stop
 
-    def failed(self, fault: NodeError) -> None:
-        """Pause, or raise `fault` where the process is to end."""
+    def failed(self, fault: NodeError) -> bool:
+        """Pause. Whether the process is to end."""
         if self._stop.is_set():
-            raise fault
+            return True
         self._owner.failed(fault)
-        super().failed(fault)
+        return super().failed(fault)
 
     def succeeded(self) -> None:
         """The quorum answered."""

@@ -51,7 +51,7 @@ def show_quorum(terminal: Terminal, report: dict[str, Any], verdicts: Sequence[V
 
 
 def _endpoints(voters: list[dict[str, Any]]) -> list[RenderableType]:
-    """Where the voters are reached, as far as the log holds it: from kraft.version 1 on."""
+    """Where the voters are reached, as far as the log holds it."""
     known = [voter for voter in voters if voter["endpoints"]]
     rows = table("voter", "endpoints", right=("voter",))
     for voter in known:

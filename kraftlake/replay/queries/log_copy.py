@@ -27,7 +27,7 @@ class LogCopy:
     `epoch_ends` are the epochs of its batches with the offset after each, in order; a newest snapshot that goes further
     than the log is the last of them. `quorum` is the state by the newest control records; `static_voters` are the ids
     that the newest leader named. `fault` says what is broken, None for a sound copy; the other fields describe what
-    precedes the broken place.
+    precedes the broken place. `reader` is the log itself, None where it could not be opened.
     """
 
     path: str
@@ -38,6 +38,7 @@ class LogCopy:
     quorum: QuorumState = QuorumState()
     static_voters: tuple[int, ...] = ()
     fault: str | None = None
+    reader: LogReader | None = attrs.field(default=None, repr=False, eq=False)
 
     @property
     def position(self) -> tuple[int, int]:
@@ -103,6 +104,7 @@ def read_copy(copy: LogCopy, reader: LogReader) -> LogCopy:
         quorum=control.quorum,
         static_voters=control.static_voters,
         fault=fault,
+        reader=reader,
     )
 
 

@@ -11,14 +11,19 @@ from typing import Any
 import attrs
 
 from kraftlake.records.uuid import Uuid
+from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.queries.log_copy import LogCopy, read_log_copies
+from kraftlake.replay.reading.replay_base import images_end
 from kraftlake.runtime.arguments import path_texts
-from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.errors import KraftlakeError, UsageError
 
 
 @attrs.frozen(kw_only=True)
 class KnownVoter:
-    """A member of the voter set; a static set (kraft.version 0) has neither directory ids nor endpoints in the log."""
+    """A member of the voter set; a static set (kraft.version 0) has no directory ids in the log.
+
+    `endpoints` are those of the voters' record, or those that the controllers of a static quorum registered with.
+    """
 
     id: int
     directory_id: Uuid | None = None
@@ -189,7 +194,8 @@ def _copies_at(path: str, command_config: str | os.PathLike[str] | None) -> tupl
 def _voters_of(copy: LogCopy) -> tuple[KnownVoter, ...]:
     """The voters at the end of a log: its newest voters record counts, committed or not; else those of its leader."""
     if copy.quorum.voters is None:
-        return tuple(KnownVoter(id=id_) for id_ in copy.static_voters)
+        registered = _registered_endpoints(copy) if copy.static_voters else {}
+        return tuple(KnownVoter(id=id_, endpoints=registered.get(id_, ())) for id_ in copy.static_voters)
     return tuple(
         KnownVoter(
             id=voter.voter_id,
@@ -198,6 +204,20 @@ def _voters_of(copy: LogCopy) -> tuple[KnownVoter, ...]:
         )
         for voter in sorted(copy.quorum.voters.voters, key=lambda voter: voter.voter_id)
     )
+
+
+def _registered_endpoints(copy: LogCopy) -> dict[int, tuple[str, ...]]:
+    """The listeners of each registered controller at the end of a log; nothing where the log has no image there."""
+    if copy.reader is None:
+        return {}
+    try:
+        controllers = image_at(copy.reader, images_end(copy.reader) - 1).image.cluster.controllers
+    except KraftlakeError:
+        return {}
+    return {
+        id_: tuple(f"{name}://{at.host}:{at.port}" for name, at in sorted(registration.listeners.items()))
+        for id_, registration in controllers.items()
+    }
 
 
 def _offset(offset: int) -> int | None:

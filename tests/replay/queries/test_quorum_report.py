@@ -21,6 +21,7 @@ from kraftlake.records.control_records import (
     VoterEndpoint,
     VotersRecord,
 )
+from kraftlake.records.metadata_records import ControllerEndpoint, RegisterControllerRecord
 from kraftlake.records.schema import Message
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay import QuorumReport, describe_quorum
@@ -28,7 +29,7 @@ from kraftlake.replay.queries.log_copy import LogCopy, read_log_copies
 from kraftlake.replay.queries.quorum_report import Role
 from kraftlake.runtime.errors import NotASourceError, UsageError
 from tests.histories import Draw
-from tests.replay.made_logs import no_op
+from tests.replay.made_logs import data, no_op
 from tests.replay.sample_logs import directory_of
 
 KAFKA_44 = directory_of("kafka-4.4")
@@ -127,6 +128,14 @@ def test_in_a_static_quorum_ids_alone_count(tmp_path: Path) -> None:
     assert roles(report) == [Role.VOTER, Role.VOTER]
     assert report.electable == (1, 2)
     assert report.to_json()["voters"][0] == {"id": 1, "directoryId": None, "endpoints": [], "here": True}
+
+
+def test_the_voters_of_a_static_quorum_are_reached_where_they_registered(tmp_path: Path) -> None:
+    end_points = (ControllerEndpoint(name="CONTROLLER", host="c1", port=9093, security_protocol=0),)
+    registered = RegisterControllerRecord(controller_id=1, incarnation_id=directory_id(1), end_points=end_points)
+    log = [elected(0, 1, 1, 2, 3, dynamic=False), data(1, registered)]
+    voters = describe_quorum([node_at(tmp_path, 2, log)]).voters
+    assert [(voter.id, voter.endpoints) for voter in voters] == [(1, ("CONTROLLER://c1:9093",)), (2, ()), (3, ())]
 
 
 def test_a_broker_has_no_vote_but_its_log_may_go_furthest(tmp_path: Path) -> None:

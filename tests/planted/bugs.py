@@ -246,7 +246,7 @@ BUGS = (
     ),
     PlantedBug(
         "a-snapshot-of-a-later-epoch-commits-a-followed-log",
-        "kraftlake/replay/imports/follow_log.py",
+        "kraftlake/replay/live/committed_tail.py",
         "self._ends.committed_below(one.end_offset, one.epoch)",
         "one.end_offset",
         "tests/replay/imports/test_follow_log.py::test_a_snapshot_of_a_later_epoch_behind_the_log_commits_nothing_of_it",

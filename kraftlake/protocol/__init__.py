@@ -20,13 +20,14 @@ if TYPE_CHECKING:
         read_client_config,
     )
     from kraftlake.protocol.connection import AuthenticationError, Connection, NodeError
+    from kraftlake.protocol.describe import NoLeaderError, OtherClusterError, ReplicaOfQuorum
     from kraftlake.protocol.node_client import NodeClient
     from kraftlake.protocol.node_connector import NodeConnector, connector_of
     from kraftlake.protocol.observer.observed_log import DivergedLogError, ObservedLog
     from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotNeededError
     from kraftlake.protocol.observer.raw_batch import RawBatch
-    from kraftlake.protocol.observer.requests import OffsetAndEpoch, ReplicaOfQuorum
-    from kraftlake.protocol.quorum_client import NoLeaderError, OtherClusterError, QuorumClient, QuorumPosition
+    from kraftlake.protocol.observer.requests import OffsetAndEpoch
+    from kraftlake.protocol.quorum_client import QuorumClient, QuorumPosition
     from kraftlake.protocol.quorum_watch import QuorumWatch
 
 

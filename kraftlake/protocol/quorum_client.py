@@ -6,31 +6,24 @@ Source: KIP-595 and KIP-836 (DescribeQuorum), KIP-919 (controllers answer client
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Self
 
 import attrs
 from kio.schema.errors import ErrorCode
-from kio.schema.types import TopicName
-from kio.static.primitive import i8, i32
 
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.connection import AuthenticationError, NodeError, SilentNodeError
+from kraftlake.protocol.describe import (
+    BROKERS,
+    CONTROLLERS,
+    OF_ANOTHER_TYPE,
+    NoLeaderError,
+    checked_cluster_id,
+    describe_cluster,
+    describe_quorum,
+)
 from kraftlake.protocol.node_client import NodeClient
 from kraftlake.protocol.node_connector import NodeConnector
-from kraftlake.runtime import shown
-from kraftlake.runtime.errors import ImportConflictError
-
-METADATA_TOPIC = "__cluster_metadata"
-_CONTROLLERS = 2
-_BROKERS = 1
-
-
-class OtherClusterError(ImportConflictError):
-    """The node belongs to another cluster than the expected one."""
-
-
-class NoLeaderError(NodeError):
-    """Nodes of the cluster answered, but no leader did: an election may be going on."""
 
 
 @attrs.frozen(kw_only=True)
@@ -122,51 +115,26 @@ class QuorumClient:
         return position
 
     def _ask(self, node: NodeClient) -> QuorumPosition:
-        def request(module: Any) -> Any:
-            partition = module.PartitionData(partition_index=i32(0))
-            topic = module.TopicData(topic_name=TopicName(METADATA_TOPIC), partitions=(partition,))
-            return module.DescribeQuorumRequest(topics=(topic,))
-
-        answer = node.ask("describe_quorum", range(3), request)
-        partitions = [partition for topic in answer.topics for partition in topic.partitions]
-        code = (
-            answer.error_code if answer.error_code is not ErrorCode.none or not partitions else partitions[0].error_code
-        )
+        answer = describe_quorum(node)
+        code = answer.error
         if code in (ErrorCode.not_leader_or_follower, ErrorCode.broker_not_available):
             raise _NotLeaderError
-        if code is not ErrorCode.none or not partitions:
+        if code is not ErrorCode.none:
             raise NodeError(f"{node.address} does not describe its quorum: {_words(code, node, 'Describe')}.")
-        (partition,) = partitions
         return QuorumPosition(
-            leader_id=int(partition.leader_id),
-            leader_epoch=int(partition.leader_epoch),
-            high_watermark=int(partition.high_watermark),
+            leader_id=answer.leader.id, leader_epoch=answer.leader.epoch, high_watermark=answer.high_watermark
         )
 
     def _check_cluster(self, node: NodeClient) -> list[Address]:
         """Check the cluster id; returns the address of the leading controller if the node states it."""
-        answer = self._describe_cluster(node, _CONTROLLERS)
-        if answer.error_code in (ErrorCode.mismatched_endpoint_type, ErrorCode.unsupported_endpoint_type):
-            answer = self._describe_cluster(node, _BROKERS)
+        answer = describe_cluster(node, CONTROLLERS)
+        if answer.error_code in OF_ANOTHER_TYPE:
+            answer = describe_cluster(node, BROKERS)
         if answer.error_code is not ErrorCode.none:
             # A controller asks for more than a broker does.
             raise NodeError(f"{node.address} does not tell its cluster: {_words(answer.error_code, node, 'Alter')}.")
-        if self._cluster_id is None:
-            self._cluster_id = str(answer.cluster_id)
-        elif answer.cluster_id != self._cluster_id:
-            raise OtherClusterError(
-                f"{node.address} is a node of cluster {shown(str(answer.cluster_id))}, not of {self._cluster_id}: give "
-                f"addresses of that cluster's nodes."
-            )
+        self._cluster_id = checked_cluster_id(node, answer.cluster_id, self._cluster_id)
         return [Address(each.host, int(each.port)) for each in answer.brokers if each.broker_id == answer.controller_id]
-
-    def _describe_cluster(self, node: NodeClient, endpoints: int) -> Any:
-        def request(module: Any) -> Any:
-            known = module.DescribeClusterRequest.__dataclass_fields__
-            options = {"endpoint_type": i8(endpoints)} if "endpoint_type" in known else {}
-            return module.DescribeClusterRequest(include_cluster_authorized_operations=False, **options)
-
-        return node.ask("describe_cluster", range(2), request)
 
 
 class _NotLeaderError(Exception):

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from kraftlake.protocol.connection import NodeError
-from kraftlake.protocol.quorum_client import NoLeaderError, QuorumPosition
+from kraftlake.protocol.describe import NoLeaderError
+from kraftlake.protocol.quorum_client import QuorumPosition
 from kraftlake.runtime import Backoff, Clock
 from kraftlake.runtime.clock import SystemClock
 

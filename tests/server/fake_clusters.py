@@ -10,8 +10,9 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from kraftlake.protocol import OffsetAndEpoch, RawBatch
+from kraftlake.protocol.describe import Leader
 from kraftlake.protocol.observer.raw_batch import split_batches
-from kraftlake.protocol.observer.requests import FetchAnswer, Leader
+from kraftlake.protocol.observer.requests import FetchAnswer
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.schema import Message

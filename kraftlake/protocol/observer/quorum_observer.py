@@ -6,33 +6,38 @@ Source: KIP-595 (observers), KIP-919 (controllers as bootstrap servers); org.apa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Self, TypeVar
+from typing import Final, Self, TypeVar
 
 import attrs
 from kio.schema.errors import ErrorCode
-from kio.static.primitive import i8
 
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.connection import AuthenticationError, NodeError
+from kraftlake.protocol.describe import (
+    CONTROLLERS,
+    OF_ANOTHER_TYPE,
+    Leader,
+    NoLeaderError,
+    OtherClusterError,
+    QuorumDescription,
+    checked_cluster_id,
+    describe_cluster,
+    describe_quorum,
+)
 from kraftlake.protocol.node_client import NodeClient
 from kraftlake.protocol.observer.observed_log import ObservedLog
 from kraftlake.protocol.observer.raw_batch import RawBatch
 from kraftlake.protocol.observer.requests import (
     FetchAnswer,
-    Leader,
     OffsetAndEpoch,
-    QuorumDescription,
     SnapshotPart,
-    describe_quorum,
     fetch,
     fetch_snapshot,
 )
-from kraftlake.protocol.quorum_client import NoLeaderError, OtherClusterError
 from kraftlake.runtime.errors import CorruptDataError, OffsetError
 
 T = TypeVar("T", FetchAnswer, SnapshotPart, QuorumDescription)
 
-_CONTROLLERS: Final = 2
 _OF_THE_LEADER: Final = frozenset(
     {
         ErrorCode.not_leader_or_follower,
@@ -42,7 +47,6 @@ _OF_THE_LEADER: Final = frozenset(
         ErrorCode.broker_not_available,
     }
 )
-_ELSEWHERE: Final = frozenset({ErrorCode.mismatched_endpoint_type, ErrorCode.unsupported_endpoint_type})
 
 
 class SnapshotNeededError(OffsetError):
@@ -70,11 +74,9 @@ class QuorumObserver:
         *,
         connect: Callable[[Address], NodeClient],
         cluster_id: str | None = None,
-        principal: str | None = None,
     ) -> None:
         self._bootstrap = tuple(addresses)
         self._connect = connect
-        self._principal = principal
         self.cluster_id = cluster_id
         self.leader = Leader(id=-1, epoch=-1, address=None)
         self.connections = 0
@@ -198,12 +200,8 @@ class QuorumObserver:
         return node
 
     def _check_cluster(self, node: NodeClient) -> None:
-        def request(module: Any) -> Any:
-            options = {"endpoint_type": i8(_CONTROLLERS)}
-            return module.DescribeClusterRequest(include_cluster_authorized_operations=False, **options)
-
-        answer = node.ask("describe_cluster", range(1, 2), request)
-        if answer.error_code in _ELSEWHERE:
+        answer = describe_cluster(node, CONTROLLERS)
+        if answer.error_code in OF_ANOTHER_TYPE:
             raise NodeError(
                 f"{node.address} is a broker, and brokers don't give the metadata log away: give the addresses of "
                 f"controllers (controller.quorum.bootstrap.servers)."
@@ -212,18 +210,12 @@ class QuorumObserver:
             return  # controllers tell it to administrators alone (ALTER); each Fetch states the id, and they check it
         if answer.error_code is ErrorCode.cluster_authorization_failed:
             raise _RefusedError(
-                f"{node.address} does not tell its cluster's id{self._for_principal}: give it with --cluster-id, or "
+                f"{node.address} does not tell its cluster's id for {node.principal}: give it with --cluster-id, or "
                 f"allow ALTER on the cluster."
             )
         if answer.error_code is not ErrorCode.none:
             raise _RefusedError(f"{node.address} does not describe its cluster: {answer.error_code.name}.")
-        if self.cluster_id is None:
-            self.cluster_id = answer.cluster_id
-        elif answer.cluster_id != self.cluster_id:
-            raise OtherClusterError(
-                f"{node.address} is a node of cluster {answer.cluster_id}, not of cluster {self.cluster_id}: "
-                f"give an address of that cluster's."
-            )
+        self.cluster_id = checked_cluster_id(node, answer.cluster_id, self.cluster_id)
 
     def _learn(self, node: NodeClient, answer: FetchAnswer | SnapshotPart | QuorumDescription) -> bool:
         """Take in an error; whether it told of a leader or an epoch that was not known before.
@@ -237,7 +229,7 @@ class QuorumObserver:
                 what, operation = ("describe the quorum", "DESCRIBE")
             raise _RefusedError(
                 f"{node.address} does not let this client {what}: an ACL is missing that allows {operation} on the "
-                f"cluster{self._for_principal}."
+                f"cluster for {node.principal}."
             )
         if error is ErrorCode.inconsistent_cluster_id:
             raise OtherClusterError(f"{node.address} is not of cluster {self.cluster_id}.")
@@ -251,10 +243,6 @@ class QuorumObserver:
             self.leader = Leader(id=told.id, epoch=told.epoch, address=address)
             return True
         return False
-
-    @property
-    def _for_principal(self) -> str:
-        return f" for {self._principal or 'the principal of this client'}"
 
     def _known(self) -> str:
         return "knows no leader" if self.leader.id < 0 else f"names node {self.leader.id} of epoch {self.leader.epoch}"

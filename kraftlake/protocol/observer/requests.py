@@ -6,7 +6,6 @@ Source: KIP-595, KIP-630, KIP-853 and KIP-1166; org.apache.kafka.raft.KafkaRaftC
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
@@ -15,14 +14,12 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i32, i32Timedelta, i64
 
-from kraftlake.protocol.address import Address
 from kraftlake.protocol.connection import NodeError
+from kraftlake.protocol.describe import METADATA_TOPIC, UNKNOWN_LEADER, Leader, leader_of, only_partition
 from kraftlake.protocol.node_client import NodeClient
 from kraftlake.protocol.observer.raw_batch import RawBatch, split_batches
-from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import CorruptDataError
 
-METADATA_TOPIC: Final = "__cluster_metadata"
 METADATA_TOPIC_ID: Final = uuid.UUID(int=1)
 MAX_FETCH_BYTES: Final = 8 * 1024 * 1024
 """As KafkaRaftClient.MAX_FETCH_SIZE_BYTES; a batch is never larger."""
@@ -39,15 +36,6 @@ class OffsetAndEpoch:
 
     offset: int
     epoch: int
-
-
-@attrs.frozen(kw_only=True)
-class Leader:
-    """The leader of an epoch as a node knows it; id −1 and no address while it knows none."""
-
-    id: int
-    epoch: int
-    address: Address | None
 
 
 @attrs.frozen(kw_only=True)
@@ -74,28 +62,6 @@ class SnapshotPart:
     leader: Leader
     size: int = 0
     data: bytes = attrs.field(default=b"", repr=False)
-
-
-@attrs.frozen(kw_only=True)
-class ReplicaOfQuorum:
-    """A voter or an observer as the leader knows it; times in epoch ms, −1 where it knows none."""
-
-    id: int
-    directory_id: Uuid | None
-    log_end_offset: int
-    last_fetch_timestamp: int
-    last_caught_up_timestamp: int
-
-
-@attrs.frozen(kw_only=True)
-class QuorumDescription:
-    """The leader's answer to a DescribeQuorum."""
-
-    error: ErrorCode
-    leader: Leader
-    high_watermark: int = -1
-    voters: tuple[ReplicaOfQuorum, ...] = ()
-    observers: tuple[ReplicaOfQuorum, ...] = ()
 
 
 def fetch(
@@ -126,9 +92,9 @@ def fetch(
         )  # fmt: skip
 
     answer = node.ask("fetch", _FETCH_VERSIONS, request, timeout=wait_ms / 1000 + _ANSWER_SECONDS)
-    partition = _only_partition(node, answer.error_code, answer.responses)
+    partition = only_partition(node, answer.error_code, answer.responses)
     if not hasattr(partition, "error_code"):
-        return FetchAnswer(error=partition, leader=_UNKNOWN)
+        return FetchAnswer(error=partition, leader=UNKNOWN_LEADER)
     diverging, snapshot = partition.diverging_epoch, partition.snapshot_id
     try:
         batches = tuple(split_batches(partition.records or b""))
@@ -137,7 +103,7 @@ def fetch(
         raise NodeError(f"{node.address} sent a broken part of the metadata log: {fault}.") from None
     return FetchAnswer(
         error=partition.error_code,
-        leader=_leader(partition.current_leader, answer.node_endpoints),
+        leader=leader_of(partition.current_leader, answer.node_endpoints),
         high_watermark=int(partition.high_watermark),
         log_start_offset=int(partition.log_start_offset),
         diverging=_place(diverging.end_offset, diverging.epoch),
@@ -160,10 +126,10 @@ def fetch_snapshot(
         return module.FetchSnapshotRequest(cluster_id=cluster_id, max_bytes=i32(MAX_FETCH_BYTES), topics=(topic,))
 
     answer = node.ask("fetch_snapshot", _SNAPSHOT_VERSIONS, request)
-    partition = _only_partition(node, answer.error_code, answer.topics)
+    partition = only_partition(node, answer.error_code, answer.topics)
     if not hasattr(partition, "error_code"):
-        return SnapshotPart(error=partition, leader=_UNKNOWN)
-    leader = _leader(partition.current_leader, getattr(answer, "node_endpoints", ()))
+        return SnapshotPart(error=partition, leader=UNKNOWN_LEADER)
+    leader = leader_of(partition.current_leader, getattr(answer, "node_endpoints", ()))
     if partition.error_code is ErrorCode.none and (int(partition.position), int(partition.snapshot_id.end_offset)) != (
         position,
         id_.offset,
@@ -175,57 +141,5 @@ def fetch_snapshot(
     )
 
 
-def describe_quorum(node: NodeClient) -> QuorumDescription:
-    """Ask for the voters and observers. Raises NodeError as `fetch`."""
-
-    def request(module: Any) -> Any:
-        partition = module.PartitionData(partition_index=i32(0))
-        topic = module.TopicData(topic_name=TopicName(METADATA_TOPIC), partitions=(partition,))
-        return module.DescribeQuorumRequest(topics=(topic,))
-
-    answer = node.ask("describe_quorum", range(1, 3), request)
-    partition = _only_partition(node, answer.error_code, answer.topics)
-    if not hasattr(partition, "error_code"):
-        return QuorumDescription(error=partition, leader=_UNKNOWN)
-    return QuorumDescription(
-        error=partition.error_code,
-        leader=_leader(partition, ()),
-        high_watermark=int(partition.high_watermark),
-        voters=tuple(map(_replica, partition.current_voters or ())),
-        observers=tuple(map(_replica, partition.observers or ())),
-    )
-
-
-def _replica(state: Any) -> ReplicaOfQuorum:
-    directory = getattr(state, "replica_directory_id", None)
-    return ReplicaOfQuorum(
-        id=int(state.replica_id),
-        directory_id=None if directory is None else Uuid(directory.bytes),
-        log_end_offset=int(state.log_end_offset),
-        last_fetch_timestamp=int(state.last_fetch_timestamp),
-        last_caught_up_timestamp=int(state.last_caught_up_timestamp),
-    )
-
-
-_UNKNOWN = Leader(id=-1, epoch=-1, address=None)
-
-
-def _only_partition(node: NodeClient, error: ErrorCode, topics: Any) -> Any:
-    """The partition of an answer, or the error of the whole answer; a list may be null where a node errs."""
-    if error is not ErrorCode.none:
-        return error
-    partitions = [partition for topic in topics or () for partition in topic.partitions or ()]
-    if len(partitions) != 1:
-        node.close()
-        raise NodeError(f"{node.address} answered for {len(partitions)} partitions, and was asked for one.")
-    return partitions[0]
-
-
 def _place(offset: int, epoch: int) -> OffsetAndEpoch | None:
     return OffsetAndEpoch(offset=int(offset), epoch=int(epoch)) if epoch >= 0 and offset >= 0 else None
-
-
-def _leader(leader: Any, endpoints: Any) -> Leader:
-    addresses: Mapping[int, Address] = {int(e.node_id): Address(e.host, int(e.port)) for e in endpoints or ()}
-    id_ = int(leader.leader_id)
-    return Leader(id=id_, epoch=int(leader.leader_epoch), address=addresses.get(id_))

@@ -25,6 +25,7 @@ from kraftlake.runtime.errors import NotASourceError, UsageError
 
 if TYPE_CHECKING:
     from kraftlake.kafka_files import Snapshot
+    from kraftlake.metadata_log import MetadataLog
     from kraftlake.replay.live.committed_tail import AskQuorum
 
 _LONGEST_PAUSE = 30.0
@@ -48,6 +49,23 @@ class FollowStep:
     committed_to: int
     seen_to: int
     truncated: str | None = None
+
+    @classmethod
+    def of(
+        cls, log: MetadataLog, records: int, snapshots: int = 0, *, seen_to: int, truncated: str | None = None
+    ) -> FollowStep:
+        """A step that appended these numbers of records and snapshots, up to the current end of a lake's log."""
+        end = log.end_offset
+        return cls(
+            from_offset=end - records if records else None,
+            to_offset=end - 1 if records else None,
+            records=records,
+            snapshots=snapshots,
+            end_offset=end,
+            committed_to=log.committed_to,
+            seen_to=max(seen_to, end),
+            truncated=truncated,
+        )
 
     @property
     def is_news(self) -> bool:
@@ -140,7 +158,7 @@ class LogFollower:
         self._open()
         if self._quorum is not None:
             self._log.append([], committed_to)
-        return self._step_of(report.records, report.snapshots, seen_to)
+        return FollowStep.of(self._log, report.records, report.snapshots, seen_to=seen_to)
 
     def _open(self) -> None:
         from kraftlake.metadata_log import MetadataLog
@@ -169,21 +187,7 @@ class LogFollower:
         snapshots = self._add_snapshots(found)
         tail.prove(found)
         log.append([], max(tail.known.offset, -1 if bound is None else bound))
-        return self._step_of(log.end_offset - start, snapshots, tail.seen_to)
-
-    def _step_of(self, records: int, snapshots: int, seen_to: int, truncated: str | None = None) -> FollowStep:
-        """A step that appended these numbers of records and snapshots, up to the lake's current end."""
-        end = self._log.end_offset
-        return FollowStep(
-            from_offset=end - records if records else None,
-            to_offset=end - 1 if records else None,
-            records=records,
-            snapshots=snapshots,
-            end_offset=end,
-            committed_to=self._log.committed_to,
-            seen_to=max(seen_to, end),
-            truncated=truncated,
-        )
+        return FollowStep.of(log, log.end_offset - start, snapshots, seen_to=tail.seen_to)
 
     def _add_snapshots(self, found: Sequence[Snapshot]) -> int:
         """Add the new snapshots that the lake's log has reached; the others wait for it."""
@@ -204,4 +208,4 @@ class LogFollower:
         self._log.refresh()
         plan_import(LogSource.open(self._directory).reader, LakeReader(self._log))
         self._open()
-        return self._step_of(0, 0, self._log.end_offset, truncated=str(fault))
+        return FollowStep.of(self._log, 0, seen_to=self._log.end_offset, truncated=str(fault))

@@ -9,9 +9,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
-from kraftlake.kafka_files import open_directory
 from kraftlake.protocol import (
     DivergedLogError,
     NodeError,
@@ -135,8 +132,7 @@ class QuorumFollower:
         from kraftlake.metadata_log import MetadataLog
 
         with tempfile.TemporaryDirectory(prefix="kraftlake-") as folder:
-            directory = mirror_quorum(self._observer, Path(folder), patience=patience)
-            reader = attrs.evolve(open_directory(directory), name=self._name)
+            reader = mirror_quorum(self._observer, Path(folder), name=self._name, patience=patience)
             source = LogSource(reader, reader.kind, self._name, self._observer.cluster_id)
             report = import_source(source, str(self._lake))
         MetadataLog.open(self._lake).append([], report.end_offset)  # all of it is committed
@@ -199,16 +195,8 @@ class QuorumFollower:
         )
 
     def _step_of(self, log: MetadataLog, records: int, snapshots: int = 0) -> FollowStep:
-        end = log.end_offset
-        return FollowStep(
-            from_offset=end - records if records else None,
-            to_offset=end - 1 if records else None,
-            records=records,
-            snapshots=snapshots,
-            end_offset=end,
-            committed_to=log.committed_to,
-            seen_to=max(end, self._observed.fetched.offset if self._observed is not None else end),
-        )
+        seen_to = -1 if self._observed is None else self._observed.fetched.offset
+        return FollowStep.of(log, records, snapshots, seen_to=seen_to)
 
 
 def _is_quiet(batch: RecordBatch) -> bool:

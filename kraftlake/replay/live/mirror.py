@@ -5,42 +5,41 @@ from __future__ import annotations
 from pathlib import Path
 from typing import BinaryIO
 
-from kraftlake.kafka_files import segment_name, snapshot_name
+import attrs
+
+from kraftlake.kafka_files import METADATA_DIRECTORY, MetadataDirectory, open_directory, segment_name, snapshot_name
 from kraftlake.protocol import OffsetAndEpoch, QuorumObserver, SnapshotNeededError
 from kraftlake.replay.live.beginning import Beginning, begin
 from kraftlake.replay.live.patience import Patience
 from kraftlake.replay.reading.progress import Progress, no_progress
 
-METADATA_DIRECTORY = "__cluster_metadata-0"
-
 
 def mirror_quorum(
-    observer: QuorumObserver, folder: Path, *, patience: Patience, progress: Progress = no_progress
-) -> Path:
-    """Write everything that the quorum has committed to files in `folder`; returns the metadata directory.
+    observer: QuorumObserver, folder: Path, *, name: str, patience: Patience, progress: Progress = no_progress
+) -> MetadataDirectory:
+    """Write everything that the quorum has committed to files in `folder`, and open them; `name` is for messages.
 
-    The directory holds one segment, and the snapshots without which its log has no images. Raises NodeError where the
-    quorum does not answer for longer than `patience` allows.
+    The metadata directory there holds one segment, and the snapshots without which its log has no images. Raises
+    NodeError where the quorum does not answer for longer than `patience` allows.
     """
     directory = folder / METADATA_DIRECTORY
     directory.mkdir(mode=0o700)
     while True:
         try:
-            return _mirror(observer, directory, patience, progress)
+            _mirror(observer, directory, patience, progress)
+            return attrs.evolve(open_directory(directory), name=name, cluster_id=observer.cluster_id)
         except SnapshotNeededError:
             # The leader deleted the beginning of its log meanwhile.
             for file in directory.iterdir():
                 file.unlink()
 
 
-def _mirror(observer: QuorumObserver, directory: Path, patience: Patience, progress: Progress) -> Path:
+def _mirror(observer: QuorumObserver, directory: Path, patience: Patience, progress: Progress) -> None:
     beginning = patience.call(lambda: begin(observer))
-    (directory.parent / "meta.properties").write_text(f"version=1\ncluster.id={observer.cluster_id}\n", "ascii")
     for snapshot in beginning.snapshots:
         path = directory / snapshot_name(snapshot.offset, snapshot.epoch)
         patience.call(lambda to=path, id_=snapshot: _fetch_snapshot(observer, id_, to))  # type: ignore[misc]
     _write_log(observer, beginning, directory, patience, progress)
-    return directory
 
 
 def _fetch_snapshot(observer: QuorumObserver, id_: OffsetAndEpoch, path: Path) -> None:

@@ -10,9 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import attrs
-
-from kraftlake.kafka_files import MetadataDirectory, open_directory
+from kraftlake.kafka_files import MetadataDirectory
 from kraftlake.protocol import QuorumObserver, connector_of, parse_addresses
 from kraftlake.replay.live.mirror import mirror_quorum
 from kraftlake.replay.live.patience import Patience
@@ -38,8 +36,7 @@ def observer_of(
     addresses = text(addresses, "the addresses of a quorum")
     path = None if command_config is None else path_text(command_config)
     connect = connector_of(path, tell=warn or get_logger(__name__).warning)
-    principal = connect.config.principal
-    return QuorumObserver(parse_addresses(addresses), connect=connect, cluster_id=cluster_id, principal=principal)
+    return QuorumObserver(parse_addresses(addresses), connect=connect, cluster_id=cluster_id)
 
 
 def open_quorum(
@@ -59,5 +56,6 @@ def open_quorum(
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with observer_of(addresses, cluster_id=cluster_id, command_config=command_config, warn=warn) as observer:
         patience = Patience(wait=time.sleep, limit=_WAITS_AT_MOST)
-        directory = mirror_quorum(observer, Path(folder), patience=patience, progress=progress or no_progress)
-    return attrs.evolve(open_directory(directory), name=addresses)
+        return mirror_quorum(
+            observer, Path(folder), name=addresses, patience=patience, progress=progress or no_progress
+        )

@@ -8,8 +8,9 @@ import attrs
 from kio.schema.errors import ErrorCode
 
 from kraftlake.protocol import OffsetAndEpoch, RawBatch
+from kraftlake.protocol.describe import Leader
 from kraftlake.protocol.observer.raw_batch import split_batches
-from kraftlake.protocol.observer.requests import FetchAnswer, Leader
+from kraftlake.protocol.observer.requests import FetchAnswer
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.records.serde import encode_value

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from kraftlake.protocol import DivergedLogError, ObservedLog, OffsetAndEpoch, RawBatch
-from kraftlake.protocol.observer.requests import FetchAnswer, Leader
+from kraftlake.protocol.describe import Leader
+from kraftlake.protocol.observer.requests import FetchAnswer
 from kraftlake.runtime.errors import CorruptDataError
 from tests.protocol.observer.model_quorum import ModelQuorum, raw_batch
 

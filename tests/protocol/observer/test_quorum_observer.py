@@ -12,7 +12,9 @@ from kio.schema.errors import ErrorCode
 
 from kraftlake.protocol import (
     Address,
+    Connection,
     DivergedLogError,
+    NodeClient,
     NodeConnector,
     NodeError,
     NoLeaderError,
@@ -47,7 +49,17 @@ def quorum() -> Iterator[FakeQuorum]:
 
 
 def observing(*addresses: Address, **options: str) -> QuorumObserver:
-    return QuorumObserver(addresses, connect=NodeConnector(timeout=2.0), **options)  # type: ignore[arg-type]
+    return QuorumObserver(addresses, connect=NodeConnector(timeout=2.0), **options)
+
+
+class Eve(NodeClient):
+    """A client that has logged in as eve, as far as messages go."""
+
+    principal = "User:eve"  # type: ignore[assignment]
+
+
+def observed_by_eve(*addresses: Address) -> QuorumObserver:
+    return QuorumObserver(addresses, connect=lambda address: Eve(Connection(address, timeout=2.0)))
 
 
 def all_of(observer: QuorumObserver, log: ObservedLog, end: int) -> list[object]:
@@ -104,7 +116,7 @@ def test_a_broker_and_a_refused_client_are_told_in_a_sentence(quorum: FakeQuorum
     quorum.cluster_error = ErrorCode.none
     quorum.refusal = ErrorCode.cluster_authorization_failed
     with (
-        observing(*quorum.addresses, principal="User:eve") as observer,
+        observed_by_eve(*quorum.addresses) as observer,
         pytest.raises(NodeError, match="an ACL is missing that allows CLUSTER_ACTION on the cluster for User:eve"),
     ):
         observer.fetch(ObservedLog(START))
@@ -114,7 +126,7 @@ def test_a_broker_and_a_refused_client_are_told_in_a_sentence(quorum: FakeQuorum
 def test_a_controller_that_tells_its_cluster_to_administrators_alone_needs_the_id(quorum: FakeQuorum) -> None:
     quorum.cluster_error = ErrorCode.cluster_authorization_failed
     with (
-        observing(*quorum.addresses, principal="User:eve") as observer,
+        observed_by_eve(*quorum.addresses) as observer,
         pytest.raises(NodeError, match="does not tell its cluster's id for User:eve: give it with --cluster-id"),
     ):
         observer.fetch(ObservedLog(START))

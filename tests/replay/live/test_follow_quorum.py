@@ -16,6 +16,7 @@ from kraftlake.records.batch import encode_batch
 from kraftlake.replay import FollowStep, Patience, QuorumFollower
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import ImportConflictError
+from tests.protocol.fake_nodes import CLUSTER_ID
 from tests.protocol.observer.fake_quorum import FakeQuorum
 from tests.protocol.observer.model_quorum import ModelQuorum
 
@@ -114,7 +115,7 @@ def test_a_lake_of_another_log_is_left_as_it_is(quorum: FakeQuorum, tmp_path: Pa
 def test_another_cluster_is_told_by_its_id(quorum: FakeQuorum, tmp_path: Path) -> None:
     follow(quorum, tmp_path / "lake")
     quorum.cluster_id = "another-cluster"
-    with pytest.raises(ImportConflictError, match="is a node of cluster another-cluster, not of cluster"):
+    with pytest.raises(ImportConflictError, match=f"is a node of cluster another-cluster, not of {CLUSTER_ID}: "):
         follow(quorum, tmp_path / "lake")
 
 

@@ -1,0 +1,141 @@
+"""What a node says of its cluster and of the quorum: DescribeCluster and DescribeQuorum.
+
+Source: KIP-595 and KIP-836 (DescribeQuorum), KIP-919 (controllers answer clients too).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+from kio.schema.errors import ErrorCode
+from kio.schema.types import TopicName
+from kio.static.primitive import i8, i32
+
+from kraftlake.protocol.address import Address
+from kraftlake.protocol.connection import NodeError
+from kraftlake.protocol.node_client import NodeClient
+from kraftlake.records.uuid import Uuid
+from kraftlake.runtime import shown
+from kraftlake.runtime.errors import ImportConflictError
+
+METADATA_TOPIC: Final = "__cluster_metadata"
+BROKERS: Final = 1
+CONTROLLERS: Final = 2
+"""The types of endpoints that DescribeCluster is asked for."""
+OF_ANOTHER_TYPE: Final = frozenset({ErrorCode.mismatched_endpoint_type, ErrorCode.unsupported_endpoint_type})
+"""The errors of a node that has endpoints of the other type."""
+
+
+class OtherClusterError(ImportConflictError):
+    """The node belongs to another cluster than the expected one."""
+
+
+class NoLeaderError(NodeError):
+    """Nodes of the cluster answered, but no leader did: an election may be going on."""
+
+
+@attrs.frozen(kw_only=True)
+class Leader:
+    """The leader of an epoch as a node knows it; id −1 and no address while it knows none."""
+
+    id: int
+    epoch: int
+    address: Address | None
+
+
+UNKNOWN_LEADER: Final = Leader(id=-1, epoch=-1, address=None)
+
+
+@attrs.frozen(kw_only=True)
+class ReplicaOfQuorum:
+    """A voter or an observer as the leader knows it; times in epoch ms, −1 where it knows none."""
+
+    id: int
+    directory_id: Uuid | None
+    log_end_offset: int
+    last_fetch_timestamp: int
+    last_caught_up_timestamp: int
+
+
+@attrs.frozen(kw_only=True)
+class QuorumDescription:
+    """The leader's answer to a DescribeQuorum."""
+
+    error: ErrorCode
+    leader: Leader
+    high_watermark: int = -1
+    voters: tuple[ReplicaOfQuorum, ...] = ()
+    observers: tuple[ReplicaOfQuorum, ...] = ()
+
+
+def describe_quorum(node: NodeClient) -> QuorumDescription:
+    """Ask for the voters and observers. Raises NodeError where the node does not answer, or answers what can't be."""
+
+    def request(module: Any) -> Any:
+        partition = module.PartitionData(partition_index=i32(0))
+        topic = module.TopicData(topic_name=TopicName(METADATA_TOPIC), partitions=(partition,))
+        return module.DescribeQuorumRequest(topics=(topic,))
+
+    answer = node.ask("describe_quorum", range(3), request)
+    partition = only_partition(node, answer.error_code, answer.topics)
+    if not hasattr(partition, "error_code"):
+        return QuorumDescription(error=partition, leader=UNKNOWN_LEADER)
+    return QuorumDescription(
+        error=partition.error_code,
+        leader=leader_of(partition, ()),
+        high_watermark=int(partition.high_watermark),
+        voters=tuple(map(_replica, partition.current_voters or ())),
+        observers=tuple(map(_replica, partition.observers or ())),
+    )
+
+
+def _replica(state: Any) -> ReplicaOfQuorum:
+    directory = getattr(state, "replica_directory_id", None)
+    return ReplicaOfQuorum(
+        id=int(state.replica_id),
+        directory_id=None if directory is None else Uuid(directory.bytes),
+        log_end_offset=int(state.log_end_offset),
+        last_fetch_timestamp=int(getattr(state, "last_fetch_timestamp", -1)),
+        last_caught_up_timestamp=int(getattr(state, "last_caught_up_timestamp", -1)),
+    )
+
+
+def describe_cluster(node: NodeClient, endpoints: int) -> Any:
+    """The answer to a DescribeCluster that asks for endpoints of a type. Raises NodeError as `describe_quorum`."""
+
+    def request(module: Any) -> Any:
+        known = module.DescribeClusterRequest.__dataclass_fields__
+        options = {"endpoint_type": i8(endpoints)} if "endpoint_type" in known else {}
+        return module.DescribeClusterRequest(include_cluster_authorized_operations=False, **options)
+
+    return node.ask("describe_cluster", range(2), request)
+
+
+def checked_cluster_id(node: NodeClient, found: object, expected: str | None) -> str:
+    """The id of the cluster that a node says it is of; OtherClusterError where another one is expected."""
+    if expected is not None and found != expected:
+        raise OtherClusterError(
+            f"{node.address} is a node of cluster {shown(str(found))}, not of {expected}: give addresses "
+            f"of that cluster's nodes."
+        )
+    return str(found)
+
+
+def only_partition(node: NodeClient, error: ErrorCode, topics: Any) -> Any:
+    """The partition of an answer, or the error of the whole answer; a list may be null where a node errs."""
+    if error is not ErrorCode.none:
+        return error
+    partitions = [partition for topic in topics or () for partition in topic.partitions or ()]
+    if len(partitions) != 1:
+        node.close()
+        raise NodeError(f"{node.address} answered for {len(partitions)} partitions, and was asked for one.")
+    return partitions[0]
+
+
+def leader_of(leader: Any, endpoints: Any) -> Leader:
+    """The leader in an answer, at its address among the endpoints."""
+    addresses: Mapping[int, Address] = {int(e.node_id): Address(e.host, int(e.port)) for e in endpoints or ()}
+    id_ = int(leader.leader_id)
+    return Leader(id=id_, epoch=int(leader.leader_epoch), address=addresses.get(id_))

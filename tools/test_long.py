@@ -18,17 +18,23 @@ ROOT = Path(__file__).resolve().parents[1]
 def main() -> int:
     """Runs, shows and records; the exit code is that of the tests."""
     seed = os.environ.get("KRAFTLAKE_SEED") or str(random.SystemRandom().randrange(2**32))
-    command = ["-m", "pytest", "-n", "2", "--dist", "loadgroup", f"--randomly-seed={seed}"]
+    command = ["-m", "pytest", "-v", "-n", "2", "--dist", "loadgroup", "--durations=40", f"--randomly-seed={seed}"]
     command += [f"--hypothesis-seed={seed}"]
     print(f"seed {seed}: KRAFTLAKE_SEED={seed} make test-long repeats this run", flush=True)
     start = time.monotonic()
     tally = Path(tempfile.gettempdir()) / f"kraftlake-tally-{os.getpid()}.json"
     environment = os.environ | {"KRAFTLAKE_SEED": seed, "KRAFTLAKE_TALLY": str(tally)}
     tests = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
-    last = ""
+    last = percent = ""
     for line in tests.stdout or ():
-        print(line, end="", flush=True)
         last = line.strip("= \n") or last
+        test = re.match(r"\[gw\d+\] \[ *(\d+)%\] (\w+) (.*)", line)
+        if test is None:
+            print(line, end="", flush=True)
+        elif test[2] in ("FAILED", "ERROR") or test[1] != percent:
+            # A run of hours that is stopped has named what failed until then.
+            percent = test[1]
+            print(f"{percent:>3} % after {(time.monotonic() - start) / 60:.0f} min  {test[2]} {test[3]}", flush=True)
     tests.wait()
     minutes = (time.monotonic() - start) / 60
     outcome = re.sub(r" in [\d.]+s.*", "", last)

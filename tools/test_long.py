@@ -30,7 +30,8 @@ def main() -> int:
         last = line.strip("= \n") or last
         test = re.match(r"\[gw\d+\] \[ *(\d+)%\] (\w+) (.*)", line)
         if test is None:
-            print(line, end="", flush=True)
+            if not line.startswith("tests/"):  # a test that starts
+                print(line, end="", flush=True)
         elif test[2] in ("FAILED", "ERROR") or test[1] != percent:
             # A run of hours that is stopped has named what failed until then.
             percent = test[1]

@@ -10,15 +10,14 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from kraftlake.diagnosis.blaming import did_you_mean
 from kraftlake.diagnosis.changes import Change, begins_of, changes_after, image_after
 from kraftlake.diagnosis.conditions import Condition
-from kraftlake.diagnosis.things import Thing
+from kraftlake.diagnosis.things import Thing, paths_like
 from kraftlake.image import ClusterCounts
 from kraftlake.kafka_files import SourceKind
 from kraftlake.replay import LogSource, MetadataBatchLoader, SkippedRecord, choose_base, readable_batches
 from kraftlake.runtime.errors import NoSuchThingError, UsageError
-from kraftlake.runtime.words import counted
+from kraftlake.runtime.words import counted, did_you_mean
 
 _Event: TypeAlias = "tuple[int, int | None, dict[Thing | str, Any]]"
 """An offset, its time, and the values that names of a condition have from there on."""
@@ -159,5 +158,5 @@ def _why(source: LogSource, unknown: Collection[Thing], last: int, *, lenient: b
     thing = min(unknown, key=str, default=None)
     if thing is None:
         return "."
-    near = did_you_mean(thing, source.replay(last, lenient=lenient).image)
+    near = did_you_mean(thing.text, paths_like(thing, source.replay(last, lenient=lenient).image))
     return f": there is no {thing} up to there" + (f", {near}" if near else ".")

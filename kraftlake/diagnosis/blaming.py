@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kraftlake.diagnosis.changes import Change, Changes, changes_of
 from kraftlake.diagnosis.things import Thing, paths_like
-from kraftlake.image import MetadataImage
 from kraftlake.replay import LogSource
 from kraftlake.runtime.errors import NoSuchThingError
+from kraftlake.runtime.words import did_you_mean
 
 
 def newest_changes(
@@ -60,16 +59,10 @@ def blamed(source: LogSource, thing: Thing, at: int, *, newest_only: bool = Fals
     return changes
 
 
-def did_you_mean(thing: Thing, image: MetadataImage) -> str:
-    """A question with the paths of what an image has that are like that of a thing; empty where none is."""
-    near = difflib.get_close_matches(thing.text, paths_like(thing, image))
-    return f"did you mean {' or '.join(near)}?" if near else ""
-
-
 def _why(source: LogSource, thing: Thing, at: int, line: Sequence[Change], *, lenient: bool) -> str:
     """What became of a thing that is not there, else the things with a path like it."""
     if line:
         gone = line[-1]
         return f": {gone.type} at offset {gone.offset} removed it, --at-offset {gone.since - 1} is before that."
-    near = did_you_mean(thing, source.replay(at, lenient=lenient).image)
+    near = did_you_mean(thing.text, paths_like(thing, source.replay(at, lenient=lenient).image))
     return f": {near}" if near else ", and the log up to there never had it."

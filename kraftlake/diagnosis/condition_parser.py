@@ -11,7 +11,6 @@ thing       = name "(" values ")" ("." name ["(" values ")" | "[" values "]"])*
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable
@@ -35,6 +34,7 @@ from kraftlake.diagnosis.conditions import (
 from kraftlake.diagnosis.things import DEFAULT, Thing, path_of
 from kraftlake.image import ClusterCounts
 from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.words import did_you_mean
 
 LONGEST: Final = 4000
 _DEEPEST: Final = 40
@@ -213,7 +213,9 @@ class _Parser:
         if name in counts:
             return Named(place=place, of=counts[name], text=counts[name])
         if name not in _THINGS:
-            raise fault(place, f"{name!r} is no name here; {_near(name, (*_THINGS, *counts))}")
+            known = (*_THINGS, *counts)
+            hint = did_you_mean(name, known, most=1) or f"there are {', '.join(known)}"
+            raise fault(place, f"{name!r} is no name here; {hint}")
         names = [name]
         if self._takes("("):
             names += self._values(")")
@@ -271,8 +273,3 @@ def _form(kind: str, *names: str) -> str:
 
 def _quoted(name: str) -> str:
     return str(Literal(place=0, of=name))
-
-
-def _near(name: str, known: tuple[str, ...]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -24,6 +23,7 @@ from kraftlake.image.kafka_names import CONFIG_RESOURCES
 from kraftlake.records.redaction import REDACTED, is_sensitive_config
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.words import did_you_mean
 
 DEFAULT: Final = "<default>"
 """What stands in a path for the name of a default: of a config's resource, or of a quota's user, client id or IP."""
@@ -79,7 +79,9 @@ class Thing:
         """
         kind, *names = path.split("/")
         if kind not in _KINDS:
-            raise UsageError(f"{path!r} names nothing: {_near(kind, _KINDS) or f'a path is one of {_forms()}.'}")
+            raise UsageError(
+                f"{path!r} names nothing: {did_you_mean(kind, _KINDS, most=1) or f'a path is one of {_forms()}.'}"
+            )
         plain = ["" if name == DEFAULT else unquote(name) for name in names]
         return attrs.evolve(_PARSERS[kind](path, plain), given=path)
 
@@ -270,7 +272,7 @@ def _parse_config(path: str, names: list[str]) -> Thing:
     type_name = names[0].upper().replace("-", "_")
     number = _resource_type(type_name)
     if number is None:
-        hint = _near(type_name, _RESOURCE_TYPES) or f"the types are {', '.join(_RESOURCE_TYPES)}."
+        hint = did_you_mean(type_name, _RESOURCE_TYPES, most=1) or f"the types are {', '.join(_RESOURCE_TYPES)}."
         raise UsageError(f"{path!r}: {names[0]!r} is no type of resource with configs; {hint}")
     return Thing("config", (ConfigResource(number, names[1]), names[2]))
 
@@ -331,20 +333,13 @@ def _field(path: str, kind: str, given: Sequence[str]) -> str | None:
     (field,) = given
     fields = fields_of(kind)
     if field not in fields:
-        hint = _near(field, fields) or f"the fields are {', '.join(fields)}."
+        hint = did_you_mean(field, fields, most=1) or f"the fields are {', '.join(fields)}."
         raise UsageError(f"{path!r}: {field!r} is no field of a {kind}; {hint}")
     return field
 
 
 def _malformed(path: str, *kinds: str) -> UsageError:
     return UsageError(f"{path!r} names nothing: it reads {' or '.join(FORMS[kind] for kind in kinds)}.")
-
-
-def _near(name: str, known: Collection[str]) -> str:
-    """A question with the known name that is nearest, empty where none is near."""
-    by_lower = {one.lower(): one for one in known}
-    close = difflib.get_close_matches(name.lower(), by_lower, n=1)
-    return f"did you mean {by_lower[close[0]]}?" if close else ""
 
 
 def _forms() -> str:

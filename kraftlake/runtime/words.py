@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
@@ -14,6 +14,22 @@ def in_words(names: Sequence[object], conjunction: str = "and") -> str:
     """`1`, `1 and 2`, `1, 2 and 3`; empty for none."""
     words = list(map(str, names))
     return f" {conjunction} ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def did_you_mean(wanted: str, known: Iterable[str], key: Callable[[str], str] = str.lower, most: int = 3) -> str:
+    """`did you mean a, b or c?`: the known names most like the wanted one, else those with it in them, else empty.
+
+    Names are compared as `key` makes them; at most `most` are given.
+    """
+    import difflib
+
+    names = {key(name): name for name in known}
+    plain = key(wanted).strip("*?")
+    near = (
+        difflib.get_close_matches(plain, names, most)
+        or [name for name in names if len(plain) > 2 and plain in name][:most]
+    )
+    return f"did you mean {in_words([names[name] for name in near], 'or')}?" if near else ""
 
 
 def shown(text: str, limit: int = 200) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ import pyarrow as pa
 from kraftlake.records.serde import UNKNOWN
 from kraftlake.records.typed_rows import checked_schema, typed_schema
 from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.words import did_you_mean
 from kraftlake.tables.record_scan import RecordScan, type_of
 
 EARLIEST: Final = "earliest"
@@ -59,8 +59,7 @@ class SourceOptions:
         if not path or "paths" in given:
             raise UsageError('format("kraft") reads one source: load("SOURCE")')
         for name in given.keys() - _NAMES.keys():
-            close = difflib.get_close_matches(name, _NAMES, n=1)
-            hint = f"did you mean {_NAMES[close[0]]}?" if close else f"there are {', '.join(_NAMES.values())}"
+            hint = did_you_mean(name, _NAMES.values(), most=1) or f"there are {', '.join(_NAMES.values())}"
             raise UsageError(f'format("kraft") has no option {name}: {hint}')
         starting: int | str | None = given.get("startingoffset", EARLIEST).lower()
         if starting not in (EARLIEST, LATEST):

@@ -57,7 +57,7 @@ def test_a_snapshot_says_that_it_may_have_been_so_earlier() -> None:
 
 
 def test_what_is_not_there_is_told_with_names_that_are_near() -> None:
-    assert "did you mean topic/elr-a " in fault("blame", DIRECTORY, "topic/elr-b")
+    assert "did you mean topic/elr-a, " in fault("blame", DIRECTORY, "topic/elr-b")
     assert "CONFIG_RECORD at offset 83 removed it" in fault("blame", DIRECTORY, "config/TOPIC/t-3-dj5/retention.ms")
     assert "did you mean isr?" in fault("blame", DIRECTORY, "topic/elr-a/partition/0/irs", code=2)
     assert "Offset 9999 is past the end" in fault("blame", DIRECTORY, "topic/elr-a", "--at-offset", 9999)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 import re
 from collections.abc import Callable, Sequence
@@ -13,10 +12,9 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from kraftlake.cli.output.words import did_you_mean
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.moments import LogTime, is_whole_number, length_of_time, offset_or_time, time_of
-from kraftlake.runtime.words import in_words
+from kraftlake.runtime.words import did_you_mean
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 
@@ -169,10 +167,8 @@ def _zone(value: str) -> tzinfo:
     try:
         return zoneinfo.ZoneInfo(value)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        way_out = (
-            did_you_mean(value, zoneinfo.available_timezones()) or ": give a name such as Europe/Berlin, or +01:00."
-        )
-        raise UsageError(f"{value!r} is not a time zone{way_out}") from None
+        hint = did_you_mean(value, zoneinfo.available_timezones()) or "give a name such as Europe/Berlin, or +01:00."
+        raise UsageError(f"{value!r} is not a time zone: {hint}") from None
 
 
 def _partition(value: str) -> str:
@@ -188,9 +184,7 @@ def _record_type(value: str) -> str:
     wanted = _plain_type(value)
     if wanted in by_plain:
         return by_plain[wanted]
-    close = difflib.get_close_matches(wanted, by_plain, n=3, cutoff=0.5)
-    near = [name for plain, name in by_plain.items() if plain in close or (wanted and wanted in plain)]
-    hint = f"did you mean {in_words(near, 'or')}?" if near else f"the types are {', '.join(by_plain.values())}."
+    hint = did_you_mean(value, by_plain.values(), _plain_type) or f"the types are {', '.join(by_plain.values())}."
     raise UsageError(f"{value!r} is not a record type; {hint}")
 
 
@@ -208,8 +202,7 @@ def _event_kind(value: str) -> tuple[str, ...]:
     patterns = KIND_WORDS.get(wanted) or KIND_WORDS.get(wanted.removesuffix("s"), (wanted,))
     found = [kind for pattern in patterns for kind in fnmatch.filter(KINDS, pattern)]
     if not found:
-        near = difflib.get_close_matches(wanted, [*KINDS, *KIND_WORDS], n=3, cutoff=0.5)
-        hint = f"did you mean {in_words(near, 'or')}?" if near else f"the kinds are {', '.join(KINDS)}."
+        hint = did_you_mean(wanted, [*KINDS, *KIND_WORDS]) or f"the kinds are {', '.join(KINDS)}."
         raise UsageError(f"{value!r} is not a kind of event; {hint}")
     return tuple(found)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 from kraftlake.cli.output.theme import Piece
 from kraftlake.cli.output.zone import in_zone
 from kraftlake.runtime.moments import EPOCH
-from kraftlake.runtime.words import counted, in_words
+from kraftlake.runtime.words import counted
 
 NONE = "–"
 """Shown for an empty list or an absent value."""
@@ -35,16 +35,6 @@ def moment(milliseconds: int | str | None) -> str:
         return in_zone(EPOCH + timedelta(milliseconds=milliseconds))
     except OverflowError:
         return f"{milliseconds} ms"
-
-
-def did_you_mean(wanted: str, names: Iterable[str]) -> str:
-    """`: did you mean a or b?` with the names that are like the one wanted, nothing where there is none."""
-    import difflib
-
-    known = {name.lower(): name for name in names}
-    plain = wanted.lower().strip("*?")
-    near = difflib.get_close_matches(plain, known, n=3) or [name for name in known if plain and plain in name][:3]
-    return f": did you mean {in_words([known[name] for name in near], 'or')}?" if near else ""
 
 
 def since_words(since: Mapping[str, Any], day: str = "") -> str:

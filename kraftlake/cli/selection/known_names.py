@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from kraftlake.cli.output.words import did_you_mean
 from kraftlake.cli.selection.log_names import records_before
 from kraftlake.cli.selection.topic_names import matches
 from kraftlake.records import metadata_records as r
+from kraftlake.runtime.words import did_you_mean
 
 if TYPE_CHECKING:
     from kraftlake.api import Source
@@ -45,7 +45,7 @@ class KnownNames(NamedTuple):
         """Sentences on the patterns that no topic ever matched."""
         known = set(self.topics.values())
         return [
-            f"no topic matches {pattern} {_NOWHERE}{did_you_mean(pattern, known)}"
+            f"no topic matches {pattern} {_NOWHERE}{_hint(pattern, known)}"
             for pattern in patterns
             if not any(matches(name, [pattern]) for name in known)
         ]
@@ -63,7 +63,7 @@ class KnownNames(NamedTuple):
         for asked in names:
             topic, _, number = asked.rpartition("-")
             if topic not in most:
-                told.append(f"there is no partition {asked} {_NOWHERE}{did_you_mean(topic, most)}")
+                told.append(f"there is no partition {asked} {_NOWHERE}{_hint(topic, most)}")
             elif int(number) >= most[topic]:
                 last = f": {topic} had {topic}-0 to {topic}-{most[topic] - 1}" if most[topic] else ""
                 told.append(f"there is no partition {asked} {_NOWHERE}{last}")
@@ -92,3 +92,8 @@ def unknown_names(
     of_brokers = known.without_broker(brokers)
     asked = len(topics) + len(topic_ids) + len(partitions)
     return of_topics + of_brokers, 0 < asked == len(of_topics) or 0 < len(brokers) == len(of_brokers)
+
+
+def _hint(wanted: str, known: Iterable[str]) -> str:
+    near = did_you_mean(wanted, known)
+    return f": {near}" if near else ""

@@ -9,6 +9,7 @@ from kraftlake.records.metadata_records import METADATA_RECORDS
 from kraftlake.records.schema import type_name
 from kraftlake.runtime.arguments import texts
 from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.words import did_you_mean
 
 RECORD_TYPES: tuple[str, ...] = (*map(type_name, METADATA_RECORDS.values()), *CONTROL_NAMES.values(), "UNKNOWN")
 """Every value that `LogRecord.type` can have: metadata records, control records, unknown ones."""
@@ -21,9 +22,6 @@ def checked_types(types: Iterable[str] | None) -> frozenset[str] | None:
     given = texts([types] if isinstance(types, str) else types, "the name of a record type")
     names = frozenset(name.upper() for name in given)
     for name in sorted(names - {*RECORD_TYPES}):
-        import difflib
-
-        close = difflib.get_close_matches(name, RECORD_TYPES, n=1)
-        hint = f"; did you mean {close[0]}" if close else f"; there are {', '.join(sorted(RECORD_TYPES))}"
-        raise UsageError(f"{name} is no record type{hint}.")
+        hint = did_you_mean(name, RECORD_TYPES) or f"there are {', '.join(sorted(RECORD_TYPES))}."
+        raise UsageError(f"{name} is no record type; {hint}")
     return names

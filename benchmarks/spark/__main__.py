@@ -22,9 +22,8 @@ from pathlib import Path
 
 import attrs
 
-from kraftlake.generate import Plan, generate_lake
+from benchmarks.tables import lake_of
 
-PARTITIONS_OF_A_TOPIC = 20
 _UNITS = {"k": 1_000, "M": 1_000_000}
 
 FOLD_GOAL = 5.0
@@ -60,16 +59,6 @@ def short(count: int) -> str:
     return f"{count / 1e6:g} M" if count >= 1_000_000 else f"{count / 1e3:g} k"
 
 
-def lake_of(size: Size, folder: Path) -> Path:
-    """A generated lake of that size, made where it is not there."""
-    lake = folder / f"lake-{size.records}-{size.partitions}"
-    if not lake.exists():
-        topics = max(1, size.partitions // PARTITIONS_OF_A_TOPIC)
-        plan = Plan(brokers=60, topics=topics, partitions=PARTITIONS_OF_A_TOPIC, records=size.records)
-        generate_lake(lake, plan)
-    return lake
-
-
 def measured(what: str, lake: Path) -> dict[str, float]:
     """One run in a process of its own; the lake has no snapshot before it, and none behind it."""
     shutil.rmtree(lake / "snapshots", ignore_errors=True)
@@ -96,11 +85,11 @@ def measure(sizes: Sequence[Size], cluster: int | None, folder: Path, runs: int)
     """A row for each size and way to do it."""
     rows: list[dict[str, object]] = []
     for size in sizes:
-        lake = lake_of(size, folder)
+        lake = lake_of("busy", folder, size.records, size.partitions)
         rows += [row_of(what, size, lake, runs) for what in ("local-fold", "spark-fold")]
     if cluster is not None:
         size = Size(records=cluster, partitions=cluster)
-        lake = lake_of(size, folder)
+        lake = lake_of("busy", folder, size.records, size.partitions)
         rows += [row_of(what, size, lake, runs) for what in ("local-snapshot", "spark-snapshot")]
     return rows
 

@@ -60,11 +60,20 @@ class ReplicaLog:
 
     @property
     def position(self) -> tuple[int, int]:
-        """Last epoch and end offset: of two replicas' logs the larger one has all committed records of the other.
+        """Last epoch and end offset: equal ones are the same log.
 
-        Equal ones are the same log: a leader epoch has one leader, and a follower has a prefix of the leader's log.
+        A leader epoch has one leader, and a follower has a prefix of the leader's log.
         """
         return self.last_epoch, self.end_offset
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """Highest epoch, last epoch and end offset: of two replicas' logs the larger one has all committed records.
+
+        A leader notes its epoch before its first record, and what is committed under it may be records of earlier
+        epochs alone; a log that was not in sync then may end with a record of an epoch in between.
+        """
+        return self.highest_epoch, *self.position
 
 
 @attrs.frozen(kw_only=True)

@@ -11,7 +11,7 @@ from kraftlake.image import CollectedLosses, ImageWriterOptions, refuse_loss
 from kraftlake.kafka_files import snapshot_name, write_checkpoint
 from kraftlake.replay.loader.fold import Replay
 from kraftlake.replay.queries.source import LogSource
-from kraftlake.runtime.errors import UnwritableMetadataError
+from kraftlake.runtime.errors import OffsetError, UnwritableMetadataError
 from kraftlake.runtime.json_names import fields_as_json
 from kraftlake.runtime.moments import Moment
 from kraftlake.runtime.whole_file import check_folder_of
@@ -46,11 +46,12 @@ def export(
     Records have the versions that the image's metadata.version allows. What it can't express raises
     UnwritableMetadataError, or with `allow_loss` is left out and listed. kraft.version and voters are those of the
     log, or of the snapshot that the image was loaded from. A snapshot holds whole batches, so an offset inside of a
-    batch is refused unless `allow_loss`; so is a diverged image.
+    batch raises OffsetError unless `allow_loss`; a diverged image raises UnwritableMetadataError likewise.
     """
     replay = source.replay(at, lenient=lenient)
     image, losses = replay.image, CollectedLosses()
-    check_exportable(source, replay, allow_loss=allow_loss)
+    if not allow_loss:
+        check_exportable(source, replay, "export")
     name = snapshot_name(image.provenance.offset + 1, image.provenance.epoch)
     target = path / name if path.is_dir() else path
     check_folder_of(target)
@@ -75,11 +76,22 @@ def export(
     )
 
 
-def check_exportable(source: LogSource, replay: Replay, *, allow_loss: bool = False) -> None:
-    """Raise UnwritableMetadataError for an image that is not what the cluster had, unless `allow_loss`."""
-    if replay.diverged and not allow_loss:
+def check_exportable(source: LogSource, replay: Replay, verb: str) -> None:
+    """Raise for an image that the cluster never had: UnwritableMetadataError where it has diverged, else OffsetError.
+
+    A batch takes effect as a whole: there is no state between its records. `verb` is what a user does with the image.
+    """
+    if replay.diverged:
         first = replay.skipped[0]
         raise UnwritableMetadataError(
             f"The image of {source.name} has diverged: {len(replay.skipped)} records could not be replayed, the first "
             f"at offset {first.offset}. Use --allow-loss to write it without them."
+        )
+    if not replay.image.provenance.batch_aligned:
+        offset = replay.image.offset
+        batch = next(iter(source.batches(offset, offset)))
+        before = f"{batch.base_offset - 1} or " if batch.base_offset > source.start_offset else ""
+        raise OffsetError(
+            f"Offset {offset} lies inside of a batch, which took effect as a whole: {verb} offset "
+            f"{before}{batch.last_offset}."
         )

@@ -27,7 +27,7 @@ from kraftlake.replay.restore.broker_facts import BrokerFacts, broker_facts
 from kraftlake.replay.restore.restored_image import RestoredPartitions, restored_image
 from kraftlake.replay.restore.restored_partition import MAX_EPOCH
 from kraftlake.runtime.arguments import instance, path_texts, several, text, whole
-from kraftlake.runtime.errors import OffsetError, UsageError
+from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.moments import Moment
 from kraftlake.runtime.words import counted, in_words
 
@@ -157,8 +157,7 @@ def plan_restore(
     new_voters = _checked_voters(voters)
     given_dirs = [Path(path) for path in path_texts(broker_dirs)]
     replay = source.replay(at, progress=progress)
-    check_exportable(source, replay)
-    _check_batch_end(source, replay)
+    check_exportable(source, replay, "restore")
     directories = [read_broker_directory(path) for path in given_dirs]
     cluster_id = _cluster_id(source, directories)
     copies = [copy for one in directories if one.metadata_log for copy in read_log_copies(str(one.metadata_log))]
@@ -202,19 +201,6 @@ def _provenance(
         timestamp=replay.image.provenance.timestamp,
         batch_aligned=True,
         cluster_id=cluster_id,
-    )
-
-
-def _check_batch_end(source: LogSource, replay: Replay) -> None:
-    """A batch takes effect as a whole: the cluster never was in a state between its records."""
-    offset = replay.image.offset
-    if replay.image.provenance.batch_aligned:
-        return
-    batch = next(iter(source.batches(offset, offset)))
-    before = f"{batch.base_offset - 1} or " if batch.base_offset > source.start_offset else ""
-    raise OffsetError(
-        f"Offset {offset} lies inside of a batch, which took effect as a whole: restore offset "
-        f"{before}{batch.last_offset}."
     )
 
 

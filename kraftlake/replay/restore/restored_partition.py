@@ -40,20 +40,20 @@ def in_sync_replicas(
     """Who certainly has every acknowledged record of a partition.
 
     `known` is its newest known state, `found` its replicas in the directories given, `complete` the brokers whose
-    directories were all given. The log with the highest (epoch of the last record, end offset) has every record that
-    was acknowledged, as that of a leader or of a follower that has a prefix of a leader's log; equal ones are the same
-    log. An in-sync replica whose log was not shown is trusted as long as no log shows a later leader epoch than the
-    newest image; beside one, only in-sync replicas are.
+    directories were all given. The log of the highest rank has every record that was acknowledged, as that of the last
+    leader or of a follower that has a prefix of it; one with the same end is the same log. An in-sync replica whose log
+    was not shown is trusted as long as no log shows a later leader epoch than the newest image; beside one, only
+    in-sync replicas are.
     """
     trusted = known.isr or known.elr
     if not found:
         return InSyncReplicas(brokers=trusted, missing=tuple(one for one in trusted if one in complete))
-    best = max(replica.log.position for replica in found.values())
-    furthest = tuple(broker for broker, replica in sorted(found.items()) if replica.log.position == best)
+    best = max((replica.log for replica in found.values()), key=lambda log: log.rank)
+    furthest = tuple(broker for broker, replica in sorted(found.items()) if replica.log.position == best.position)
     unseen = tuple(broker for broker in trusted if broker not in found and broker not in complete)
     lacking = tuple(broker for broker in trusted if broker not in furthest and broker not in unseen)
     brokers = furthest
-    if unseen and best[0] <= known.leader_epoch:
+    if unseen and best.highest_epoch <= known.leader_epoch:
         brokers = (*(broker for broker in furthest if broker in trusted), *unseen)
     return InSyncReplicas(brokers=brokers, lacking=lacking, unseen=unseen)
 

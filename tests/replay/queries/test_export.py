@@ -115,6 +115,14 @@ def test_an_image_that_has_diverged_is_written_only_with_loss_allowed(tmp_path: 
     assert export(source, tmp_path / "out.checkpoint", lenient=True, allow_loss=True).offset == 2
 
 
+def test_an_offset_within_a_batch_is_written_only_with_loss_allowed(tmp_path: Path) -> None:
+    source = kraftlake.open(write_directory(tmp_path, log_of(1, [metadata_version()], [topic(1), topic(2)])))
+    with pytest.raises(OffsetError, match=r"Offset 1 lies inside of a batch.*: export offset 0 or 2\."):
+        source.export(tmp_path / "out.checkpoint", 1)
+    assert not (tmp_path / "out.checkpoint").exists()
+    assert source.export(tmp_path / "out.checkpoint", 1, allow_loss=True).offset == 1
+
+
 def test_an_offset_that_is_not_there_writes_nothing(tmp_path: Path) -> None:
     source = kraftlake.open(write_directory(tmp_path, small_log()))
     with pytest.raises(OffsetError, match="past the end"):

@@ -42,7 +42,7 @@ def found(broker: int, last_epoch: int, end_offset: int, highest_epoch: int | No
     return FoundReplica(log=log, directory_id=home(broker))
 
 
-def all_found(**ends: tuple[int, int]) -> dict[int, FoundReplica]:
+def all_found(**ends: tuple[int, ...]) -> dict[int, FoundReplica]:
     return {int(broker.removeprefix("b")): found(int(broker.removeprefix("b")), *end) for broker, end in ends.items()}
 
 
@@ -70,6 +70,12 @@ def test_the_logs_that_go_furthest_lead_whatever_the_isr_says() -> None:
     logs = all_found(b1=(4, 100), b2=(5, 90), b3=(5, 90))
     in_sync = in_sync_replicas(newest, logs, frozenset(BROKERS))
     assert in_sync == InSyncReplicas(brokers=(2, 3), lacking=(1,))
+
+
+def test_a_leader_without_records_of_its_own_goes_before_a_later_record_that_was_never_acknowledged() -> None:
+    logs = all_found(b1=(0, 1, 2), b2=(0, 1), b3=(1, 1))
+    in_sync = in_sync_replicas(registration(leader_epoch=0), logs, frozenset(BROKERS))
+    assert in_sync == InSyncReplicas(brokers=(1, 2), lacking=(3,))
 
 
 def test_epochs_go_above_those_of_both_states_and_of_each_log() -> None:

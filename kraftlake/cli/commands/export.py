@@ -25,7 +25,11 @@ from kraftlake.cli.views.reports import show_export_report
     ),
 )
 @argument("output", type=OUTPUT, metavar="OUT.checkpoint", help="The file to write.")
-@option("--allow-loss", is_flag=True, help="Leave out what the image's metadata.version can't express.")
+@option(
+    "--allow-loss",
+    is_flag=True,
+    help="Leave out what the image's metadata.version can't express, and take an offset inside of a batch.",
+)
 @option("--force", is_flag=True, help="Overwrite OUT.checkpoint if it exists.")
 def export(call: Call, source: str, output: str, *, allow_loss: bool, force: bool) -> None:
     """Write the image of SOURCE at an offset, by default its last, as a KRaft snapshot file.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable
 
 import attrs
 
@@ -13,6 +14,8 @@ from kraftlake.replica_manager.logs.partition_log import OffsetAndEpoch
 class LeaderEpochs:
     """Pairs of epoch and start offset, both strictly increasing."""
 
+    _on_change: Callable[[list[tuple[int, int]]], None] | None = None
+    """Gets all pairs after each change."""
     _epochs: list[int] = attrs.field(factory=list, init=False)
     _starts: list[int] = attrs.field(factory=list, init=False)
 
@@ -39,6 +42,7 @@ class LeaderEpochs:
             self._starts.pop()
         self._epochs.append(epoch)
         self._starts.append(start_offset)
+        self._changed()
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> OffsetAndEpoch | None:
         """The end of the largest epoch at or below `epoch`; None for an epoch after the last, and without epochs.
@@ -54,18 +58,33 @@ class LeaderEpochs:
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Remove the epochs that start at or after `end_offset`."""
-        while self._starts and self._starts[-1] >= end_offset:
-            self._epochs.pop()
-            self._starts.pop()
+        if self._starts and self._starts[-1] >= end_offset:
+            keep = bisect_left(self._starts, end_offset)
+            del self._epochs[keep:], self._starts[keep:]
+            self._changed()
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Remove the epochs that end at or before `start_offset`; the epoch that contains it starts there."""
         place = bisect_right(self._starts, start_offset) - 1
-        if place >= 0:
+        if place > 0 or (place == 0 and self._starts[0] < start_offset):
             del self._epochs[:place], self._starts[:place]
             self._starts[0] = start_offset
+            self._changed()
 
     def clear(self) -> None:
         """Remove all epochs."""
-        self._epochs.clear()
-        self._starts.clear()
+        if self._epochs:
+            self._epochs.clear()
+            self._starts.clear()
+            self._changed()
+
+    def load(self, entries: Iterable[tuple[int, int]]) -> None:
+        """Replace all by pairs that were stored."""
+        self._epochs, self._starts = [], []
+        for epoch, start in entries:
+            self._epochs.append(epoch)
+            self._starts.append(start)
+
+    def _changed(self) -> None:
+        if self._on_change is not None:
+            self._on_change(self.entries())

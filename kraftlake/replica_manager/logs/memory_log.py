@@ -3,259 +3,52 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 import attrs
 
-from kraftlake.delta import TopicPartition
-from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.errors import (
-    InconsistentTopicIdError,
-    OffsetOutOfRangeError,
-    RecordTooLargeError,
-    UnexpectedAppendOffsetError,
-)
-from kraftlake.replica_manager.logs.leader_epochs import LeaderEpochs
-from kraftlake.replica_manager.logs.log_batch import LogBatch, log_batches
-from kraftlake.replica_manager.logs.log_config import LogConfig
-from kraftlake.replica_manager.logs.open_transactions import Transactions
-from kraftlake.replica_manager.logs.partition_log import (
-    AbortedTransaction,
-    AppendOrigin,
-    FetchDataInfo,
-    FetchIsolation,
-    LogAppendInfo,
-    OffsetAndEpoch,
-    TimestampAndOffset,
-    readable_end,
-)
-from kraftlake.replica_manager.logs.producer_state import ProducerStates
+from kraftlake.replica_manager.logs.base_log import BasePartitionLog
+from kraftlake.replica_manager.logs.log_batch import LogBatch
+from kraftlake.replica_manager.logs.open_transactions import EndedTransaction
 
 
 @attrs.define(eq=False, repr=False, weakref_slot=False)
-class MemoryPartitionLog:
-    """A `PartitionLog` that keeps its batches in a list. Not thread-safe: the partition's lock guards it."""
+class MemoryPartitionLog(BasePartitionLog):
+    """A `PartitionLog` that keeps its batches in a list."""
 
-    topic_partition: TopicPartition
-    topic_id: Uuid | None
-    directory: str
-    config: LogConfig
-    log_start_offset: int = attrs.field(default=0, init=False)
-    log_end_offset: int = attrs.field(default=0, init=False)
-    high_watermark: int = attrs.field(default=0, init=False)
-    producers: ProducerStates = attrs.field(init=False)
     _batches: list[LogBatch] = attrs.field(factory=list, init=False)
     _last_offsets: list[int] = attrs.field(factory=list, init=False)
-    _epochs: LeaderEpochs = attrs.field(factory=LeaderEpochs, init=False)
-    _transactions: Transactions = attrs.field(factory=Transactions, init=False)
 
-    def __attrs_post_init__(self) -> None:
-        self.producers = ProducerStates(self.topic_partition)
+    def _write(self, batches: Sequence[LogBatch]) -> None:
+        self._batches += batches
+        self._last_offsets += [batch.last_offset for batch in batches]
 
-    @property
-    def last_stable_offset(self) -> int:
-        """The high watermark, or the first offset of a transaction that is open below it."""
-        return self._transactions.last_stable_offset(self.high_watermark)
+    def _note_aborted(self, ended: EndedTransaction) -> None:
+        pass
 
-    @property
-    def latest_epoch(self) -> int | None:
-        """The last leader epoch whose start is known."""
-        return self._epochs.latest
+    def _batches_from(self, offset: int) -> Iterator[LogBatch]:
+        return islice(self._batches, bisect_left(self._last_offsets, offset), None)
 
-    @property
-    def batches(self) -> tuple[LogBatch, ...]:
-        """All batches."""
-        return tuple(self._batches)
+    def _batches_with(self, timestamp: int) -> Iterator[LogBatch]:  # noqa: ARG002
+        return iter(self._batches)
 
-    @property
-    def epochs(self) -> list[tuple[int, int]]:
-        """The leader epochs and their start offsets."""
-        return self._epochs.entries()
+    def _latest_batch(self) -> LogBatch | None:
+        return max(self._batches, key=lambda batch: batch.max_timestamp, default=None)
 
-    def assign_topic_id(self, topic_id: Uuid) -> None:
-        """Set the topic's id. Raises InconsistentTopicIdError when the log has another one."""
-        if self.topic_id is not None and self.topic_id != topic_id:
-            raise InconsistentTopicIdError(
-                f"The log of {self.topic_partition} is of topic id {self.topic_id}, not {topic_id}."
-            )
-        self.topic_id = topic_id
-
-    def update_config(self, config: LogConfig) -> None:
-        """Use another configuration from now on."""
-        self.config = config
-
-    def update_high_watermark(self, offset: int) -> int:
-        """Set the high watermark, limited to the log's range; returns it."""
-        self.high_watermark = max(self.log_start_offset, min(offset, self.log_end_offset))
-        return self.high_watermark
-
-    def maybe_increment_high_watermark(self, offset: int) -> int | None:
-        """Raise the high watermark; returns the old one if it moved."""
-        if offset > self.log_end_offset:
-            raise ValueError(
-                f"{self.topic_partition}: high watermark {offset} is past the end of the log, {self.log_end_offset}"
-            )
-        before = self.high_watermark
-        if offset <= before:
-            return None
-        self.high_watermark = offset
-        return before
-
-    def assign_epoch_start_offset(self, epoch: int, start_offset: int) -> None:
-        """Note the start offset of an epoch."""
-        self._epochs.assign(epoch, start_offset)
-
-    def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch | None:
-        """The end of the largest known epoch at or below `epoch`."""
-        return self._epochs.end_offset_for(epoch, self.log_end_offset)
-
-    def append_as_leader(
-        self,
-        data: bytes,
-        leader_epoch: int,
-        origin: AppendOrigin = AppendOrigin.CLIENT,
-    ) -> LogAppendInfo:
-        """Append batches, and assign their offsets."""
-        batches = list(log_batches(data))
-        for batch in batches:
-            batch.check()
-            if batch.size > self.config.max_message_bytes:
-                raise RecordTooLargeError(
-                    f"A batch of {batch.size} bytes is larger than the {self.config.max_message_bytes} that "
-                    f"max.message.bytes of {self.topic_partition.topic} allows."
-                )
-        placed: list[LogBatch] = []
-        offset = self.log_end_offset
-        for batch in batches:
-            placed.append(batch.placed(offset, leader_epoch))
-            offset = placed[-1].last_offset + 1
-        return self._append(placed, origin)
-
-    def append_as_follower(self, data: bytes, leader_epoch: int) -> LogAppendInfo:
-        """Append the leader's batches, up to the first one of a leader epoch after `leader_epoch`."""
-        batches: list[LogBatch] = []
-        expected = self.log_end_offset
-        for batch in log_batches(data):
-            batch.check()
-            if batch.leader_epoch > leader_epoch:
-                break
-            if batch.base_offset < expected:
-                raise UnexpectedAppendOffsetError(
-                    f"{self.topic_partition}: a batch at offset {batch.base_offset} is no continuation of a log that "
-                    f"ends at {expected}.",
-                    batch.base_offset,
-                    batch.last_offset,
-                )
-            batches.append(batch)
-            expected = batch.last_offset + 1
-        return self._append(batches, AppendOrigin.REPLICATION)
-
-    def _append(self, batches: list[LogBatch], origin: AppendOrigin) -> LogAppendInfo:
-        if not batches:
-            return LogAppendInfo(log_start_offset=self.log_start_offset)
-        producers, duplicate = self.producers.check(batches, origin)
-        if duplicate is not None:
-            return LogAppendInfo(
-                first_offset=duplicate.first_offset,
-                last_offset=duplicate.last_offset,
-                log_start_offset=self.log_start_offset,
-                max_timestamp=duplicate.timestamp,
-            )
-        self.producers.update(producers)
-        for batch in batches:
-            if batch.leader_epoch != self._epochs.latest:
-                self._epochs.assign(batch.leader_epoch, batch.base_offset)
-            self._transactions.append(batch)
-            self._batches.append(batch)
-            self._last_offsets.append(batch.last_offset)
-        self.log_end_offset = batches[-1].last_offset + 1
-        return LogAppendInfo(
-            first_offset=batches[0].base_offset,
-            last_offset=batches[-1].last_offset,
-            log_start_offset=self.log_start_offset,
-            max_timestamp=max(batch.max_timestamp for batch in batches),
-            last_leader_epoch=batches[-1].leader_epoch,
-            size_in_bytes=sum(batch.size for batch in batches),
-        )
-
-    def read(
-        self, offset: int, max_bytes: int, isolation: FetchIsolation, *, min_one_message: bool = True
-    ) -> FetchDataInfo:
-        """Whole batches, from the one that contains `offset` on."""
-        start, last = self.log_start_offset, self.log_end_offset - 1
-        if not start <= offset <= last + 1:
-            raise OffsetOutOfRangeError(
-                f"Offset {offset} is not in {self.topic_partition}, which holds {start} to {last}."
-            )
-        end = readable_end(self, isolation)
-        found: list[LogBatch] = []
-        size = 0
-        for batch in islice(self._batches, bisect_left(self._last_offsets, offset), None):
-            if batch.base_offset >= end:
-                break
-            if size + batch.size > max_bytes and (found or not min_one_message):
-                break
-            found.append(batch)
-            size += batch.size
-        aborted: tuple[AbortedTransaction, ...] = ()
-        if isolation is FetchIsolation.TXN_COMMITTED:
-            upper = found[-1].last_offset + 1 if found else offset
-            aborted = self._transactions.aborted_between(offset, upper)
-        return FetchDataInfo(
-            fetch_offset=offset, batches=tuple(found), size_in_bytes=size, aborted_transactions=aborted
-        )
-
-    def truncate_to(self, offset: int) -> bool:
-        """Remove all batches with records at or after `offset`."""
-        if offset < 0:
-            raise ValueError(f"{self.topic_partition} can't be truncated to offset {offset}")
-        if offset >= self.log_end_offset:
-            # a leader that appended nothing has noted its epoch at the log end, where the next leader has another
-            self._epochs.truncate_from_end(self.log_end_offset)
-            return False
-        if offset < self.log_start_offset:
-            self.truncate_fully_and_start_at(offset)
-            return True
+    def _cut(self, offset: int) -> None:
         keep = bisect_left(self._last_offsets, offset)
         del self._batches[keep:], self._last_offsets[keep:]
-        self.log_end_offset = offset
-        self.high_watermark = min(self.high_watermark, offset)
-        self._epochs.truncate_from_end(offset)
-        self._transactions.rebuild(self._batches)
-        self.producers.rebuild(self._batches)
-        return True
+        self._transactions.load({})
+        self.producers.load(())
+        self.producers.replay(self._batches)
+        for batch in self._batches:
+            self._transactions.append(batch)
 
-    def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
-        """Remove all batches, and continue at `offset`."""
+    def _restart(self, offset: int) -> None:  # noqa: ARG002
         self._batches.clear()
         self._last_offsets.clear()
-        self._epochs.clear()
-        self._transactions.rebuild(())
-        self.producers.rebuild(())
-        self.log_end_offset = offset
-        self.log_start_offset = offset if log_start_offset is None else log_start_offset
-        self.high_watermark = max(self.log_start_offset, min(self.high_watermark, self.log_end_offset))
 
-    def maybe_increment_log_start_offset(self, offset: int) -> bool:
-        """Remove the records below `offset`."""
-        if offset > self.high_watermark:
-            raise OffsetOutOfRangeError(
-                f"{self.topic_partition} can't start at offset {offset}: its high watermark is {self.high_watermark}."
-            )
-        if offset <= self.log_start_offset:
-            return False
-        self.log_start_offset = offset
-        self._epochs.truncate_from_start(offset)
+    def _drop_below(self, offset: int) -> None:
         gone = bisect_left(self._last_offsets, offset)
         del self._batches[:gone], self._last_offsets[:gone]
-        return True
-
-    def remove_expired_producers(self, now_ms: int, expiration_ms: int) -> None:
-        """Remove the producers that wrote nothing for `expiration_ms`."""
-        self.producers.remove_expired(now_ms, expiration_ms)
-
-    def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
-        """The first record at or after `timestamp`."""
-        from kraftlake.replica_manager.logs.timestamps import find_offset
-
-        return find_offset(self._batches, self.log_start_offset, timestamp)

@@ -6,7 +6,7 @@ markers are checked as in transaction.version 0 and 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import attrs
@@ -209,8 +209,15 @@ class ProducerStates:
             if state.transaction_first_offset is None and now_ms - state.last_timestamp >= expiration_ms:
                 del self._states[id_]
 
-    def rebuild(self, batches: Sequence[LogBatch]) -> None:
-        """Rebuild the states from the batches of a truncated log."""
-        self._states.clear()
-        states, _ = self.check(batches, AppendOrigin.REPLICATION)
-        self.update(states)
+    def load(self, states: Iterable[ProducerState]) -> None:
+        """Replace all states."""
+        self._states = {state.producer_id: state for state in states}
+
+    def states(self) -> Collection[ProducerState]:
+        """All states."""
+        return self._states.values()
+
+    def replay(self, batches: Iterable[LogBatch]) -> None:
+        """Advance the states by batches that are in the log."""
+        for batch in batches:
+            self.update(self.check([batch], AppendOrigin.REPLICATION)[0])

@@ -1,8 +1,8 @@
-"""Finds the offset of a timestamp in the batches and records of a log."""
+"""The timestamps of a batch's records, and the negative ones of ListOffsets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from kraftlake.records.batch import DEFAULT
@@ -39,27 +39,8 @@ def record_times(batch: LogBatch) -> Iterator[tuple[int, int]]:
         position += length
 
 
-def find_offset(batches: Sequence[LogBatch], log_start: int, timestamp: int) -> TimestampAndOffset | None:
-    """The first record at or after `timestamp` (epoch ms, or a negative one of ListOffsets); None without one."""
-    if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
-        epoch = batches[0].leader_epoch if batches else None
-        return TimestampAndOffset(NO_TIMESTAMP, log_start, epoch)
-    if timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
-        return TimestampAndOffset(NO_TIMESTAMP, -1, -1)  # there is no tiered storage
-    if timestamp == MAX_TIMESTAMP:
-        latest = max(batches, key=lambda batch: batch.max_timestamp, default=None)
-        if latest is None:
-            return None
-        return _first_at(latest, latest.max_timestamp, log_start)
-    for batch in batches:
-        if batch.max_timestamp >= timestamp:
-            found = _first_at(batch, timestamp, log_start)
-            if found is not None:
-                return found
-    return None
-
-
-def _first_at(batch: LogBatch, timestamp: int, log_start: int) -> TimestampAndOffset | None:
+def first_at(batch: LogBatch, timestamp: int, log_start: int) -> TimestampAndOffset | None:
+    """The first record of a batch at or after `timestamp` (epoch ms) and at or after the offset `log_start`."""
     for offset, time in record_times(batch):
         if time >= timestamp and offset >= log_start:
             return TimestampAndOffset(time, offset, batch.leader_epoch)

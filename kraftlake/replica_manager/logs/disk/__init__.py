@@ -1,0 +1,1 @@
+"""Logs of replicas in files, in Kafka's layout."""

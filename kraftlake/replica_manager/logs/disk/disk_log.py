@@ -1,0 +1,348 @@
+"""The log of a replica in files, in Kafka's layout."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from random import Random
+
+import attrs
+
+from kraftlake.delta import TopicPartition
+from kraftlake.kafka_files.node.partition_files import (
+    LEADER_EPOCHS,
+    PARTITION_METADATA,
+    leader_epochs_content,
+    topic_id_content,
+)
+from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager.errors import RecordTooLargeError
+from kraftlake.replica_manager.logs.base_log import BasePartitionLog
+from kraftlake.replica_manager.logs.disk.files import Files
+from kraftlake.replica_manager.logs.disk.log_segment import SUFFIXES, LogSegment
+from kraftlake.replica_manager.logs.disk.producer_snapshots import ProducerSnapshots
+from kraftlake.replica_manager.logs.leader_epochs import LeaderEpochs
+from kraftlake.replica_manager.logs.log_batch import LogBatch
+from kraftlake.replica_manager.logs.log_config import COMPACT, DELETE
+from kraftlake.replica_manager.logs.open_transactions import EndedTransaction
+from kraftlake.replica_manager.logs.partition_log import AppendOrigin, LogAppendInfo
+from kraftlake.runtime.clock import Clock
+
+DELETED = ".deleted"
+
+
+@attrs.define(eq=False, repr=False, weakref_slot=False)
+class DiskPartitionLog(BasePartitionLog):
+    """A `PartitionLog` of segments in a folder; `load_log` opens one.
+
+    What was appended outlives the process, and a power cut once it is below `recovery_point`. Segments are rolled and
+    deleted as in Kafka, but that an append of a follower may go on in a new segment. Compaction is not done here: a
+    follower takes what a compacting leader sends.
+    """
+
+    folder: str = attrs.field(kw_only=True)
+    files: Files = attrs.field(kw_only=True)
+    clock: Clock = attrs.field(kw_only=True)
+    _random: Random = attrs.field(kw_only=True, factory=Random)
+    segments: list[LogSegment] = attrs.field(factory=list, init=False)
+    """By base offset; the last one is appended to."""
+    recovery_point: int = attrs.field(default=0, init=False)
+    """The offset up to which the log is durable."""
+    snapshots: ProducerSnapshots = attrs.field(init=False)
+    _doomed: list[tuple[int, str]] = attrs.field(factory=list, init=False)
+    """When (epoch ms) to delete which files."""
+    _new_names: bool = attrs.field(default=False, init=False)
+    """Whether files were made or renamed since the folder was made durable."""
+    _flushed_ms: int = attrs.field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        BasePartitionLog.__attrs_post_init__(self)
+        self.snapshots = ProducerSnapshots(self.files, self.folder)
+        self._epochs = LeaderEpochs(self._write_epochs)
+        self._flushed_ms = self.clock.milliseconds()
+
+    @property
+    def active(self) -> LogSegment:
+        """The segment that is appended to."""
+        return self.segments[-1]
+
+    @property
+    def size(self) -> int:
+        """The size of all batches in bytes."""
+        return sum(segment.size for segment in self.segments)
+
+    def assign_topic_id(self, topic_id: Uuid) -> None:
+        """Set the topic's id, and write it to partition.metadata."""
+        before = self.topic_id
+        BasePartitionLog.assign_topic_id(self, topic_id)
+        if before is None:
+            self.files.write_whole(f"{self.folder}/{PARTITION_METADATA}", topic_id_content(topic_id))
+
+    def load_epochs(self, entries: Sequence[tuple[int, int]]) -> None:
+        """Use the leader epochs that the checkpoint holds."""
+        self._epochs.load(entries)
+
+    def fit_epochs(self) -> None:
+        """Remove epochs outside of the log, which a crash can leave."""
+        self._epochs.truncate_from_end(self.log_end_offset)
+        self._epochs.truncate_from_start(self.log_start_offset)
+
+    def replay(self, batch: LogBatch, segment: LogSegment) -> None:
+        """Take what a batch says of epochs, producers and transactions, which recovery has found in a segment."""
+        self.producers.replay([batch])
+        ended = self._transactions.append(batch)
+        if ended is not None:
+            segment.note_aborted(ended)
+        if batch.leader_epoch >= 0 and batch.leader_epoch > (-1 if self.latest_epoch is None else self.latest_epoch):
+            self._epochs.assign(batch.leader_epoch, batch.base_offset)
+
+    def _write_epochs(self, entries: list[tuple[int, int]]) -> None:
+        self.files.write_whole(f"{self.folder}/{LEADER_EPOCHS}", leader_epochs_content(entries))
+
+    def _append(self, batches: Sequence[LogBatch], origin: AppendOrigin) -> LogAppendInfo:
+        if not batches:
+            return BasePartitionLog._append(self, batches, origin)
+        if origin is not AppendOrigin.REPLICATION:
+            self._check_size(batches)
+        info = LogAppendInfo()
+        for run in self._runs(batches, origin):
+            part = BasePartitionLog._append(self, run, origin)
+            info = attrs.evolve(
+                part,
+                first_offset=info.first_offset if info.first_offset >= 0 else part.first_offset,
+                max_timestamp=max(info.max_timestamp, part.max_timestamp),
+                size_in_bytes=info.size_in_bytes + part.size_in_bytes,
+            )
+        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+            self.flush()
+        return info
+
+    def _check_size(self, batches: Sequence[LogBatch]) -> None:
+        size = sum(batch.size for batch in batches)
+        if size > self.config.segment_bytes:
+            raise RecordTooLargeError(
+                f"{size} bytes in one request are more than the {self.config.segment_bytes} that segment.bytes of "
+                f"{self.topic_partition.topic} allows."
+            )
+
+    def _runs(self, batches: Sequence[LogBatch], origin: AppendOrigin) -> Iterator[Sequence[LogBatch]]:
+        """The batches by segment; a segment is rolled before its first run. A leader's append is never divided."""
+        if origin is not AppendOrigin.REPLICATION:
+            self._roll_for(batches)
+            yield batches
+            return
+        start = 0
+        for end in range(1, len(batches) + 1):
+            if end == len(batches) or self.active.should_roll(
+                batches[start : end + 1], self.config, self.clock.milliseconds()
+            ):
+                self._roll_for(batches[start:end])
+                yield batches[start:end]
+                start = end
+
+    def _roll_for(self, run: Sequence[LogBatch]) -> None:
+        if self.active.should_roll(run, self.config, self.clock.milliseconds()):
+            self.roll(run[0].base_offset)
+
+    def roll(self, base_offset: int | None = None) -> LogSegment:
+        """Begin a segment at the log end, or at the later `base_offset`; an empty one there is used."""
+        base = max(self.log_end_offset, base_offset or 0)
+        if self.segments and self.active.base_offset == base and self.active.size == 0:
+            return self.active
+        if self.segments:
+            self.active.become_inactive()
+        self.note_producers(base)
+        return self.begin_segment(base)
+
+    def note_producers(self, offset: int) -> None:
+        """Write the producers' states, unless nothing was appended since they were written."""
+        if offset > (self.snapshots.offsets[-1] if self.snapshots.offsets else self.log_start_offset):
+            self.snapshots.write(offset, self.producers.states())
+
+    def begin_segment(self, base_offset: int) -> LogSegment:
+        """Add an empty segment."""
+        jitter = min(self.config.segment_jitter_ms, self.config.segment_ms)
+        segment = LogSegment(
+            files=self.files,
+            folder=self.folder,
+            base_offset=base_offset,
+            created_ms=self.clock.milliseconds(),
+            roll_jitter_ms=self._random.randrange(jitter) if jitter else 0,
+        )
+        self.segments.append(segment)
+        self._new_names = True
+        return segment
+
+    def _write(self, batches: Sequence[LogBatch]) -> None:
+        self.active.append(batches, self.config.index_interval_bytes)
+
+    def _note_aborted(self, ended: EndedTransaction) -> None:
+        self.active.note_aborted(ended)
+
+    def segment_at(self, offset: int) -> int:
+        """The place of the segment that contains an offset."""
+        return max(0, bisect_right(self.segments, offset, key=lambda segment: segment.base_offset) - 1)
+
+    def _batches_from(self, offset: int) -> Iterator[LogBatch]:
+        for segment in self.segments[self.segment_at(offset) :]:
+            yield from segment.batches_from(offset)
+
+    def _batches_with(self, timestamp: int) -> Iterator[LogBatch]:
+        for segment in self.segments[self.segment_at(self.log_start_offset) :]:
+            if segment.largest_timestamp >= timestamp:
+                yield from segment.batches_with(timestamp)
+
+    def _latest_batch(self) -> LogBatch | None:
+        latest: LogBatch | None = None
+        for segment in self.segments[self.segment_at(self.log_start_offset) :]:
+            largest = segment.largest_timestamp
+            if latest is not None and largest <= latest.max_timestamp:
+                continue
+            if segment.base_offset < self.log_start_offset:
+                held = segment.batches_from(self.log_start_offset)
+                latest = max(held, key=lambda batch: batch.max_timestamp, default=None)
+            else:
+                found = segment.batches_with(largest)
+                latest = next((batch for batch in found if batch.max_timestamp == largest), latest)
+        return latest
+
+    def _cut(self, offset: int) -> None:
+        keep = self.segment_at(offset) + 1
+        self._remove(self.segments[keep:])
+        self.active.truncate_to(offset, self.clock.milliseconds())
+        self.recovery_point = min(self.recovery_point, offset)
+        self.reload_producers(offset)
+
+    def reload_producers(self, end: int) -> None:
+        """Take the producers' states before offset `end` from the last snapshot and the batches behind it.
+
+        As in Kafka, a snapshot at or below the log start offset does not count.
+        """
+        self.snapshots.delete(
+            [offset for offset in self.snapshots.offsets if not self.log_start_offset < offset <= end]
+        )
+        latest = self.snapshots.latest()
+        start, states = (self.log_start_offset, []) if latest is None else latest
+        self.producers.load(states)
+        opened = {
+            state.producer_id: state.transaction_first_offset
+            for state in states
+            if state.transaction_first_offset is not None
+        }
+        aborted = [ended for segment in self.segments for ended in segment.aborted()]
+        self._transactions.load(opened, (ended for ended in aborted if ended.last_offset < start))
+        for batch in self._batches_from(start):
+            if batch.last_offset < start:
+                continue
+            if batch.base_offset >= end:
+                break
+            self.producers.replay([batch])
+            self._transactions.append(batch)
+
+    def _restart(self, offset: int) -> None:
+        self._remove(self.segments)
+        self.snapshots.delete(list(self.snapshots.offsets))
+        self.begin_segment(offset)
+        self.recovery_point = min(self.recovery_point, offset)
+
+    def _drop_below(self, offset: int) -> None:
+        pass  # the next `delete_old_segments` does
+
+    def delete_old_segments(self) -> int:
+        """Delete the oldest segments that the topic's retention or the log start offset allows; returns how many.
+
+        Their files are renamed now, and deleted by `delete_files` after file.delete.delay.ms. Never beyond the high
+        watermark.
+        """
+        config, now = self.config, self.clock.milliseconds()
+        excess = self.size - config.retention_bytes if config.retention_bytes >= 0 else 0
+        gone = 0
+        for at, segment in enumerate(self.segments):
+            after = self.segments[at + 1].base_offset if at + 1 < len(self.segments) else None
+            if self.high_watermark < (self.log_end_offset if after is None else after) or segment.size == 0 == gone:
+                break
+            below_start = after is not None and after <= self.log_start_offset
+            too_large = excess >= segment.size > 0
+            too_old = 0 <= config.retention_ms < now - self._age_of(segment)
+            if not below_start and not (self._deletes and (too_large or too_old)):
+                break
+            excess -= segment.size
+            gone += 1
+        if not gone:
+            return 0
+        if gone == len(self.segments):
+            self.roll()
+        doomed, start = self.segments[:gone], self.segments[gone].base_offset
+        if start > self.log_start_offset:
+            self.maybe_increment_log_start_offset(start)
+        self._remove(doomed)
+        return gone
+
+    @property
+    def _deletes(self) -> bool:
+        return DELETE in self.config.cleanup_policy or COMPACT not in self.config.cleanup_policy
+
+    def _age_of(self, segment: LogSegment) -> int:
+        """Its largest timestamp, else when its file was last changed."""
+        return (
+            segment.largest_timestamp
+            if segment.largest_timestamp >= 0
+            else self.files.modified_ms(segment.path(SUFFIXES[0]))
+        )
+
+    def remove_after(self, segment: LogSegment) -> None:
+        """Remove all segments behind one."""
+        self._remove(self.segments[self.segments.index(segment) + 1 :])
+
+    def _remove(self, segments: Sequence[LogSegment]) -> None:
+        """Take segments out of the log; their files are deleted later, since a reader may have them."""
+        gone = {segment.base_offset for segment in segments}
+        due = self.clock.milliseconds() + self.config.file_delete_delay_ms
+        for segment in list(segments):
+            segment.close()
+            for path in map(segment.path, SUFFIXES):
+                if self.files.exists(path):
+                    self.files.rename(path, path + DELETED)
+                    self._doomed.append((due, path + DELETED))
+        self.segments = [segment for segment in self.segments if segment.base_offset not in gone]
+        self.snapshots.delete([offset for offset in self.snapshots.offsets if offset in gone])
+        self._new_names = True
+
+    def delete_files(self) -> None:
+        """Delete the files of removed segments whose time has come."""
+        now = self.clock.milliseconds()
+        for due, path in self._doomed:
+            if due <= now:
+                self.files.delete(path)
+        self._doomed = [(due, path) for due, path in self._doomed if due > now]
+
+    def flush(self) -> None:
+        """Make the whole log durable."""
+        self._flushed_ms = self.clock.milliseconds()
+        if self._new_names:
+            self.files.sync_folder(self.folder)
+            self._new_names = False
+        if self.recovery_point < self.log_end_offset:
+            for segment in self.segments[self.segment_at(self.recovery_point) :]:
+                segment.sync()
+            self.recovery_point = self.log_end_offset
+
+    def flush_if_due(self) -> None:
+        """Make the log durable where flush.ms have passed since the last time."""
+        if self.clock.milliseconds() - self._flushed_ms >= self.config.flush_ms:
+            self.flush()
+
+    def close(self) -> None:
+        """Write the producers' states and close the files; `flush` before it makes the log durable."""
+        self.note_producers(self.log_end_offset)
+        self.close_files()
+
+    def close_files(self) -> None:
+        """Close the files and write nothing, as where the disk has failed."""
+        for segment in self.segments:
+            segment.close()
+
+
+def partition_folder(directory: str, topic_partition: TopicPartition) -> str:
+    """The folder of a partition in a log directory."""
+    return f"{directory}/{topic_partition.topic}-{topic_partition.partition}"

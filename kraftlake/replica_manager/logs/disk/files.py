@@ -1,0 +1,149 @@
+"""The calls to a file system that logs make, so that a simulation can give them another one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+import attrs
+
+from kraftlake.runtime.whole_file import sync_folder, write_whole
+
+
+class LogFile(Protocol):
+    """An open file that grows at its end. Nothing of it is sure to outlive a power cut before `sync`."""
+
+    @property
+    def size(self) -> int:
+        """The size in bytes."""
+
+    def append(self, data: bytes) -> None:
+        """Write at the end."""
+
+    def read(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes from `position` on, fewer only at the end of the file."""
+
+    def truncate(self, size: int) -> None:
+        """Cut the file to `size` bytes."""
+
+    def sync(self) -> None:
+        """Make the content durable."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
+class Files(Protocol):
+    """The files of a log directory. Any call may raise OSError.
+
+    A new, renamed or deleted name is not sure to outlive a power cut before `sync_folder`.
+    """
+
+    def open(self, path: str) -> LogFile:
+        """Open a file, which is made where there is none."""
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or folder."""
+
+    def names(self, folder: str) -> list[str]:
+        """The names in a folder, sorted."""
+
+    def make_folder(self, folder: str) -> None:
+        """Make a folder; one that is there is left as it is."""
+
+    def read(self, path: str) -> bytes:
+        """The whole content of a file."""
+
+    def write_whole(self, path: str, data: bytes) -> None:
+        """Write or replace a file, durably and whole or not at all."""
+
+    def rename(self, path: str, new_path: str) -> None:
+        """Rename a file or folder; a file at the new path is replaced."""
+
+    def delete(self, path: str) -> None:
+        """Delete a file; a missing one is no error."""
+
+    def modified_ms(self, path: str) -> int:
+        """When the content was last changed, in epoch ms."""
+
+    def sync_folder(self, folder: str) -> None:
+        """Make the names in a folder durable."""
+
+
+@attrs.define(eq=False)
+class DiskFile:
+    """A `LogFile` on a disk."""
+
+    _descriptor: int
+    size: int
+
+    def append(self, data: bytes) -> None:
+        """Write at the end; what a failed write has left behind is cut off by the next one."""
+        view, position = memoryview(data), self.size
+        while view:
+            written = os.pwrite(self._descriptor, view, position)
+            view, position = view[written:], position + written
+        self.size = position
+
+    def read(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes from `position` on."""
+        return os.pread(self._descriptor, max(0, min(size, self.size - position)), position)
+
+    def truncate(self, size: int) -> None:
+        """Cut the file."""
+        os.ftruncate(self._descriptor, size)
+        self.size = size
+
+    def sync(self) -> None:
+        """Make the content durable."""
+        os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        """Close it."""
+        os.close(self._descriptor)
+
+
+class DiskFiles:
+    """`Files` on a disk."""
+
+    def open(self, path: str) -> DiskFile:
+        """Open a file, which is made where there is none."""
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        return DiskFile(descriptor, os.fstat(descriptor).st_size)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or folder."""
+        return Path(path).exists()
+
+    def names(self, folder: str) -> list[str]:
+        """The names in a folder, sorted."""
+        return sorted(os.listdir(folder))  # noqa: PTH208 - names, not paths
+
+    def make_folder(self, folder: str) -> None:
+        """Make a folder; one that is there is left as it is."""
+        Path(folder).mkdir(exist_ok=True)
+
+    def read(self, path: str) -> bytes:
+        """The whole content of a file."""
+        return Path(path).read_bytes()
+
+    def write_whole(self, path: str, data: bytes) -> None:
+        """Write a temporary file, fsync it, rename it, fsync the folder."""
+        write_whole(Path(path), [data])
+
+    def rename(self, path: str, new_path: str) -> None:
+        """Rename a file or folder."""
+        Path(path).replace(new_path)
+
+    def delete(self, path: str) -> None:
+        """Delete a file."""
+        Path(path).unlink(missing_ok=True)
+
+    def modified_ms(self, path: str) -> int:
+        """When the content was last changed, in epoch ms."""
+        return Path(path).stat().st_mtime_ns // 1_000_000
+
+    def sync_folder(self, folder: str) -> None:
+        """Make the names in a folder durable."""
+        sync_folder(Path(folder))

@@ -1,0 +1,103 @@
+"""Files of a log directory whose first failed call takes the directory offline."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TypeVar
+
+import attrs
+
+from kraftlake.replica_manager.errors import KafkaStorageError
+from kraftlake.replica_manager.logs.disk.files import Files, LogFile
+
+T = TypeVar("T")
+
+
+@attrs.define(eq=False)
+class GuardedFiles:
+    """`Files` of one log directory: an OSError goes to `on_failure`, and is raised as KafkaStorageError.
+
+    Source: org.apache.kafka.storage.internals.log.LogDirFailureChannel.
+    """
+
+    _files: Files
+    directory: str
+    on_failure: Callable[[str, OSError], None]
+
+    def run(self, what: str, path: str, call: Callable[[], T]) -> T:
+        """The result of a call; `what` it does is a word for the message."""
+        try:
+            return call()
+        except OSError as error:
+            self.on_failure(self.directory, error)
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            raise KafkaStorageError(
+                f"{path} can't be {what}: {reason}. The log directory {self.directory} is offline."
+            ) from error
+
+    def open(self, path: str) -> LogFile:
+        """Open a file, which is made where there is none."""
+        return _GuardedFile(self, path, self.run("opened", path, lambda: self._files.open(path)))
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or folder."""
+        return self.run("read", path, lambda: self._files.exists(path))
+
+    def names(self, folder: str) -> list[str]:
+        """The names in a folder, sorted."""
+        return self.run("read", folder, lambda: self._files.names(folder))
+
+    def make_folder(self, folder: str) -> None:
+        """Make a folder; one that is there is left as it is."""
+        self.run("made", folder, lambda: self._files.make_folder(folder))
+
+    def read(self, path: str) -> bytes:
+        """The whole content of a file."""
+        return self.run("read", path, lambda: self._files.read(path))
+
+    def write_whole(self, path: str, data: bytes) -> None:
+        """Write or replace a file, durably and whole or not at all."""
+        self.run("written", path, lambda: self._files.write_whole(path, data))
+
+    def rename(self, path: str, new_path: str) -> None:
+        """Rename a file or folder."""
+        self.run("renamed", path, lambda: self._files.rename(path, new_path))
+
+    def delete(self, path: str) -> None:
+        """Delete a file."""
+        self.run("deleted", path, lambda: self._files.delete(path))
+
+    def modified_ms(self, path: str) -> int:
+        """When the content was last changed, in epoch ms."""
+        return self.run("read", path, lambda: self._files.modified_ms(path))
+
+    def sync_folder(self, folder: str) -> None:
+        """Make the names in a folder durable."""
+        self.run("made durable", folder, lambda: self._files.sync_folder(folder))
+
+
+@attrs.define(eq=False)
+class _GuardedFile:
+    _files: GuardedFiles
+    _path: str
+    _file: LogFile
+
+    @property
+    def size(self) -> int:
+        return self._file.size
+
+    def append(self, data: bytes) -> None:
+        self._files.run("written", self._path, lambda: self._file.append(data))
+
+    def read(self, position: int, size: int) -> bytes:
+        return self._files.run("read", self._path, lambda: self._file.read(position, size))
+
+    def truncate(self, size: int) -> None:
+        self._files.run("cut", self._path, lambda: self._file.truncate(size))
+
+    def sync(self) -> None:
+        self._files.run("made durable", self._path, self._file.sync)
+
+    def close(self) -> None:
+        self._files.run("closed", self._path, self._file.close)

@@ -1,0 +1,201 @@
+"""Opens the log of a replica, and mends what a crash has left.
+
+Source: org.apache.kafka.storage.internals.log.LogLoader.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from random import Random
+from typing import Final, TypeVar
+
+import attrs
+
+from kraftlake.delta import TopicPartition
+from kraftlake.kafka_files.node.partition_files import (
+    LEADER_EPOCHS,
+    PARTITION_METADATA,
+    parse_leader_epochs,
+    parse_topic_id,
+)
+from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager.errors import CorruptRecordError
+from kraftlake.replica_manager.logs.disk.disk_log import DELETED, DiskPartitionLog, partition_folder
+from kraftlake.replica_manager.logs.disk.files import Files
+from kraftlake.replica_manager.logs.disk.log_segment import LOG, LogSegment, batches_in
+from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.runtime.clock import Clock
+from kraftlake.runtime.errors import CorruptDataError
+from kraftlake.runtime.log import get_logger
+
+_log = get_logger(__name__)
+T = TypeVar("T")
+
+_SEGMENT_FILE: Final = re.compile(r"([0-9]{20})(\.log|\.index|\.timeindex|\.txnindex)")
+_CLEANED: Final = ".cleaned"
+_SWAP: Final = ".swap"
+"""The suffixes by which Kafka's cleaner exchanges segments: those of the second are whole, those of the first not."""
+
+
+@attrs.frozen(kw_only=True)
+class StoredState:
+    """What a directory's checkpoints say of a log.
+
+    `clean` says that the broker shut down in order, so that nothing needs recovery; else everything from
+    `recovery_point` on is checked.
+    """
+
+    clean: bool = False
+    recovery_point: int = 0
+    log_start_offset: int = 0
+
+
+def load_log(
+    files: Files,
+    directory: str,
+    topic_partition: TopicPartition,
+    config: LogConfig,
+    clock: Clock,
+    *,
+    topic_id: Uuid | None = None,
+    stored: StoredState = StoredState(),
+    random: Random | None = None,
+) -> DiskPartitionLog:
+    """Open the log of a replica, which is made where there is none.
+
+    After a crash every batch from the recovery point on is checked, what is not whole is cut off with all that follows,
+    and indexes, leader epochs and producers' states are made from the batches. Raises InconsistentTopicIdError where
+    partition.metadata names another topic, CorruptDataError for a file of text that Kafka does not start with.
+    """
+    folder = partition_folder(directory, topic_partition)
+    files.make_folder(folder)
+    _finish_exchanges(files, folder)
+    log = DiskPartitionLog(
+        topic_partition,
+        _stored_topic_id(files, folder),
+        directory,
+        config,
+        folder=folder,
+        files=files,
+        clock=clock,
+        random=random or Random(),  # noqa: S311 - jitter
+    )
+    if topic_id is not None:
+        log.assign_topic_id(topic_id)
+    log.load_epochs(_stored_epochs(files, folder))
+    log.log_start_offset = stored.log_start_offset
+    _open_segments(log)
+    if log.segments:
+        log.active.drop_stale_entries()
+    first_unflushed = len(log.segments) if stored.clean else log.segment_at(stored.recovery_point)
+    for at, segment in enumerate(log.segments):
+        if at >= first_unflushed:
+            if _recover(log, segment, cut=True):
+                log.remove_after(segment)
+                break
+        elif not segment.is_sound:
+            _recover(log, segment, cut=False)
+    _settle(log, stored)
+    return log
+
+
+def _recover(log: DiskPartitionLog, segment: LogSegment, *, cut: bool) -> bool:
+    """Make a segment's indexes, and what the log knows of it, from its batches; returns whether it was cut."""
+    size = segment.size
+    log.reload_producers(segment.base_offset)
+    end = segment.base_offset
+    with _damage_named(segment):
+        for batch in segment.recover(log.config.index_interval_bytes, cut=cut):
+            log.replay(batch, segment)
+            end = batch.last_offset + 1
+    log.note_producers(end)
+    if segment.size < size:
+        _log.warning("log_is_cut", file=segment.path(LOG), bytes=size - segment.size, offset=end)
+    return segment.size < size
+
+
+def _settle(log: DiskPartitionLog, stored: StoredState) -> None:
+    """Set the log's offsets by its segments, and fit epochs and producers to them."""
+    if not log.segments:
+        log.begin_segment(stored.log_start_offset)
+    with _damage_named(log.active):
+        end = log.active.next_offset()
+        log.active.find_largest_timestamp()
+    if end < stored.log_start_offset:
+        _log.warning("log_ends_before_its_start", folder=log.folder, end=end, start=stored.log_start_offset)
+        log.truncate_fully_and_start_at(stored.log_start_offset)
+        end = stored.log_start_offset
+    log.log_end_offset = end
+    log.high_watermark = log.log_start_offset = max(stored.log_start_offset, log.segments[0].base_offset)
+    log.recovery_point = end if stored.clean else min(stored.recovery_point, end)
+    log.fit_epochs()
+    log.snapshots.keep([segment.base_offset for segment in log.segments])
+    log.reload_producers(end)
+
+
+@contextmanager
+def _damage_named(segment: LogSegment) -> Iterator[None]:
+    try:
+        yield
+    except CorruptRecordError as error:
+        raise CorruptDataError(
+            f"{segment.path(LOG)} is damaged in what was durable: {error} Restore the file, or delete the partition's "
+            f"folder so that it is copied from its leader again."
+        ) from None
+
+
+def _finish_exchanges(files: Files, folder: str) -> None:
+    """Delete what was to be deleted, and finish or undo an exchange of segments by Kafka's cleaner."""
+    names = files.names(folder)
+    cleaned = [name for name in names if name.endswith(_CLEANED)]
+    first_cleaned = min((name[:20] for name in cleaned), default="~")
+    for name in names:
+        if name.endswith(DELETED) or name in cleaned or (name.endswith(_SWAP) and name[:20] >= first_cleaned):
+            files.delete(f"{folder}/{name}")
+    swaps = [name for name in files.names(folder) if name.endswith(_SWAP)]
+    logs = sorted(name[:20] for name in swaps if name.endswith(LOG + _SWAP))
+    if logs:
+        end = _end_of_swap(files, folder, logs[-1])
+        for name in files.names(folder):
+            if name not in swaps and _SEGMENT_FILE.fullmatch(name) and int(logs[0]) <= int(name[:20]) < end:
+                files.delete(f"{folder}/{name}")
+    for name in swaps:
+        files.rename(f"{folder}/{name}", f"{folder}/{name.removesuffix(_SWAP)}")
+
+
+def _end_of_swap(files: Files, folder: str, base: str) -> int:
+    file = files.open(f"{folder}/{base}{LOG}{_SWAP}")
+    try:
+        return max((batch.last_offset + 1 for _, batch in batches_in(file)), default=int(base))
+    finally:
+        file.close()
+
+
+def _stored_topic_id(files: Files, folder: str) -> Uuid | None:
+    path = f"{folder}/{PARTITION_METADATA}"
+    return _parsed(files, path, parse_topic_id) if files.exists(path) else None
+
+
+def _stored_epochs(files: Files, folder: str) -> tuple[tuple[int, int], ...]:
+    path = f"{folder}/{LEADER_EPOCHS}"
+    return _parsed(files, path, parse_leader_epochs) if files.exists(path) else ()
+
+
+def _parsed(files: Files, path: str, parse: Callable[[bytes], T]) -> T:
+    try:
+        return parse(files.read(path))
+    except CorruptDataError as error:
+        raise CorruptDataError(f"{path} {error}") from None
+
+
+def _open_segments(log: DiskPartitionLog) -> None:
+    """Open the segments that are there; indexes without a log are deleted."""
+    found = [name for name in map(_SEGMENT_FILE.fullmatch, log.files.names(log.folder)) if name is not None]
+    logs = sorted(int(name[1]) for name in found if name[2] == LOG)
+    for name in found:
+        if int(name[1]) not in logs:
+            log.files.delete(f"{log.folder}/{name[0]}")
+    for base in logs:
+        log.begin_segment(base)

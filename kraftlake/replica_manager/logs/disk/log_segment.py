@@ -1,0 +1,287 @@
+"""A segment of a log: a file of record batches, its offset and time index, and its aborted transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from struct import Struct
+from typing import Final
+
+import attrs
+
+from kraftlake.records.batch_format import HEADER, LENGTH_FROM, OFFSET_AND_LENGTH
+from kraftlake.replica_manager.errors import CorruptRecordError
+from kraftlake.replica_manager.logs.disk.entry_file import EntryFile
+from kraftlake.replica_manager.logs.disk.files import Files, LogFile
+from kraftlake.replica_manager.logs.log_batch import LogBatch, joined, log_batches
+from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.replica_manager.logs.open_transactions import EndedTransaction
+
+OFFSET_ENTRY: Final = Struct(">ii")
+"""The last offset of a batch, relative to the segment's base offset, and the position of the batch."""
+TIME_ENTRY: Final = Struct(">qi")
+"""The largest timestamp up to a batch, and the last offset of the batch that has it, relative to the base offset."""
+TRANSACTION_ENTRY: Final = Struct(">hqqqq")
+"""Version, producer id, first offset, last offset, last stable offset."""
+
+LOG: Final = ".log"
+OFFSET_INDEX: Final = ".index"
+TIME_INDEX: Final = ".timeindex"
+TRANSACTION_INDEX: Final = ".txnindex"
+SUFFIXES: Final = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
+_CHUNK: Final = 64 * 1024
+_LARGEST_RELATIVE_OFFSET: Final = (1 << 31) - 1
+NO_TIMESTAMP: Final = -1
+
+
+def batches_in(file: LogFile, position: int = 0) -> Iterator[tuple[int, LogBatch]]:
+    """Position and content of the whole batches from `position` on; a cut-off batch at the end is left out.
+
+    Raises CorruptRecordError at bytes that are no batch.
+    """
+    while (data := file.read(position, _CHUNK)) and len(data) >= HEADER.size:
+        start = position
+        for batch in log_batches(data):
+            yield position, batch
+            position += batch.size
+        if position == start:  # the batch is larger than what was read, or cut off
+            size = LENGTH_FROM + OFFSET_AND_LENGTH.unpack_from(data)[1]
+            if size > file.size - position:
+                return
+            (batch,) = log_batches(file.read(position, size))
+            yield position, batch
+            position += size
+
+
+def file_name(base_offset: int, suffix: str) -> str:
+    """The name of a segment's file."""
+    return f"{base_offset:020d}{suffix}"
+
+
+@attrs.define(eq=False, kw_only=True)
+class LogSegment:
+    """The files of one segment; `folder` is that of the partition.
+
+    The transaction index is made with its first entry. Source: org.apache.kafka.storage.internals.log.LogSegment.
+    """
+
+    files: Files = attrs.field(repr=False)
+    folder: str
+    base_offset: int
+    created_ms: int
+    roll_jitter_ms: int = 0
+    log: LogFile = attrs.field(init=False, repr=False)
+    offsets: EntryFile = attrs.field(init=False, repr=False)
+    times: EntryFile = attrs.field(init=False, repr=False)
+    transactions: EntryFile | None = attrs.field(init=False, repr=False, default=None)
+    largest_timestamp: int = attrs.field(init=False, default=NO_TIMESTAMP)
+    """The largest timestamp of its records, −1 without any."""
+    _indexed: bool = attrs.field(init=False, default=True)
+    _offset_of_largest: int = attrs.field(init=False, default=-1)
+    _first_timestamp: int | None = attrs.field(init=False, default=None)
+    _unindexed: int = attrs.field(init=False, default=0)
+    """The bytes since the last entry of the offset index."""
+
+    def __attrs_post_init__(self) -> None:
+        self.log = self.files.open(self.path(LOG))
+        self._indexed = self.log.size == 0 or self.files.exists(self.path(OFFSET_INDEX))
+        self.offsets = EntryFile(self.files.open(self.path(OFFSET_INDEX)), OFFSET_ENTRY)
+        self.times = EntryFile(self.files.open(self.path(TIME_INDEX)), TIME_ENTRY)
+        if self.files.exists(self.path(TRANSACTION_INDEX)):
+            self._open_transactions()
+        self._take_indexed_timestamp()
+
+    def path(self, suffix: str) -> str:
+        """The path of one of its files."""
+        return f"{self.folder}/{file_name(self.base_offset, suffix)}"
+
+    @property
+    def size(self) -> int:
+        """The size of its batches in bytes."""
+        return self.log.size
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether its indexes are there, and end with whole entries within the log."""
+        indexes = [self.offsets, self.times, *([] if self.transactions is None else [self.transactions])]
+        last = self.offsets.last
+        whole = self._indexed and all(index.is_whole for index in indexes)
+        return whole and (last is None or last[1] < max(self.size, 1))
+
+    def should_roll(self, run: Sequence[LogBatch], config: LogConfig, now_ms: int) -> bool:
+        """Whether the next batches belong into a new segment."""
+        size = sum(batch.size for batch in run)
+        newest = max(batch.max_timestamp for batch in run)
+        full = config.segment_index_bytes
+        return (
+            self.size > config.segment_bytes - size
+            or (self.size > 0 and self._waited_ms(newest, now_ms) > config.segment_ms - self.roll_jitter_ms)
+            or len(self.offsets) >= full // OFFSET_ENTRY.size
+            or len(self.times) >= full // TIME_ENTRY.size - 1  # the last one is for the segment's end
+            or run[-1].last_offset - self.base_offset > _LARGEST_RELATIVE_OFFSET
+        )
+
+    def _waited_ms(self, newest: int, now_ms: int) -> int:
+        """By the records' timestamps, else by the clock."""
+        if self._first_timestamp is None and self.size:
+            self._first_timestamp = next(batch.max_timestamp for _, batch in batches_in(self.log))
+        if self._first_timestamp is not None and self._first_timestamp >= 0:
+            return newest - self._first_timestamp
+        return now_ms - self.created_ms
+
+    def append(self, run: Sequence[LogBatch], index_interval_bytes: int) -> None:
+        """Write batches at the end, with an index entry after each `index_interval_bytes`."""
+        position = self.log.size
+        if position == 0:
+            self._first_timestamp = max(batch.max_timestamp for batch in run)
+        self.log.append(joined(run))
+        for batch in run:
+            self._index(batch, position, index_interval_bytes)
+            position += batch.size
+
+    def _index(self, batch: LogBatch, position: int, index_interval_bytes: int) -> None:
+        if batch.max_timestamp > self.largest_timestamp:
+            self.largest_timestamp, self._offset_of_largest = batch.max_timestamp, batch.last_offset
+        if self._unindexed > index_interval_bytes:
+            self.offsets.append(batch.last_offset - self.base_offset, position)
+            self._index_time()
+            self._unindexed = 0
+        self._unindexed += batch.size
+
+    def _index_time(self) -> None:
+        last = self.times.last
+        if self.largest_timestamp > (NO_TIMESTAMP if last is None else last[0]):
+            self.times.append(self.largest_timestamp, self._offset_of_largest - self.base_offset)
+
+    def note_aborted(self, ended: EndedTransaction) -> None:
+        """Add an aborted transaction to the transaction index."""
+        if self.transactions is None:
+            self._open_transactions()
+        assert self.transactions is not None
+        self.transactions.append(0, ended.producer_id, ended.first_offset, ended.last_offset, ended.last_stable_offset)
+
+    def _open_transactions(self) -> None:
+        self.transactions = EntryFile(self.files.open(self.path(TRANSACTION_INDEX)), TRANSACTION_ENTRY, column=3)
+
+    def aborted(self) -> Iterator[EndedTransaction]:
+        """The aborted transactions whose markers are in the segment."""
+        if self.transactions is not None:
+            for index in range(len(self.transactions)):
+                yield EndedTransaction(*self.transactions[index][1:])
+
+    def position_of(self, offset: int) -> int:
+        """The position of the batch that contains `offset`, or of the first one after it; else the end."""
+        known = self.offsets.up_to(min(offset - self.base_offset, _LARGEST_RELATIVE_OFFSET))
+        start = self.offsets[known - 1][1] if known else 0
+        return next((place for place, batch in batches_in(self.log, start) if batch.last_offset >= offset), self.size)
+
+    def batches_from(self, offset: int) -> Iterator[LogBatch]:
+        """The batch that contains `offset`, or the first one after it, and those behind it."""
+        return (batch for _, batch in batches_in(self.log, self.position_of(offset)))
+
+    def batches_with(self, timestamp: int) -> Iterator[LogBatch]:
+        """Batches among which is the first that has a record at or after `timestamp` (epoch ms)."""
+        known = self.times.up_to(timestamp - 1)
+        return self.batches_from(self.base_offset + self.times[known - 1][1] if known else self.base_offset)
+
+    def drop_stale_entries(self) -> None:
+        """Cut index entries off the end that are not true.
+
+        Kafka neither trims the indexes of the last segment when it closes them, nor clears what a truncation removes.
+        """
+        while (last := self.offsets.last) is not None and self._batch_end(last[1]) != self.base_offset + last[0]:
+            self.offsets.truncate(len(self.offsets) - 1)
+        while (entry := self.times.last) is not None:
+            batch = next(self.batches_from(self.base_offset + entry[1]), None)
+            if batch is not None and (batch.max_timestamp, batch.last_offset - self.base_offset) == entry:
+                return
+            self.times.truncate(len(self.times) - 1)
+
+    def _batch_end(self, position: int) -> int | None:
+        """The last offset of the batch at a position, None where no batch begins."""
+        try:
+            return next((batch.last_offset for _, batch in batches_in(self.log, position)), None)
+        except CorruptRecordError:
+            return None
+
+    def next_offset(self) -> int:
+        """The offset after its last record."""
+        last = self.offsets.last
+        end = self.base_offset
+        for _, batch in batches_in(self.log, 0 if last is None else last[1]):
+            end = batch.last_offset + 1
+        return end
+
+    def _take_indexed_timestamp(self) -> None:
+        last = self.times.last
+        self.largest_timestamp, offset = (NO_TIMESTAMP, 0) if last is None else last
+        self._offset_of_largest = self.base_offset + offset
+
+    def find_largest_timestamp(self) -> None:
+        """From the last entry of the time index, and the batches after it."""
+        self._take_indexed_timestamp()
+        last_indexed = self.offsets.last
+        for _, batch in batches_in(self.log, 0 if last_indexed is None else last_indexed[1]):
+            if batch.max_timestamp > self.largest_timestamp:
+                self.largest_timestamp, self._offset_of_largest = batch.max_timestamp, batch.last_offset
+
+    def truncate_to(self, offset: int, now_ms: int) -> None:
+        """Remove the batches with records at or after `offset`, and what the indexes have of them."""
+        position = self.position_of(offset)
+        relative = offset - self.base_offset
+        self.offsets.truncate(self.offsets.up_to(relative - 1))
+        times = self.times
+        times.truncate(next((n for n in range(len(times)) if times[n][1] >= relative), len(times)))
+        if self.transactions is not None:
+            self.transactions.truncate(self.transactions.up_to(offset - 1))
+        self.log.truncate(position)
+        self._unindexed = 0
+        if position == 0:
+            self.created_ms, self._first_timestamp = now_ms, None
+        self.find_largest_timestamp()
+
+    def recover(self, index_interval_bytes: int, *, cut: bool) -> Iterator[LogBatch]:
+        """Check every batch and make the indexes anew; gives each batch after it is indexed.
+
+        With `cut`, what is not whole behind the last sound batch is cut off when that was given. Otherwise it raises
+        CorruptRecordError.
+        """
+        self.offsets.truncate(0)
+        self.times.truncate(0)
+        if self.transactions is not None:
+            self.transactions.truncate(0)
+        self.largest_timestamp, self._offset_of_largest, self._unindexed = NO_TIMESTAMP, -1, 0
+        end = 0
+        try:
+            for position, batch in batches_in(self.log):
+                batch.check()
+                if not 0 <= batch.last_offset - self.base_offset <= _LARGEST_RELATIVE_OFFSET:
+                    raise CorruptRecordError(f"The record batch at byte {position} does not belong into the segment.")
+                self._index(batch, position, index_interval_bytes)
+                end = position + batch.size
+                yield batch
+            if end < self.size:
+                raise CorruptRecordError(f"The record batch at byte {end} is cut off.")
+        except CorruptRecordError:
+            if not cut:
+                raise
+            self.log.truncate(end)
+        self._indexed = True
+        self.become_inactive()
+
+    def become_inactive(self) -> None:
+        """Note the largest timestamp in the time index, by which the segment's age is known."""
+        self._index_time()
+
+    def sync(self) -> None:
+        """Make the files' content durable."""
+        self.log.sync()
+        for index in (self.offsets, self.times, self.transactions):
+            if index is not None:
+                index.file.sync()
+
+    def close(self) -> None:
+        """Close the files."""
+        self.log.close()
+        for index in (self.offsets, self.times, self.transactions):
+            if index is not None:
+                index.file.close()

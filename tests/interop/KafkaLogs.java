@@ -1,0 +1,198 @@
+import java.io.BufferedReader;
+import java.io.File;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TreeMap;
+import java.util.function.Supplier;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.record.internal.MemoryRecords;
+import org.apache.kafka.common.record.internal.RecordBatch;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.server.util.KafkaScheduler;
+import org.apache.kafka.storage.internals.log.BatchMetadata;
+import org.apache.kafka.storage.internals.log.EpochEntry;
+import org.apache.kafka.storage.internals.log.LogConfig;
+import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
+import org.apache.kafka.storage.internals.log.LogSegment;
+import org.apache.kafka.storage.internals.log.LogStartOffsetIncrementReason;
+import org.apache.kafka.storage.internals.log.OffsetPosition;
+import org.apache.kafka.storage.internals.log.ProducerStateEntry;
+import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
+import org.apache.kafka.storage.internals.log.TimestampOffset;
+import org.apache.kafka.storage.internals.log.UnifiedLog;
+import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
+
+/**
+ * Kafka's own UnifiedLog: one request a line on stdin (fields apart by tabs), one JSON object a line on stdout.
+ *
+ *   run FOLDER CONFIGS TOPIC-ID CLEAN RECOVERY-POINT LOG-START STEPS
+ *                              opens the partition in FOLDER, takes the STEPS and closes it; answers with what it was
+ *                              like before it was closed
+ *
+ * CONFIGS is a JSON object, STEPS a JSON array of arrays: a name and its arguments. The language is what Janino
+ * compiles.
+ */
+public class KafkaLogs {
+    static final KafkaScheduler SCHEDULER = new KafkaScheduler(1);
+    static final ObjectMapper JSON = new ObjectMapper();
+
+    /** The time of the records, by which no producer expires. */
+    static class Still implements Time {
+        public long milliseconds() {
+            return 2000L;
+        }
+
+        public long nanoseconds() {
+            return 2000000000L;
+        }
+
+        public void sleep(long milliseconds) {
+        }
+
+        public void waitObject(Object object, Supplier condition, long deadline) {
+        }
+    }
+
+    static Map answer(String[] fields) throws Exception {
+        Map configs = (Map) JSON.readValue(fields[2], Map.class);
+        UnifiedLog log = UnifiedLog.create(new File(fields[1]), new LogConfig(configs), Long.parseLong(fields[6]),
+            Long.parseLong(fields[5]), SCHEDULER, new BrokerTopicStats(), new Still(),
+            900000, new ProducerStateManagerConfig(2000000000, false), 600000, new LogDirFailureChannel(1),
+            Boolean.parseBoolean(fields[4]), Optional.of(Uuid.fromString(fields[3])));
+        Iterator steps = ((List) JSON.readValue(fields[7], List.class)).iterator();
+        while (steps.hasNext()) {
+            take(log, (List) steps.next());
+        }
+        log.updateHighWatermark(log.logEndOffset());
+        Map seen = seen(log);
+        log.flush(true);
+        log.close();
+        return seen;
+    }
+
+    static void take(UnifiedLog log, List step) throws Exception {
+        String name = (String) step.get(0);
+        if (name.equals("append")) {
+            byte[] data = Base64.getDecoder().decode((String) step.get(1));
+            log.appendAsFollower(MemoryRecords.readableRecords(ByteBuffer.wrap(data)), number(step, 2).intValue());
+        } else if (name.equals("elect")) {
+            log.assignEpochStartOffset(number(step, 1).intValue(), log.logEndOffset());
+        } else if (name.equals("cut")) {
+            log.truncateTo(number(step, 1).longValue());
+        } else if (name.equals("start")) {
+            log.updateHighWatermark(log.logEndOffset());
+            log.maybeIncrementLogStartOffset(number(step, 1).longValue(),
+                LogStartOffsetIncrementReason.ClientRecordDeletion);
+        } else if (name.equals("age")) {
+            log.deleteOldSegments();
+        } else {
+            throw new IllegalArgumentException(name);
+        }
+    }
+
+    static Number number(List step, int place) {
+        return (Number) step.get(place);
+    }
+
+    static Map seen(UnifiedLog log) throws Exception {
+        Map seen = new LinkedHashMap();
+        seen.put("start", Long.valueOf(log.logStartOffset()));
+        seen.put("end", Long.valueOf(log.logEndOffset()));
+        seen.put("stable", Long.valueOf(log.lastStableOffset()));
+        List epochs = new ArrayList();
+        Iterator entries = log.leaderEpochCache().epochEntries().iterator();
+        while (entries.hasNext()) {
+            EpochEntry entry = (EpochEntry) entries.next();
+            epochs.add(list(entry.epoch(), entry.startOffset()));
+        }
+        seen.put("epochs", epochs);
+        Map producers = new TreeMap();
+        Iterator states = log.producerStateManager().activeProducers().values().iterator();
+        while (states.hasNext()) {
+            ProducerStateEntry state = (ProducerStateEntry) states.next();
+            List said = list(state.producerEpoch(), state.coordinatorEpoch());
+            said.add(Long.valueOf(state.lastTimestamp()));
+            said.add(Long.valueOf(state.currentTxnFirstOffset().orElse(-1L)));
+            Integer sequence = Integer.valueOf(-1);
+            Iterator held = state.batchMetadata().iterator();
+            while (held.hasNext()) {
+                sequence = Integer.valueOf(((BatchMetadata) held.next()).lastSeq());
+            }
+            said.add(sequence);
+            said.add(Long.valueOf(state.lastDataOffset()));
+            producers.put(String.valueOf(state.producerId()), said);
+        }
+        seen.put("producers", producers);
+        List segments = new ArrayList();
+        Iterator each = log.logSegments().iterator();
+        while (each.hasNext()) {
+            segments.add(segment((LogSegment) each.next()));
+        }
+        seen.put("segments", segments);
+        return seen;
+    }
+
+    static Map segment(LogSegment segment) throws Exception {
+        Map seen = new LinkedHashMap();
+        seen.put("base", Long.valueOf(segment.baseOffset()));
+        List batches = new ArrayList();
+        Iterator each = segment.log().batches().iterator();
+        while (each.hasNext()) {
+            RecordBatch batch = (RecordBatch) each.next();
+            batch.ensureValid();
+            batches.add(list(batch.baseOffset(), batch.lastOffset()));
+        }
+        seen.put("batches", batches);
+        List offsets = new ArrayList();
+        for (int at = 0; at < segment.offsetIndex().entries(); at++) {
+            OffsetPosition entry = segment.offsetIndex().entry(at);
+            offsets.add(list(entry.offset(), entry.position()));
+        }
+        seen.put("offsets", offsets);
+        List times = new ArrayList();
+        for (int at = 0; at < segment.timeIndex().entries(); at++) {
+            TimestampOffset entry = segment.timeIndex().entry(at);
+            times.add(list(entry.timestamp(), entry.offset()));
+        }
+        seen.put("times", times);
+        return seen;
+    }
+
+    static List list(long first, long second) {
+        List pair = new ArrayList();
+        pair.add(Long.valueOf(first));
+        pair.add(Long.valueOf(second));
+        return pair;
+    }
+
+    public static void main(String[] args) throws Exception {
+        PrintStream out = new PrintStream(System.out, true, "UTF-8");
+        System.setOut(System.err);
+        SCHEDULER.startup();
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
+        String line = in.readLine();
+        while (line != null) {
+            Map answer = new LinkedHashMap();
+            try {
+                answer = answer(line.split("\t"));
+            } catch (Throwable fault) {
+                java.io.StringWriter text = new java.io.StringWriter();
+                fault.printStackTrace(new java.io.PrintWriter(text));
+                answer.put("error", text.toString());
+            }
+            out.println(JSON.writeValueAsString(answer));
+            line = in.readLine();
+        }
+        System.exit(0);
+    }
+}

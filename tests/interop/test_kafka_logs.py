@@ -1,0 +1,239 @@
+"""A partition's log on disk beside Kafka's own UnifiedLog: the same files, and each goes on where the other ended."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from kraftlake.kafka_files.node.partition_files import LEADER_EPOCHS
+from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
+from kraftlake.replica_manager.logs.disk.log_loader import StoredState
+from kraftlake.replica_manager.logs.disk.log_segment import LogSegment, batches_in
+from kraftlake.replica_manager.logs.disk.producer_snapshots import decode_snapshot
+from kraftlake.replica_manager.logs.log_batch import log_batches
+from kraftlake.replica_manager.logs.log_config import LogConfig
+from tests.interop.jars import kafka_node_jars
+from tests.interop.kafka_classes import KafkaClasses
+from tests.replica_manager.brokers import FOO
+from tests.replica_manager.data_batches import batch, marker
+from tests.replica_manager.logs.disk.opened import CLEAN, opened
+
+pytestmark = pytest.mark.spark
+
+CONFIGS = {"segment.bytes": "500", "index.interval.bytes": "150", "retention.ms": "-1"}
+# Kafka allows small segments by this name only.
+THEIRS = {name.replace("segment.bytes", "internal.segment.bytes"): value for name, value in CONFIGS.items()}
+CONFIG = LogConfig().overridden(CONFIGS)
+PRODUCERS = (7, 8)
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[KafkaClasses]:
+    classes = KafkaClasses(Path(__file__).with_name("KafkaLogs.java"), kafka_node_jars())
+    yield classes
+    classes.close()
+
+
+def kafka_log(
+    kafka: KafkaClasses, folder: Path, steps: list[list[object]], stored: StoredState = CLEAN
+) -> dict[str, Any]:
+    """What Kafka's log in a folder is after the steps; it is closed then."""
+    partition = folder / "foo-0"
+    partition.mkdir(parents=True, exist_ok=True)
+    clean, ends = str(stored.clean).lower(), (stored.recovery_point, stored.log_start_offset)
+    told = kafka.ask("run", partition, json.dumps(THEIRS), FOO, clean, *ends, json.dumps(steps))
+    # In a log whose start was moved to its end, Kafka keeps a last stable offset below both.
+    return told | {"stable": max(told["stable"], told["start"])}
+
+
+def our_log(folder: Path, steps: list[list[Any]], stored: StoredState = CLEAN) -> dict[str, Any]:
+    """The same of ours."""
+    log = opened(folder, CONFIG, stored=stored)
+    for name, *arguments in steps:
+        match name:
+            case "append":
+                log.append_as_follower(base64.b64decode(arguments[0]), arguments[1])
+            case "elect":
+                log.assign_epoch_start_offset(arguments[0], log.log_end_offset)
+            case "cut":
+                log.truncate_to(arguments[0])
+            case "start":
+                log.update_high_watermark(log.log_end_offset)
+                log.maybe_increment_log_start_offset(arguments[0])
+            case "age":
+                log.delete_old_segments()
+    log.update_high_watermark(log.log_end_offset)
+    found = seen(log)
+    log.flush()
+    log.close()
+    return found
+
+
+def seen(log: DiskPartitionLog) -> dict[str, Any]:
+    return {
+        "start": log.log_start_offset,
+        "end": log.log_end_offset,
+        "stable": log.last_stable_offset,
+        "epochs": [list(pair) for pair in log.epochs],
+        "producers": {
+            str(state.producer_id): [
+                state.producer_epoch, state.coordinator_epoch, state.last_timestamp,
+                -1 if state.transaction_first_offset is None else state.transaction_first_offset,
+                state.last_sequence, state.batches[-1].last_offset if state.batches else -1,
+            ]
+            for state in log.producers.states()
+        },
+        "segments": [segment_seen(segment) for segment in log.segments],
+    }  # fmt: skip
+
+
+def segment_seen(segment: LogSegment) -> dict[str, Any]:
+    base = segment.base_offset
+    return {
+        "base": base,
+        "batches": [[held.base_offset, held.last_offset] for _, held in batches_in(segment.log)],
+        "offsets": [
+            [base + relative, position]
+            for relative, position in map(segment.offsets.__getitem__, range(len(segment.offsets)))
+        ],
+        "times": [
+            [time, base + relative] for time, relative in map(segment.times.__getitem__, range(len(segment.times)))
+        ],
+    }
+
+
+def content(folder: Path) -> dict[str, object]:
+    """The files of the partition; of a producer snapshot the states in any order."""
+    found: dict[str, object] = {}
+    newest = max((folder / "foo-0").glob("*.log")).stem
+    for path in (folder / "foo-0").iterdir():
+        data = path.read_bytes()
+        # Kafka makes the file of the epochs before there is one, and deletes files later.
+        if not path.name.endswith(".deleted") and (data or path.name != LEADER_EPOCHS):
+            if path.suffix in (".index", ".timeindex") and path.stem == newest:
+                continue  # Kafka leaves what it has allocated, and what a truncation has removed
+            found[path.name] = sorted(map(repr, decode_snapshot(data))) if path.suffix == ".snapshot" else data
+    return found
+
+
+class Script:
+    """Steps for a log, made beside what its end is."""
+
+    def __init__(self) -> None:
+        self.steps: list[list[object]] = []
+        self.ends = [0]
+        self.start = 0
+        self.epoch = 0
+        self.time = 1_000
+        self.open: dict[int, int] = {}
+
+    def append(self, producer: int, transactional: bool, count: int, gap: int) -> None:
+        self.time += 10
+        transactional |= producer in self.open
+        if transactional:
+            self.open.setdefault(producer, self.ends[-1])
+        ours = producer if transactional or gap % 2 else -1
+        self._append(
+            batch(*[b"x" * 30] * count, times=(self.time,) * count, producer=ours, transactional=transactional),
+            gap if gap > 1 else 0,
+        )
+
+    def _append(self, data: bytes, gap: int = 0) -> None:
+        (made,) = log_batches(data)
+        placed = made.placed(self.ends[-1] + gap, self.epoch)
+        self.steps.append(["append", base64.b64encode(placed.data).decode(), self.epoch])
+        self.ends.append(placed.last_offset + 1)
+
+    def end(self, producer: int, commit: bool) -> None:
+        if self.open.pop(producer, None) is not None:
+            self._append(marker(producer, commit=commit))
+
+    def elect(self) -> None:
+        self.epoch += 1
+        self.steps.append(["elect", self.epoch])
+
+    def cut(self, back: int) -> None:
+        """To the end of a batch."""
+        keep = [end for end in self.ends if end >= self.start]
+        to = keep[max(0, len(keep) - 1 - back)]
+        self.ends = [end for end in self.ends if end <= to]
+        self.open = {producer: first for producer, first in self.open.items() if first < to}
+        self.steps.append(["cut", to])
+
+    def start_at(self, forth: int) -> None:
+        self.start = min(self.start + forth, self.ends[-1])
+        self.steps.append(["start", self.start])
+
+    def age(self) -> None:
+        self.steps.append(["age"])
+
+
+PRODUCER = st.sampled_from(PRODUCERS)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), PRODUCER, st.booleans(), st.integers(1, 3), st.integers(0, 3)),
+        st.tuples(st.just("append"), PRODUCER, st.booleans(), st.integers(1, 3), st.integers(0, 3)),
+        st.tuples(st.just("end"), PRODUCER, st.booleans()),
+        st.tuples(st.just("elect")),
+        st.tuples(st.just("cut"), st.integers(0, 4)),
+        st.tuples(st.just("start_at"), st.integers(0, 6)),
+        st.tuples(st.just("age")),
+    ),
+    max_size=30,
+)
+
+
+def script_of(steps: list[tuple[Any, ...]], script: Script) -> list[list[object]]:
+    begin = len(script.steps)
+    for name, *arguments in steps:
+        getattr(script, name)(*arguments)
+    return script.steps[begin:]
+
+
+@settings(phases=[Phase.generate])
+@given(first=STEPS, second=STEPS)
+def test_kafkas_log_and_ours_write_the_same_files_and_go_on_with_each_others(
+    kafka: KafkaClasses,
+    first: list[tuple[Any, ...]],
+    second: list[tuple[Any, ...]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    theirs, ours = tmp_path_factory.mktemp("theirs"), tmp_path_factory.mktemp("ours")
+    script = Script()
+    steps = script_of(first, script)
+    assert our_log(ours, steps) == kafka_log(kafka, theirs, steps)
+    assert content(ours) == content(theirs)
+    stored = StoredState(clean=True, recovery_point=script.ends[-1], log_start_offset=script.start)
+    for one in (ours, theirs):
+        shutil.copytree(one / "foo-0", one.with_name(f"{one.name}-copy") / "foo-0")
+    steps = script_of(second, script)
+    crossed = our_log(theirs.with_name(f"{theirs.name}-copy"), steps, stored)
+    taken = kafka_log(kafka, ours.with_name(f"{ours.name}-copy"), steps, stored)
+    for log in (crossed, taken):  # Kafka's index of the last segment has more: entries of what was cut, if they are true
+        del log["segments"][-1]["offsets"], log["segments"][-1]["times"]
+    assert crossed == taken
+
+
+@settings(phases=[Phase.generate])
+@given(steps=STEPS, torn=st.integers(0, 80), flushed=st.integers(0, 30))
+def test_a_torn_log_is_recovered_to_the_same(
+    kafka: KafkaClasses, steps: list[tuple[Any, ...]], torn: int, flushed: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    ours, theirs = tmp_path_factory.mktemp("ours"), tmp_path_factory.mktemp("theirs")
+    script = Script()
+    our_log(ours, script_of(steps, script))
+    last = max((ours / "foo-0").glob("*.log"))
+    data = last.read_bytes()
+    last.write_bytes(data[: max(0, len(data) - torn)])
+    shutil.copytree(ours / "foo-0", theirs / "foo-0")
+    stored = StoredState(recovery_point=min(flushed, int(last.stem)), log_start_offset=script.start)
+    assert our_log(ours, [], stored) == kafka_log(kafka, theirs, [], stored)
+    assert content(ours) == content(theirs)

@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
+import java.util.concurrent.CountDownLatch;
 import java.util.function.Supplier;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -77,6 +78,13 @@ public class KafkaLogs {
         Map seen = seen(log);
         log.flush(true);
         log.close();
+        final CountDownLatch written = new CountDownLatch(1);
+        SCHEDULER.scheduleOnce("behind the files that are written later", new Runnable() {
+            public void run() {
+                written.countDown();
+            }
+        });
+        written.await();
         return seen;
     }
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraftlake.kafka_files.node.partition_files import LEADER_EPOCHS
@@ -33,6 +34,7 @@ CONFIGS = {"segment.bytes": "500", "index.interval.bytes": "150", "retention.ms"
 THEIRS = {name.replace("segment.bytes", "internal.segment.bytes"): value for name, value in CONFIGS.items()}
 CONFIG = LogConfig().overridden(CONFIGS)
 PRODUCERS = (7, 8)
+EXAMPLES = 300 if os.environ.get("KRAFTLAKE_TESTS") == "long" else 10
 
 
 @pytest.fixture(scope="module")
@@ -198,7 +200,7 @@ def script_of(steps: list[tuple[Any, ...]], script: Script) -> list[list[object]
     return script.steps[begin:]
 
 
-@settings(phases=[Phase.generate])
+@settings(max_examples=EXAMPLES)
 @given(first=STEPS, second=STEPS)
 def test_kafkas_log_and_ours_write_the_same_files_and_go_on_with_each_others(
     kafka: KafkaClasses,
@@ -217,12 +219,15 @@ def test_kafkas_log_and_ours_write_the_same_files_and_go_on_with_each_others(
     steps = script_of(second, script)
     crossed = our_log(theirs.with_name(f"{theirs.name}-copy"), steps, stored)
     taken = kafka_log(kafka, ours.with_name(f"{ours.name}-copy"), steps, stored)
-    for log in (crossed, taken):  # Kafka's index of the last segment has more: entries of what was cut, if they are true
+    for log in (
+        crossed,
+        taken,
+    ):  # Kafka's index of the last segment has more: entries of what was cut, if they are true
         del log["segments"][-1]["offsets"], log["segments"][-1]["times"]
     assert crossed == taken
 
 
-@settings(phases=[Phase.generate])
+@settings(max_examples=EXAMPLES)
 @given(steps=STEPS, torn=st.integers(0, 80), flushed=st.integers(0, 30))
 def test_a_torn_log_is_recovered_to_the_same(
     kafka: KafkaClasses, steps: list[tuple[Any, ...]], torn: int, flushed: int, tmp_path_factory: pytest.TempPathFactory

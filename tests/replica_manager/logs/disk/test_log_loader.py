@@ -1,0 +1,154 @@
+"""What the loader of a log mends, and what it refuses."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager.errors import InconsistentTopicIdError, KafkaStorageError
+from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
+from kraftlake.replica_manager.logs.disk.files import DiskFiles
+from kraftlake.replica_manager.logs.disk.guarded_files import GuardedFiles
+from kraftlake.replica_manager.logs.disk.log_loader import StoredState, load_log
+from kraftlake.replica_manager.logs.log_batch import LogBatch
+from kraftlake.runtime.clock import ManualClock
+from kraftlake.runtime.errors import CorruptDataError
+from tests.replica_manager.data_batches import batch
+from tests.replica_manager.logs.disk.opened import CLEAN, PARTITION, SMALL, opened, reopened
+
+
+def filled(folder: Path, count: int = 9) -> DiskPartitionLog:
+    log = opened(folder)
+    for number in range(count):
+        log.append_as_leader(batch(b"x" * 100, times=(number,), producer=7, sequence=number), number // 4)
+    return log
+
+
+def held(log: DiskPartitionLog) -> list[LogBatch]:
+    return list(log.batches)
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex", ".snapshot"])
+def test_lost_indexes_and_snapshots_are_made_again(tmp_path: Path, suffix: str) -> None:
+    log = filled(tmp_path)
+    before, segments = held(log), [(len(one.offsets), len(one.times)) for one in log.segments]
+    log.flush()
+    log.close()
+    for path in (tmp_path / "foo-0").glob(f"*{suffix}"):
+        path.unlink()
+    made = opened(tmp_path, stored=CLEAN)
+    assert held(made) == before
+    assert [len(one.offsets) for one in made.segments] == [offsets for offsets, _ in segments]
+    assert made.producers.get(7) is not None
+    assert made.offset_for_timestamp(6) is not None
+
+
+def test_indexes_without_a_log_and_files_to_delete_go(tmp_path: Path) -> None:
+    filled(tmp_path).close()
+    folder = tmp_path / "foo-0"
+    for name in (f"{99:020d}.index", f"{0:020d}.log.deleted", f"{4:020d}.log.cleaned", f"{4:020d}.index.swap"):
+        (folder / name).write_bytes(b"12345678")
+    opened(tmp_path, stored=CLEAN)
+    assert not [path for path in folder.iterdir() if path.read_bytes() == b"12345678"]
+
+
+def test_an_exchange_by_the_cleaner_is_finished(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    bases = [one.base_offset for one in log.segments]
+    assert bases[:3] == [0, 2, 4]
+    log.flush()
+    log.close()
+    folder = tmp_path / "foo-0"
+    cleaned = b"".join(one.data for one in held(opened(tmp_path, stored=CLEAN))[:4:3])
+    (folder / f"{0:020d}.log.swap").write_bytes(cleaned)
+    made = opened(tmp_path, stored=CLEAN)
+    assert [one.base_offset for one in held(made)] == [0, 3, 4, 5, 6, 7, 8]
+    assert [one.base_offset for one in made.segments] == [0, *bases[2:]]
+
+
+def test_damage_below_the_recovery_point_is_refused(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    log.flush()
+    log.close()
+    first = tmp_path / "foo-0" / f"{0:020d}.log"
+    data = bytearray(first.read_bytes())
+    data[100] ^= 1
+    first.write_bytes(data)
+    (tmp_path / "foo-0" / f"{0:020d}.index").unlink()
+    with pytest.raises(
+        CorruptDataError, match=r"0\.log is damaged in what was durable: .* checksum\. Restore the file"
+    ):
+        opened(tmp_path, stored=StoredState(recovery_point=9))
+    assert bytes(data) == first.read_bytes()
+
+
+def test_damage_above_the_recovery_point_cuts_the_log_there(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    log.close_files()
+    first = tmp_path / "foo-0" / f"{2:020d}.log"
+    data = bytearray(first.read_bytes())
+    data[-1] ^= 1
+    first.write_bytes(data)
+    made = opened(tmp_path, stored=StoredState(recovery_point=1))
+    assert (made.log_end_offset, len(held(made)), made.recovery_point) == (3, 3, 1)
+    assert made.epochs == [(0, 0)]
+    state = made.producers.get(7)
+    assert state is not None
+    assert state.last_sequence == 2
+
+
+def test_a_log_that_ends_before_its_start_begins_there(tmp_path: Path) -> None:
+    filled(tmp_path).close()
+    made = opened(tmp_path, stored=StoredState(clean=True, log_start_offset=20))
+    assert (made.log_start_offset, made.log_end_offset, held(made)) == (20, 20, [])
+    assert made.append_as_leader(batch(b"y"), 3).first_offset == 20
+
+
+def test_another_topics_folder_is_refused(tmp_path: Path) -> None:
+    filled(tmp_path).close()
+    with pytest.raises(InconsistentTopicIdError, match="is of topic id"):
+        load_log(DiskFiles(), str(tmp_path), PARTITION, SMALL, ManualClock(), topic_id=Uuid.from_string("A" * 21 + "Q"))
+
+
+def test_damaged_files_of_text_are_named(tmp_path: Path) -> None:
+    filled(tmp_path).close()
+    (tmp_path / "foo-0" / "leader-epoch-checkpoint").write_text("0\n1\nx y\n")
+    with pytest.raises(CorruptDataError, match=r"foo-0/leader-epoch-checkpoint has the line 'x y'"):
+        opened(tmp_path)
+
+
+def test_a_damaged_snapshot_of_producers_is_not_used(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    state = log.producers.get(7)
+    assert state is not None
+    log.flush()
+    log.close()
+    (last := max((tmp_path / "foo-0").glob("*.snapshot"))).write_bytes(b"\0\1garbage, and more of it")
+    made = opened(tmp_path, stored=CLEAN).producers.get(7)
+    assert made is not None
+    assert made.last_sequence == state.last_sequence
+    assert not last.exists()
+
+
+def test_a_failed_call_takes_the_directory_offline(tmp_path: Path) -> None:
+    class Full(DiskFiles):
+        full = False
+
+        def write_whole(self, path: str, data: bytes) -> None:
+            if self.full:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            super().write_whole(path, data)
+
+    failed: list[tuple[str, int | None]] = []
+    disk = Full()
+    files = GuardedFiles(disk, str(tmp_path), lambda directory, error: failed.append((directory, error.errno)))
+    log = opened(tmp_path, files=files)
+    log.append_as_leader(batch(b"x"), 0)
+    disk.full = True
+    with pytest.raises(KafkaStorageError, match=r"can't be written: No space left on device\. The log directory .* is"):
+        log.append_as_leader(batch(b"x"), 1)
+    assert failed == [(str(tmp_path), errno.ENOSPC)]
+    assert len(held(reopened(log, tmp_path, clean=False))) == 1

@@ -63,14 +63,20 @@ def find_properties(directory: Path) -> MetaProperties:
 
 
 def write_meta_properties(folder: Path, *, cluster_id: str, node_id: int, directory_id: Uuid) -> None:
-    """Write a `meta.properties` of version 1 as `kafka-storage format` does, whole; raises OSError.
+    """Write a `meta.properties`, whole; raises OSError, and as `meta_properties`."""
+    content = meta_properties(cluster_id=cluster_id, node_id=node_id, directory_id=directory_id)
+    write_whole(folder / META_PROPERTIES, [content])
+
+
+def meta_properties(*, cluster_id: str, node_id: int, directory_id: Uuid) -> bytes:
+    """The content of a `meta.properties` of version 1, as `kafka-storage format` writes it.
 
     A node does not start on a directory of another cluster or node. Raises UsageError for a cluster id that is no word.
     """
     if not _WORD.fullmatch(cluster_id):
         raise UsageError(f"{cluster_id!r} is no cluster's id: it has 1 to 255 visible characters of ASCII.")
     lines = {"cluster.id": cluster_id, "directory.id": directory_id, "node.id": node_id, "version": 1}
-    write_whole(folder / META_PROPERTIES, ["".join(f"{key}={value}\n" for key, value in lines.items()).encode()])
+    return "".join(f"{key}={value}\n" for key, value in lines.items()).encode()
 
 
 def nearest_properties(found: Mapping[str, MetaProperties], folder: str) -> MetaProperties:

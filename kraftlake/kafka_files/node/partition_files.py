@@ -1,4 +1,4 @@
-"""The files of text in a partition's folder: its leader epochs and the id of its topic.
+"""The files of text of partitions: leader epochs, the id of the topic, checkpoints of offsets.
 
 Source: org.apache.kafka.storage.internals.checkpoint.LeaderEpochCheckpointFile and PartitionMetadataFile.
 """
@@ -6,7 +6,7 @@ Source: org.apache.kafka.storage.internals.checkpoint.LeaderEpochCheckpointFile 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from kraftlake.kafka_files.faults import unreadable
@@ -30,20 +30,41 @@ def parse_leader_epochs(content: bytes) -> tuple[tuple[int, int], ...]:
 
     Raises CorruptDataError for a content that Kafka does not start with.
     """
+    entries = []
+    for line in _entries(content):
+        pair = line.split()
+        if len(pair) != 2 or not all(map(_is_offset, pair)):
+            raise CorruptDataError(f"has the line {shown(line)!r}, which is no epoch with its start offset")
+        entries.append((int(pair[0]), int(pair[1])))
+    return tuple(entries)
+
+
+def parse_offsets(content: bytes) -> tuple[tuple[str, int, int], ...]:
+    """Topic, partition and offset of each entry in a checkpoint of offsets; an empty file has none.
+
+    Raises CorruptDataError for a content that Kafka does not take.
+    """
+    entries = []
+    for line in _entries(content):
+        words = line.split()
+        if len(words) != 3 or not all(map(_is_offset, words[1:])):
+            raise CorruptDataError(f"has the line {shown(line)!r}, which is no partition with its offset")
+        entries.append((words[0], int(words[1]), int(words[2])))
+    return tuple(entries)
+
+
+def _entries(content: bytes) -> list[str]:
+    """The lines behind the version and the count."""
     lines = _lines(content)
     if lines and lines[0].strip() != "0":
         raise CorruptDataError(f"has the version {shown(lines[0])!r}, not 0")
-    if len(lines) < 2:
-        return ()
-    entries = []
-    for line in lines[2:]:
-        pair = line.split()
-        if len(pair) != 2 or not all(_NUMBER.fullmatch(number) and int(number) >= 0 for number in pair):
-            raise CorruptDataError(f"has the line {shown(line)!r}, which is no epoch with its start offset")
-        entries.append((int(pair[0]), int(pair[1])))
-    if lines[1].strip() != str(len(entries)):
-        raise CorruptDataError(f"has {len(entries)} entries, not {shown(lines[1])}")
-    return tuple(entries)
+    if len(lines) >= 2 and lines[1].strip() != str(len(lines) - 2):
+        raise CorruptDataError(f"has {len(lines) - 2} entries, not {shown(lines[1])}")
+    return lines[2:]
+
+
+def _is_offset(word: str) -> bool:
+    return _NUMBER.fullmatch(word) is not None and int(word) >= 0
 
 
 def read_topic_id(file: Path) -> Uuid:
@@ -79,8 +100,16 @@ def _lines(content: bytes) -> list[str]:
 
 def leader_epochs_content(entries: Collection[tuple[int, int]]) -> bytes:
     """The content of a `leader-epoch-checkpoint` of epochs, each with its start offset."""
-    lines = ["0", str(len(entries)), *(f"{epoch} {start}" for epoch, start in entries)]
-    return ("\n".join(lines) + "\n").encode()
+    return _checkpoint([f"{epoch} {start}" for epoch, start in entries])
+
+
+def offsets_content(entries: Iterable[tuple[str, int, int]]) -> bytes:
+    """The content of a checkpoint of offsets: topic, partition and offset of each entry."""
+    return _checkpoint([f"{topic} {partition} {offset}" for topic, partition, offset in entries])
+
+
+def _checkpoint(entries: Sequence[str]) -> bytes:
+    return "".join(f"{line}\n" for line in ("0", str(len(entries)), *entries)).encode()
 
 
 def topic_id_content(topic_id: Uuid) -> bytes:

@@ -15,7 +15,7 @@ from kraftlake.image import MetadataImage
 from kraftlake.image.broker_partitions import hosted_partitions
 from kraftlake.image.topics.directory_id import LOST
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.logs.memory_log_manager import is_reserved
+from kraftlake.replica_manager.logs.base_log_manager import is_reserved
 from kraftlake.runtime.arguments import path_texts, whole
 from kraftlake.runtime.errors import NotASourceError
 

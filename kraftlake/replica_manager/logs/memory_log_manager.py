@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection
 
 import attrs
 
 from kraftlake.delta import TopicPartition
-from kraftlake.image import TopicsImage
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.errors import KafkaStorageError, LogDirNotFoundError
-from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.replica_manager.logs.base_log_manager import BaseLogManager
 from kraftlake.replica_manager.logs.memory_log import MemoryPartitionLog
-
-_RESERVED_IDS = 100
-"""Directory ids below this number stand for no directory. Source: org.apache.kafka.common.DirectoryId."""
 
 
 @attrs.define(eq=False, repr=False)
-class MemoryLogManager:
-    """A `LogManager` whose directories are only names; its logs survive a restart of the replica manager.
+class MemoryLogManager(BaseLogManager[MemoryPartitionLog]):
+    """A `LogManager` whose directories are only names; its logs survive a restart of the replica manager."""
 
-    `directories` has the ids of the online directories by name. `defaults` applies where a topic sets no config;
-    `topic_configs` returns a topic's configs in the newest metadata.
-    """
-
-    directories: dict[str, Uuid] = attrs.field(converter=dict)
-    _defaults: LogConfig = attrs.field(factory=LogConfig)
-    _topic_configs: Callable[[str], Mapping[str, str]] = lambda _: {}
-    offline: dict[str, Uuid] = attrs.field(factory=dict, init=False)
     stray_logs: dict[TopicPartition, MemoryPartitionLog] = attrs.field(factory=dict, init=False)
     """The logs that `startup` has found to be strays."""
-    _logs: dict[TopicPartition, MemoryPartitionLog] = attrs.field(factory=dict, init=False)
-    _future_logs: dict[TopicPartition, MemoryPartitionLog] = attrs.field(factory=dict, init=False)
-    _checkpoints: dict[str, dict[TopicPartition, int]] = attrs.field(factory=dict, init=False)
-    _preferred: dict[TopicPartition, str] = attrs.field(factory=dict, init=False)
 
     def startup(self, topics: Collection[str], is_stray: Callable[[Uuid | None, int], bool]) -> None:  # noqa: ARG002
         """Set the stray logs and future logs aside; `is_stray` decides by topic id and partition number."""
@@ -42,151 +25,18 @@ class MemoryLogManager:
             for name in [name for name, log in logs.items() if is_stray(log.topic_id, name.partition)]:
                 self.stray_logs[name] = logs.pop(name)
 
-    def recover_abandoned_future_logs(self, broker_id: int, topics: TopicsImage) -> None:
-        """Promote the future logs whose directory the metadata assigns to the replica.
-
-        A broker that died between the controller's answer and the promotion leaves such logs.
-        """
-        for name, future in list(self._future_logs.items()):
-            state = None if future.topic_id is None else topics.get_partition(future.topic_id, name.partition)
-            here = self.directories.get(future.directory)
-            if state is not None and here is not None and state.directory(broker_id) == here:
-                self._logs[name] = self._future_logs.pop(name)
-
-    def logs(self) -> Mapping[TopicPartition, MemoryPartitionLog]:
-        """All logs, including those that no partition uses."""
-        return self._logs
-
-    def get_log(self, topic_partition: TopicPartition, *, is_future: bool = False) -> MemoryPartitionLog | None:
-        """The log of a replica, None without one."""
-        return (self._future_logs if is_future else self._logs).get(topic_partition)
-
-    def get_or_create_log(
+    def _make(
         self,
-        topic_partition: TopicPartition,
-        *,
-        is_new: bool,
-        is_future: bool,
+        name: TopicPartition,
         topic_id: Uuid,
-        target_directory_id: Uuid | None,
+        directory: str,
+        *,
+        is_future: bool,  # noqa: ARG002
     ) -> MemoryPartitionLog:
-        """The log of a replica, created if there is none."""
-        logs = self._future_logs if is_future else self._logs
-        log = logs.get(topic_partition)
-        if log is not None:
-            if log.directory in self.offline:
-                raise KafkaStorageError(f"The log of {topic_partition} lies in {log.directory}, which is offline.")
-            if log.topic_id is None:
-                log.assign_topic_id(topic_id)
-            return log
-        if not is_new and not is_future and self.offline:
-            offline = ", ".join(sorted(self.offline))
-            raise KafkaStorageError(f"No log of {topic_partition} is made: it may lie in {offline}, which is offline.")
-        preferred = self._preferred.pop(topic_partition, None)
-        assert preferred is not None or not is_future, "a future log has a preferred directory"
-        directory = preferred or self._directory_for(target_directory_id)
-        log = MemoryPartitionLog(topic_partition, topic_id, directory, self._config_of(topic_partition.topic))
-        logs[topic_partition] = log
-        return log
+        return MemoryPartitionLog(name, topic_id, directory, self.config_of(name.topic))
 
-    def _config_of(self, topic: str) -> LogConfig:
-        configs = self._topic_configs(topic)
-        return self._defaults.overridden(configs) if configs else self._defaults
+    def _discard(self, log: MemoryPartitionLog) -> None:
+        pass
 
-    def update_topic_config(self, topic: str, configs: Mapping[str, str]) -> None:
-        """Apply `configs` over the defaults to all logs of a topic."""
-        config = self._defaults.overridden(configs)
-        for logs in (self._logs, self._future_logs):
-            for name, log in logs.items():
-                if name.topic == topic:
-                    log.update_config(config)
-
-    def prefer_directory(self, topic_partition: TopicPartition, directory: str) -> None:
-        """Create the next log of a replica in `directory`."""
-        logs = (self._logs.get(topic_partition), self._future_logs.get(topic_partition))
-        if not any(log is not None and log.directory == directory for log in logs):
-            self._preferred[topic_partition] = directory
-
-    def _directory_for(self, wanted: Uuid | None) -> str:
-        """The directory with the wanted id, else the one with the fewest logs, by name where several have."""
-        if not self.directories:
-            raise KafkaStorageError("No log directory is online.")
-        if wanted is not None and not is_reserved(wanted):
-            for name, id_ in self.directories.items():
-                if id_ == wanted:
-                    return name
-        counts = dict.fromkeys(sorted(self.directories), 0)
-        for log in self._logs.values():
-            if log.directory in counts:
-                counts[log.directory] += 1
-        return min(counts, key=counts.__getitem__)
-
-    def is_directory_online(self, directory_id: Uuid) -> bool:
-        """Whether a directory with that id is online."""
-        return directory_id in self.directories.values()
-
-    def is_log_dir_online(self, directory: str) -> bool:
-        """Whether the directory is online."""
-        if directory not in self.directories and directory not in self.offline:
-            raise LogDirNotFoundError(f"There is no log directory {directory}.")
-        return directory in self.directories
-
-    def has_offline_directories(self) -> bool:
-        """Whether any directory has failed."""
-        return bool(self.offline)
-
-    def directory_id(self, directory: str) -> Uuid | None:
-        """The id of an online directory."""
-        return self.directories.get(directory)
-
-    def handle_log_dir_failure(self, directory: str) -> None:
-        """Take a directory offline; its logs are kept."""
-        if directory in self.directories:
-            self.offline[directory] = self.directories.pop(directory)
-
-    def delete_logs(
-        self, partitions: Iterable[TopicPartition], on_error: Callable[[TopicPartition, Exception], None]
-    ) -> None:
-        """Delete the logs of replicas."""
-        for partition in partitions:
-            log = self._logs.get(partition)
-            if log is not None and log.directory in self.offline:
-                on_error(
-                    partition,
-                    KafkaStorageError(f"The log of {partition} lies in {log.directory}, which is offline."),
-                )
-                continue
-            self._logs.pop(partition, None)
-            self._future_logs.pop(partition, None)
-            for checkpoint in self._checkpoints.values():
-                checkpoint.pop(partition, None)
-
-    def delete_future_log(self, topic_partition: TopicPartition) -> None:
-        """Delete the future log of a replica."""
-        self._future_logs.pop(topic_partition, None)
-
-    def replace_current_with_future(self, topic_partition: TopicPartition) -> None:
-        """Replace the log by the future log, which takes over the high watermark."""
-        current, future = self._logs.get(topic_partition), self._future_logs.get(topic_partition)
-        for which, log in (("replica", current), ("copy", future)):
-            if log is None or log.directory in self.offline:
-                raise KafkaStorageError(f"The {which} of {topic_partition} can't be exchanged: it is offline.")
-        assert current is not None
-        assert future is not None
-        future.update_high_watermark(current.high_watermark)
-        self._logs[topic_partition] = self._future_logs.pop(topic_partition)
-
-    def checkpointed_high_watermark(self, directory: str, topic_partition: TopicPartition) -> int | None:
-        """The high watermark last written for a directory."""
-        return self._checkpoints.get(directory, {}).get(topic_partition)
-
-    def write_high_watermarks(self, directory: str, high_watermarks: dict[TopicPartition, int]) -> None:
-        """Replace the checkpoint of a directory."""
-        if directory in self.offline:
-            raise KafkaStorageError(f"The log directory {directory} is offline.")
-        self._checkpoints[directory] = dict(high_watermarks)
-
-
-def is_reserved(directory_id: Uuid) -> bool:
-    """Whether an id is no directory's: unassigned, lost, migrating or reserved by Kafka."""
-    return int.from_bytes(directory_id, "big") < _RESERVED_IDS
+    def _make_current(self, future: MemoryPartitionLog) -> None:
+        pass

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import shutil
 from pathlib import Path
 from typing import Protocol
 
@@ -30,6 +33,9 @@ class LogFile(Protocol):
     def sync(self) -> None:
         """Make the content durable."""
 
+    def lock(self) -> bool:
+        """Take the file for this process alone until it is closed; returns False where another has it."""
+
     def close(self) -> None:
         """Close it."""
 
@@ -45,6 +51,9 @@ class Files(Protocol):
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or folder."""
+
+    def is_folder(self, path: str) -> bool:
+        """Whether there is a folder."""
 
     def names(self, folder: str) -> list[str]:
         """The names in a folder, sorted."""
@@ -63,6 +72,9 @@ class Files(Protocol):
 
     def delete(self, path: str) -> None:
         """Delete a file; a missing one is no error."""
+
+    def delete_folder(self, folder: str) -> None:
+        """Delete a folder with all that is in it; a missing one is no error."""
 
     def modified_ms(self, path: str) -> int:
         """When the content was last changed, in epoch ms."""
@@ -99,6 +111,16 @@ class DiskFile:
         """Make the content durable."""
         os.fdatasync(self._descriptor)
 
+    def lock(self) -> bool:
+        """Take the file for this process alone, as Kafka does."""
+        try:
+            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EAGAIN):
+                return False
+            raise
+        return True
+
     def close(self) -> None:
         """Close it."""
         os.close(self._descriptor)
@@ -115,6 +137,10 @@ class DiskFiles:
     def exists(self, path: str) -> bool:
         """Whether there is a file or folder."""
         return Path(path).exists()
+
+    def is_folder(self, path: str) -> bool:
+        """Whether there is a folder."""
+        return Path(path).is_dir()
 
     def names(self, folder: str) -> list[str]:
         """The names in a folder, sorted."""
@@ -139,6 +165,11 @@ class DiskFiles:
     def delete(self, path: str) -> None:
         """Delete a file."""
         Path(path).unlink(missing_ok=True)
+
+    def delete_folder(self, folder: str) -> None:
+        """Delete a folder with all that is in it."""
+        if Path(folder).exists():
+            shutil.rmtree(folder)
 
     def modified_ms(self, path: str) -> int:
         """When the content was last changed, in epoch ms."""

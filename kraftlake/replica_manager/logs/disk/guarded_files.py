@@ -44,6 +44,10 @@ class GuardedFiles:
         """Whether there is a file or folder."""
         return self.run("read", path, lambda: self._files.exists(path))
 
+    def is_folder(self, path: str) -> bool:
+        """Whether there is a folder."""
+        return self.run("read", path, lambda: self._files.is_folder(path))
+
     def names(self, folder: str) -> list[str]:
         """The names in a folder, sorted."""
         return self.run("read", folder, lambda: self._files.names(folder))
@@ -67,6 +71,10 @@ class GuardedFiles:
     def delete(self, path: str) -> None:
         """Delete a file."""
         self.run("deleted", path, lambda: self._files.delete(path))
+
+    def delete_folder(self, folder: str) -> None:
+        """Delete a folder with all that is in it."""
+        self.run("deleted", folder, lambda: self._files.delete_folder(folder))
 
     def modified_ms(self, path: str) -> int:
         """When the content was last changed, in epoch ms."""
@@ -98,6 +106,9 @@ class _GuardedFile:
 
     def sync(self) -> None:
         self._files.run("made durable", self._path, self._file.sync)
+
+    def lock(self) -> bool:
+        return self._files.run("locked", self._path, self._file.lock)
 
     def close(self) -> None:
         self._files.run("closed", self._path, self._file.close)

@@ -1,0 +1,136 @@
+"""One log directory of a broker: its identity, its lock and the checkpoints in it, in Kafka's format.
+
+Source: org.apache.kafka.storage.internals.log.LogManager, CleanShutdownFileHandler and
+org.apache.kafka.storage.internals.checkpoint.OffsetCheckpointFile.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from kraftlake.delta import TopicPartition
+from kraftlake.kafka_files.file_names import META_PROPERTIES, METADATA_DIRECTORY
+from kraftlake.kafka_files.node.broker_directory import CLEAN_SHUTDOWN, LOCK
+from kraftlake.kafka_files.node.meta_properties import meta_properties, read_properties
+from kraftlake.kafka_files.node.partition_files import offsets_content, parse_offsets
+from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager.logs.disk.files import Files, LogFile
+from kraftlake.runtime.errors import CorruptDataError, UsageError
+from kraftlake.runtime.log import get_logger
+
+_log = get_logger(__name__)
+
+RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+LOG_STARTS: Final = "log-start-offset-checkpoint"
+HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
+DELETE: Final = "-delete"
+FUTURE: Final = "-future"
+STRAY: Final = "-stray"
+_PARTITION: Final = re.compile(r"(.+)-([0-9]+)")
+_MARKED: Final = re.compile(r"(.+)-([0-9]+)\.([^.]+)(-delete|-future|-stray)")
+_LONGEST_NAME: Final = 255
+
+
+@attrs.frozen(kw_only=True)
+class PartitionFolder:
+    """A folder of a partition by its name; `mark` is one of DELETE, FUTURE and STRAY, empty for a replica's log."""
+
+    name: str
+    topic_partition: TopicPartition
+    mark: str = ""
+
+    @classmethod
+    def parse(cls, name: str) -> PartitionFolder | None:
+        """None for any other folder."""
+        found = _MARKED.fullmatch(name) or _PARTITION.fullmatch(name)
+        if found is None or name == METADATA_DIRECTORY:
+            return None
+        mark = found[4] if len(found.groups()) > 2 else ""
+        return cls(name=name, topic_partition=TopicPartition(found[1], int(found[2])), mark=mark)
+
+
+def marked_name(topic_partition: TopicPartition, unique: str, mark: str) -> str:
+    """The name of a marked folder; the topic's name is cut where a file system has no longer names."""
+    tail = f"-{topic_partition.partition}.{unique}{mark}"
+    topic = topic_partition.topic if mark == FUTURE else topic_partition.topic[: _LONGEST_NAME - len(tail)]
+    return topic + tail
+
+
+@attrs.define(eq=False, kw_only=True)
+class LogDirectory:
+    """A directory that this process has locked."""
+
+    path: str
+    files: Files = attrs.field(repr=False)
+    directory_id: Uuid
+    was_clean: bool
+    """Whether the broker that used it last has shut down in order."""
+    _lock: LogFile = attrs.field(repr=False)
+
+    @classmethod
+    def open(cls, path: str, files: Files, *, cluster_id: str, node_id: int, new_id: Uuid) -> LogDirectory:
+        """Lock a directory, which gets an identity where it has none; `new_id` is its id then.
+
+        Raises UsageError for a directory of another cluster or node, or one that a running node holds.
+        """
+        files.make_folder(path)
+        lock = files.open(f"{path}/{LOCK}")
+        try:
+            if not lock.lock():
+                raise UsageError(f"{path} is held by a running node: a log directory has one at a time.")
+            directory_id = _identity(path, files, cluster_id, node_id, new_id)
+        except BaseException:
+            lock.close()
+            raise
+        marker = f"{path}/{CLEAN_SHUTDOWN}"
+        was_clean = files.exists(marker)
+        files.delete(marker)
+        files.sync_folder(path)
+        return cls(path=path, files=files, directory_id=directory_id, was_clean=was_clean, lock=lock)
+
+    def partitions(self) -> list[PartitionFolder]:
+        """The partitions' folders, by name."""
+        found = map(PartitionFolder.parse, self.files.names(self.path))
+        return [folder for folder in found if folder is not None and self.files.is_folder(f"{self.path}/{folder.name}")]
+
+    def offsets(self, checkpoint: str) -> dict[TopicPartition, int]:
+        """The offsets in a checkpoint; of one that is missing or damaged none, so that all is checked."""
+        path = f"{self.path}/{checkpoint}"
+        if not self.files.exists(path):
+            return {}
+        try:
+            return {TopicPartition(topic, number): at for topic, number, at in parse_offsets(self.files.read(path))}
+        except CorruptDataError as error:
+            _log.warning("checkpoint_is_damaged", file=path, why=str(error))
+            return {}
+
+    def write_offsets(self, checkpoint: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Replace a checkpoint, durably."""
+        rows = [(name.topic, name.partition, offset) for name, offset in offsets.items()]
+        self.files.write_whole(f"{self.path}/{checkpoint}", offsets_content(rows))
+
+    def close(self, *, broker_epoch: int | None) -> None:
+        """Give the lock back; with `broker_epoch` all logs are durable and closed, and the next start checks none."""
+        if broker_epoch is not None:
+            content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
+            self.files.write_whole(f"{self.path}/{CLEAN_SHUTDOWN}", content.encode())
+        self._lock.close()
+
+
+def _identity(path: str, files: Files, cluster_id: str, node_id: int, new_id: Uuid) -> Uuid:
+    file = f"{path}/{META_PROPERTIES}"
+    if not files.exists(file):
+        files.write_whole(file, meta_properties(cluster_id=cluster_id, node_id=node_id, directory_id=new_id))
+        return new_id
+    found = read_properties(files.read(file))
+    for what, wanted, there in (("cluster", cluster_id, found.cluster_id), ("node", node_id, found.node_id)):
+        if there != wanted:
+            raise UsageError(f"{file} is of {what} {there}, not {wanted}: name a directory of this broker.")
+    if found.directory_id is None:
+        raise UsageError(f"{file} has no directory.id: format the directory with kafka-storage.")
+    return found.directory_id

@@ -21,6 +21,10 @@ _RESERVED_IDS = 100
 LogT = TypeVar("LogT", bound=BasePartitionLog)
 
 
+def _copied(directories: Mapping[str, Uuid]) -> dict[str, Uuid]:
+    return dict(directories)
+
+
 @attrs.define(eq=False, repr=False)
 class BaseLogManager(ABC, Generic[LogT]):
     """A `LogManager` without the making and deleting of logs, which a subclass does.
@@ -30,7 +34,7 @@ class BaseLogManager(ABC, Generic[LogT]):
     org.apache.kafka.storage.internals.log.LogManager.
     """
 
-    directories: dict[str, Uuid] = attrs.field(converter=dict)
+    directories: dict[str, Uuid] = attrs.field(converter=_copied)
     _defaults: LogConfig = attrs.field(factory=LogConfig)
     _topic_configs: Callable[[str], Mapping[str, str]] = lambda _: {}
     offline: dict[str, Uuid] = attrs.field(factory=dict, init=False)

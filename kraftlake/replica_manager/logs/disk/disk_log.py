@@ -8,7 +8,6 @@ from random import Random
 
 import attrs
 
-from kraftlake.delta import TopicPartition
 from kraftlake.kafka_files.node.partition_files import (
     LEADER_EPOCHS,
     PARTITION_METADATA,
@@ -332,6 +331,15 @@ class DiskPartitionLog(BasePartitionLog):
         if self.clock.milliseconds() - self._flushed_ms >= self.config.flush_ms:
             self.flush()
 
+    def move_to(self, folder: str) -> None:
+        """Rename the folder, durably."""
+        self.files.rename(self.folder, folder)
+        self.files.sync_folder(self.directory)
+        self.folder = self.snapshots.folder = folder
+        for segment in self.segments:
+            segment.folder = folder
+        self._doomed = [(due, f"{folder}/{path.rpartition('/')[2]}") for due, path in self._doomed]
+
     def close(self) -> None:
         """Write the producers' states and close the files; `flush` before it makes the log durable."""
         self.note_producers(self.log_end_offset)
@@ -341,8 +349,3 @@ class DiskPartitionLog(BasePartitionLog):
         """Close the files and write nothing, as where the disk has failed."""
         for segment in self.segments:
             segment.close()
-
-
-def partition_folder(directory: str, topic_partition: TopicPartition) -> str:
-    """The folder of a partition in a log directory."""
-    return f"{directory}/{topic_partition.topic}-{topic_partition.partition}"

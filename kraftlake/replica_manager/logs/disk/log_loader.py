@@ -22,7 +22,7 @@ from kraftlake.kafka_files.node.partition_files import (
 )
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import CorruptRecordError
-from kraftlake.replica_manager.logs.disk.disk_log import DELETED, DiskPartitionLog, partition_folder
+from kraftlake.replica_manager.logs.disk.disk_log import DELETED, DiskPartitionLog
 from kraftlake.replica_manager.logs.disk.files import Files
 from kraftlake.replica_manager.logs.disk.log_segment import LOG, LogSegment, batches_in
 from kraftlake.replica_manager.logs.log_config import LogConfig
@@ -59,32 +59,33 @@ def load_log(
     config: LogConfig,
     clock: Clock,
     *,
+    folder: str | None = None,
     topic_id: Uuid | None = None,
     stored: StoredState = StoredState(),
     random: Random | None = None,
 ) -> DiskPartitionLog:
-    """Open the log of a replica, which is made where there is none.
+    """Open the log of a replica in a `directory`, which is made where there is none; `folder` is `foo-0` by default.
 
     After a crash every batch from the recovery point on is checked, what is not whole is cut off with all that follows,
     and indexes, leader epochs and producers' states are made from the batches. Raises InconsistentTopicIdError where
     partition.metadata names another topic, CorruptDataError for a file of text that Kafka does not start with.
     """
-    folder = partition_folder(directory, topic_partition)
-    files.make_folder(folder)
-    _finish_exchanges(files, folder)
+    path = f"{directory}/{folder or f'{topic_partition.topic}-{topic_partition.partition}'}"
+    files.make_folder(path)
+    _finish_exchanges(files, path)
     log = DiskPartitionLog(
         topic_partition,
-        _stored_topic_id(files, folder),
+        _stored_topic_id(files, path),
         directory,
         config,
-        folder=folder,
+        folder=path,
         files=files,
         clock=clock,
         random=random or Random(),  # noqa: S311 - jitter
     )
     if topic_id is not None:
         log.assign_topic_id(topic_id)
-    log.load_epochs(_stored_epochs(files, folder))
+    log.load_epochs(_stored_epochs(files, path))
     log.log_start_offset = stored.log_start_offset
     _open_segments(log)
     if log.segments:

@@ -91,12 +91,12 @@ class ProducerSnapshots:
     """The snapshot files of one partition's folder."""
 
     _files: Files
-    _folder: str
+    folder: str
     offsets: list[int] = attrs.field(init=False)
     """The offsets of the snapshots, ascending."""
 
     def __attrs_post_init__(self) -> None:
-        names = map(_NAME.fullmatch, self._files.names(self._folder))
+        names = map(_NAME.fullmatch, self._files.names(self.folder))
         self.offsets = [int(name[1]) for name in names if name is not None]
 
     def write(self, offset: int, states: Collection[ProducerState]) -> None:
@@ -129,4 +129,4 @@ class ProducerSnapshots:
         self.delete(offset for offset in strays if offset != strays[-1] or offset < newest)
 
     def _path(self, offset: int) -> str:
-        return f"{self._folder}/{file_name(offset, SNAPSHOT)}"
+        return f"{self.folder}/{file_name(offset, SNAPSHOT)}"

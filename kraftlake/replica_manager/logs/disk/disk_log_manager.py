@@ -1,0 +1,246 @@
+"""The logs of a broker in its log directories, in Kafka's layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from random import Random
+
+import attrs
+
+from kraftlake.delta import TopicPartition
+from kraftlake.image import UNASSIGNED
+from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager.errors import KafkaStorageError
+from kraftlake.replica_manager.logs.base_log_manager import BaseLogManager
+from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
+from kraftlake.replica_manager.logs.disk.files import DiskFiles, Files
+from kraftlake.replica_manager.logs.disk.guarded_files import GuardedFiles
+from kraftlake.replica_manager.logs.disk.log_directory import (
+    DELETE,
+    FUTURE,
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    RECOVERY_POINTS,
+    STRAY,
+    LogDirectory,
+    PartitionFolder,
+    marked_name,
+)
+from kraftlake.replica_manager.logs.disk.log_loader import StoredState, load_log
+from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.runtime.clock import Clock
+from kraftlake.runtime.errors import CorruptDataError
+from kraftlake.runtime.log import get_logger
+
+_log = get_logger(__name__)
+
+
+@attrs.define(eq=False, repr=False)
+class DiskLogManager(BaseLogManager[DiskPartitionLog]):
+    """A `LogManager` of directories on a disk, which `open_log_manager` opens.
+
+    It has no thread: whoever drives a broker calls `flush_logs`, `checkpoint` and `clean_logs` from time to time.
+    `on_failure` gets the path of a directory that has failed, which is offline from then on.
+    """
+
+    _opened: dict[str, LogDirectory] = attrs.field(factory=dict, init=False)
+    _clock: Clock = attrs.field(kw_only=True)
+    _random: Random = attrs.field(kw_only=True)
+    stray_folders: list[str] = attrs.field(factory=list, init=False)
+    """The folders that `startup` has found to be strays, now or earlier. They are renamed, and never deleted."""
+    _doomed: list[tuple[int, str, str]] = attrs.field(factory=list, init=False)
+    """When (epoch ms) to delete which folder of which directory."""
+
+    def add(self, directory: LogDirectory) -> None:
+        """Use a directory that was opened."""
+        self.directories[directory.path] = directory.directory_id
+        self._opened[directory.path] = directory
+
+    def startup(self, topics: Collection[str], is_stray: Callable[[Uuid | None, int], bool]) -> None:  # noqa: ARG002
+        """Load all logs; those of partitions that this broker should not have are set aside as strays.
+
+        `is_stray` decides by topic id and partition number. Raises CorruptDataError where a replica has a log in two
+        directories, and as `load_log`.
+        """
+        for directory in list(self._opened.values()):
+            self._checkpoints[directory.path] = directory.offsets(HIGH_WATERMARKS)
+            recovery_points, starts = directory.offsets(RECOVERY_POINTS), directory.offsets(LOG_STARTS)
+            for folder in directory.partitions():
+                name = folder.topic_partition
+                if folder.mark == DELETE:
+                    directory.files.delete_folder(f"{directory.path}/{folder.name}")
+                elif folder.mark == STRAY:
+                    self.stray_folders.append(f"{directory.path}/{folder.name}")
+                else:
+                    stored = StoredState(
+                        clean=directory.was_clean,
+                        recovery_point=recovery_points.get(name, 0),
+                        log_start_offset=starts.get(name, 0),
+                    )
+                    self._load(directory, folder, stored, is_stray)
+
+    def _load(
+        self,
+        directory: LogDirectory,
+        folder: PartitionFolder,
+        stored: StoredState,
+        is_stray: Callable[[Uuid | None, int], bool],
+    ) -> None:
+        name = folder.topic_partition
+        log = self._open(directory, folder.name, name, None, stored)
+        if is_stray(log.topic_id, name.partition):
+            log.close_files()
+            self._rename(log, STRAY)
+            self.stray_folders.append(log.folder)
+            _log.warning("stray_log", folder=log.folder, topic_id=str(log.topic_id))
+            return
+        logs = self._future_logs if folder.mark == FUTURE else self._logs
+        if name in logs:
+            raise CorruptDataError(
+                f"{log.folder} and {logs[name].folder} are logs of one replica: a move between directories was broken "
+                f"off. Remove one of them; the broker copies what is missing from the leader."
+            )
+        logs[name] = log
+
+    def _open(
+        self, directory: LogDirectory, folder: str, name: TopicPartition, topic_id: Uuid | None, stored: StoredState
+    ) -> DiskPartitionLog:
+        return load_log(
+            directory.files,
+            directory.path,
+            name,
+            self.config_of(name.topic),
+            self._clock,
+            folder=folder,
+            topic_id=topic_id,
+            stored=stored,
+            random=self._random,
+        )
+
+    def _make(self, name: TopicPartition, topic_id: Uuid, directory: str, *, is_future: bool) -> DiskPartitionLog:
+        folder = marked_name(name, self._unique(), FUTURE) if is_future else f"{name.topic}-{name.partition}"
+        log = self._open(self._opened[directory], folder, name, topic_id, StoredState(clean=True))
+        log.files.sync_folder(directory)
+        return log
+
+    def _unique(self) -> str:
+        return f"{self._random.getrandbits(128):032x}"
+
+    def _rename(self, log: DiskPartitionLog, mark: str) -> None:
+        log.move_to(f"{log.directory}/{marked_name(log.topic_partition, self._unique(), mark)}")
+
+    def _discard(self, log: DiskPartitionLog) -> None:
+        """Rename the folder, and delete it after file.delete.delay.ms: a reader may have its files."""
+        log.close_files()
+        self._rename(log, DELETE)
+        due = self._clock.milliseconds() + log.config.file_delete_delay_ms
+        self._doomed.append((due, log.directory, log.folder))
+
+    def _make_current(self, future: DiskPartitionLog) -> None:
+        name = future.topic_partition
+        future.move_to(f"{future.directory}/{name.topic}-{name.partition}")
+
+    def handle_log_dir_failure(self, directory: str) -> None:
+        """Take a directory offline; nothing more is written to it."""
+        BaseLogManager.handle_log_dir_failure(self, directory)
+        self._opened.pop(directory, None)
+
+    def write_high_watermarks(self, directory: str, high_watermarks: dict[TopicPartition, int]) -> None:
+        """Replace the checkpoint of a directory, durably."""
+        BaseLogManager.write_high_watermarks(self, directory, high_watermarks)
+        self._opened[directory].write_offsets(HIGH_WATERMARKS, high_watermarks)
+
+    def flush_logs(self) -> None:
+        """Make those logs durable whose flush.ms have passed."""
+        for log in self._online():
+            log.flush_if_due()
+
+    def checkpoint(self) -> None:
+        """Write down how far each log is durable and where it starts, so that a restart checks only what is after.
+
+        Kafka does so once a minute.
+        """
+        for directory in list(self._opened.values()):
+            self._checkpoint(directory)
+
+    def _checkpoint(self, directory: LogDirectory) -> None:
+        logs = {name: log for name, log in self._logs.items() if log.directory == directory.path}
+        directory.write_offsets(RECOVERY_POINTS, {name: log.recovery_point for name, log in logs.items()})
+        starts = {
+            name: log.log_start_offset
+            for name, log in logs.items()
+            if log.log_start_offset > log.segments[0].base_offset
+        }
+        directory.write_offsets(LOG_STARTS, starts)
+
+    def clean_logs(self) -> None:
+        """Delete what retention allows, and files whose time to be deleted has come. Kafka does so every 5 minutes."""
+        for log in self._online():
+            log.delete_old_segments()
+            log.delete_files()
+        now = self._clock.milliseconds()
+        for due, directory, folder in list(self._doomed):
+            if due <= now and directory in self._opened:
+                self._opened[directory].files.delete_folder(folder)
+        self._doomed = [doomed for doomed in self._doomed if doomed[0] > now]
+
+    def _online(self) -> list[DiskPartitionLog]:
+        return [log for log in (*self._logs.values(), *self._future_logs.values()) if log.directory in self._opened]
+
+    def shutdown(self, broker_epoch: int) -> None:
+        """Make everything durable and close it; a directory whose logs all are needs no recovery."""
+        for directory in list(self._opened.values()):
+            for log in self._online():
+                if log.directory == directory.path:
+                    log.flush()
+                    log.close()
+            self._checkpoint(directory)
+            directory.close(broker_epoch=broker_epoch)
+
+    def abandon(self) -> None:
+        """Close all files as a process does that is killed: nothing is written."""
+        for log in self._online():
+            log.close_files()
+        for directory in self._opened.values():
+            directory.close(broker_epoch=None)
+
+
+def open_log_manager(
+    directories: Collection[str],
+    *,
+    cluster_id: str,
+    node_id: int,
+    clock: Clock,
+    defaults: LogConfig,
+    topic_configs: Callable[[str], Mapping[str, str]],
+    on_failure: Callable[[str, OSError], None],
+    files: Files | None = None,
+    random: Random | None = None,
+) -> DiskLogManager:
+    """Open log directories, which are made and get an identity where they are new; `startup` loads the logs.
+
+    One that can't be used is offline from the start. Raises UsageError for a directory of another cluster or node or
+    one that a running node holds, KafkaStorageError where none can be used.
+    """
+    random = random or Random()  # noqa: S311 - jitter and names
+    manager = DiskLogManager({}, defaults, topic_configs, clock=clock, random=random)
+
+    def failed(directory: str, error: OSError) -> None:
+        if directory not in manager.offline:
+            manager.offline[directory] = UNASSIGNED  # until its id is known
+            manager.handle_log_dir_failure(directory)
+            on_failure(directory, error)
+
+    problem: KafkaStorageError | None = None
+    for path in directories:
+        guarded = GuardedFiles(files or DiskFiles(), path, failed)
+        new_id = Uuid(random.getrandbits(128).to_bytes(16, "big"))
+        try:
+            directory = LogDirectory.open(path, guarded, cluster_id=cluster_id, node_id=node_id, new_id=new_id)
+        except KafkaStorageError as error:
+            problem = error
+            continue
+        manager.add(directory)
+    if problem is not None and not manager.directories:
+        raise problem
+    return manager

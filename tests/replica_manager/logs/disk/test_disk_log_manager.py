@@ -1,0 +1,245 @@
+"""A broker's log directories: restarts, crashes, failures, moves, strays and deletions."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from kraftlake.delta import TopicPartition
+from kraftlake.kafka_files.node.broker_directory import read_broker_directory
+from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager.errors import KafkaStorageError
+from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
+from kraftlake.replica_manager.logs.disk.disk_log_manager import DiskLogManager, open_log_manager
+from kraftlake.replica_manager.logs.disk.files import DiskFiles
+from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.runtime.clock import ManualClock
+from kraftlake.runtime.errors import CorruptDataError, UsageError
+from tests.replica_manager.brokers import BAR, FOO
+from tests.replica_manager.data_batches import batch
+
+CLUSTER = "cluster-1"
+FOO_0, FOO_1, BAR_0 = TopicPartition("foo", 0), TopicPartition("foo", 1), TopicPartition("bar", 0)
+IDS = {"foo": FOO, "bar": BAR}
+
+
+class Broker:
+    """A log manager over two directories, started again and again."""
+
+    def __init__(self, folder: Path, seed: int = 1) -> None:
+        self.folder = folder
+        self.clock = ManualClock(1_000)
+        self.files = DiskFiles()
+        self.configs: dict[str, dict[str, str]] = {}
+        self.failed: list[str] = []
+        self.seed = seed
+        self.strays: set[Uuid | None] = set()
+
+    @property
+    def paths(self) -> list[str]:
+        return [str(self.folder / "a"), str(self.folder / "b")]
+
+    def start(self, **other: Any) -> DiskLogManager:
+        self.seed += 1
+        options: dict[str, Any] = {
+            "cluster_id": CLUSTER, "node_id": 1, "clock": self.clock, "defaults": LogConfig(file_delete_delay_ms=100),
+            "topic_configs": lambda topic: self.configs.get(topic, {}), "files": self.files,
+            "on_failure": lambda path, _: self.failed.append(path), "random": Random(self.seed), **other,
+        }  # fmt: skip
+        manager = open_log_manager(self.paths, **options)
+        manager.startup([], lambda topic_id, _: topic_id in self.strays)
+        return manager
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Broker:
+    return Broker(tmp_path)
+
+
+def log_of(manager: DiskLogManager, name: TopicPartition, records: int = 0, **other: Any) -> DiskPartitionLog:
+    options = {"is_new": True, "is_future": False, "topic_id": IDS[name.topic], "target_directory_id": None, **other}
+    log = manager.get_or_create_log(name, **options)
+    for _ in range(records):
+        log.append_as_leader(batch(b"x"), 0)
+    return log
+
+
+def folders(broker: Broker) -> list[str]:
+    """The partitions' folders of both directories, without what makes names unique."""
+    found = [path for name in broker.paths for path in Path(name).iterdir() if path.is_dir()]
+    return sorted(
+        f"{path.parent.name}/{path.name.split('.')[0]}{'-' + path.name.rpartition('-')[2] if '.' in path.name else ''}"
+        for path in found
+    )
+
+
+def test_logs_are_spread_over_the_directories_and_found_again(broker: Broker) -> None:
+    manager = broker.start()
+    for name, records in ((FOO_0, 3), (FOO_1, 2), (BAR_0, 1)):
+        log_of(manager, name, records).update_high_watermark(1)
+    assert folders(broker) == ["a/bar-0", "a/foo-0", "b/foo-1"]
+    ids = dict(manager.directories)
+    for path in broker.paths:
+        held = {name: log.high_watermark for name, log in manager.logs().items() if log.directory == path}
+        manager.write_high_watermarks(path, held)
+    manager.shutdown(broker_epoch=7)
+    seen = read_broker_directory(Path(broker.paths[0]))
+    assert (seen.cluster_id, seen.node_id, seen.directory_id, seen.clean_epoch) == (CLUSTER, 1, ids[broker.paths[0]], 7)
+    assert [(replica.name, replica.end_offset) for replica in seen.replicas] == [("bar-0", 1), ("foo-0", 3)]
+    again = broker.start()
+    assert again.directories == ids
+    assert {name: log.log_end_offset for name, log in again.logs().items()} == {FOO_0: 3, FOO_1: 2, BAR_0: 1}
+    assert again.checkpointed_high_watermark(broker.paths[0], FOO_0) == 1
+    assert log_of(again, FOO_0).topic_id == FOO
+    again.abandon()
+
+
+def test_a_killed_broker_checks_what_is_behind_its_recovery_points(broker: Broker) -> None:
+    manager = broker.start()
+    log = log_of(manager, FOO_0, 3)
+    log.flush()
+    manager.checkpoint()
+    log_of(manager, FOO_0, 2)
+    manager.abandon()
+    file = Path(log.folder) / f"{0:020d}.log"
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    again = broker.start()
+    (found,) = again.logs().values()
+    assert (found.log_end_offset, found.recovery_point) == (4, 3)
+    again.shutdown(broker_epoch=1)
+    clean = broker.start()
+    assert clean.logs()[FOO_0].recovery_point == 4
+    clean.abandon()
+
+
+def test_the_log_start_offset_outlives_a_restart(broker: Broker) -> None:
+    manager = broker.start()
+    log = log_of(manager, FOO_0, 5)
+    log.update_high_watermark(5)
+    log.maybe_increment_log_start_offset(2)
+    manager.checkpoint()
+    manager.abandon()
+    again = broker.start()
+    assert again.logs()[FOO_0].log_start_offset == 2
+    again.abandon()
+
+
+def test_a_deleted_log_is_renamed_at_once_and_goes_later(broker: Broker) -> None:
+    manager = broker.start()
+    log_of(manager, FOO_0, 1)
+    errors: dict[TopicPartition, Exception] = {}
+    manager.delete_logs([FOO_0], errors.__setitem__)
+    assert folders(broker) == ["a/foo-0-delete"]
+    log_of(manager, FOO_0)
+    manager.clean_logs()
+    assert len(folders(broker)) == 2
+    broker.clock.advance(100)
+    manager.clean_logs()
+    assert (folders(broker), errors) == (["a/foo-0"], {})
+    manager.delete_logs([FOO_0], errors.__setitem__)
+    manager.abandon()
+    broker.start().abandon()
+    assert folders(broker) == []
+
+
+def test_a_replica_moves_to_another_directory(broker: Broker) -> None:
+    manager = broker.start()
+    log_of(manager, FOO_0, 2).update_high_watermark(2)
+    manager.prefer_directory(FOO_0, broker.paths[1])
+    future = log_of(manager, FOO_0, 2, is_future=True)
+    assert folders(broker) == ["a/foo-0", "b/foo-0-future"]
+    future.flush()
+    manager.abandon()
+    manager = broker.start()
+    assert (manager.get_log(FOO_0), manager.get_log(FOO_0, is_future=True)) != (None, None)
+    manager.replace_current_with_future(FOO_0)
+    assert folders(broker) == ["a/foo-0-delete", "b/foo-0"]
+    log = manager.get_log(FOO_0)
+    assert log is not None
+    assert log.append_as_leader(batch(b"y"), 0).first_offset == 2
+    manager.shutdown(broker_epoch=1)
+    again = broker.start()
+    assert (folders(broker), again.logs()[FOO_0].log_end_offset) == (["b/foo-0"], 3)
+    again.abandon()
+
+
+def test_two_logs_of_one_replica_are_refused(broker: Broker) -> None:
+    manager = broker.start()
+    log_of(manager, FOO_0, 1)
+    log_of(manager, FOO_1, 1)
+    manager.abandon()
+    (broker.folder / "b" / "foo-1").rename(broker.folder / "b" / "foo-0")
+    with pytest.raises(CorruptDataError, match=r"b/foo-0 and .*a/foo-0 are logs of one replica"):
+        broker.start()
+
+
+def test_strays_are_set_aside_and_never_deleted(broker: Broker) -> None:
+    manager = broker.start()
+    log_of(manager, FOO_0, 1)
+    manager.abandon()
+    broker.strays = {FOO}
+    manager = broker.start()
+    assert (manager.logs(), folders(broker)) == ({}, ["a/foo-0-stray"])
+    manager.abandon()
+    again = broker.start()
+    assert [Path(folder).parent.name for folder in again.stray_folders] == ["a"]
+    assert folders(broker) == ["a/foo-0-stray"]
+    again.abandon()
+
+
+def test_a_failed_directory_goes_offline_and_the_others_go_on(broker: Broker) -> None:
+    class Failing(DiskFiles):
+        under = "/nowhere"
+
+        def open(self, path: str) -> Any:
+            if path.startswith(self.under):
+                raise OSError(errno.EIO, "Input/output error")
+            return super().open(path)
+
+    broker.files = files = Failing()
+    manager = broker.start()
+    log_of(manager, FOO_0, 1)
+    log_of(manager, FOO_1, 1)
+    files.under = broker.paths[0]
+    log = manager.get_log(FOO_0)
+    assert log is not None
+    with pytest.raises(KafkaStorageError, match="Input/output error"):
+        log.roll()
+    assert broker.failed == [broker.paths[0]]
+    assert list(manager.directories) == [broker.paths[1]]
+    with pytest.raises(KafkaStorageError, match="offline"):
+        log_of(manager, FOO_0)
+    with pytest.raises(KafkaStorageError, match="it may lie in"):
+        log_of(manager, BAR_0, is_new=False)
+    log_of(manager, FOO_1, 1)
+    manager.checkpoint()
+    manager.clean_logs()
+    manager.shutdown(broker_epoch=1)
+    broker.failed.clear()
+    again = broker.start()
+    assert (list(again.directories), broker.failed) == ([broker.paths[1]], [broker.paths[0]])
+    assert again.logs()[FOO_1].log_end_offset == 2
+    again.abandon()
+
+
+def test_a_directory_of_another_broker_or_of_a_running_one_is_refused(broker: Broker) -> None:
+    manager = broker.start()
+    manager.abandon()
+    for other in ({"cluster_id": "else"}, {"node_id": 2}):
+        with pytest.raises(UsageError, match=r"a/meta\.properties is of (cluster|node) .*, not (else|2)"):
+            broker.start(**other)
+
+
+def test_changed_topic_configs_reach_the_logs_at_once(broker: Broker) -> None:
+    manager = broker.start()
+    log = log_of(manager, FOO_0, 1)
+    manager.update_topic_config("foo", {"segment.bytes": "80", "min.insync.replicas": "2"})
+    log_of(manager, FOO_0, 1)
+    assert (len(log.segments), log.config.min_insync_replicas) == (2, 2)
+    manager.abandon()

@@ -76,6 +76,7 @@ def test_a_quorum_of_one_is_followed_over_kills_of_either_side_and_asked_as_a_so
         assert "leads in epoch" in told.stdout
         assert "1 of 1 voter is here" in told.stdout
         assert json.loads(cli("quorum", node.controller, "--json").stdout)["voters"][0]["id"] == node.node_id
+        check_doctor(node, at)
         with watching(node.controller) as events:
             node.admin.create_topics([NewTopic("seen", 1, 1)])["seen"].result(timeout=PATIENCE)
             while json.loads(line := next(events)).get("topic") != "seen":
@@ -87,6 +88,23 @@ def test_a_quorum_of_one_is_followed_over_kills_of_either_side_and_asked_as_a_so
         log = MetadataLog.open(lake)
         assert high_watermark <= log.end_offset == log.committed_to
         check_same(lake, node)
+
+
+def check_doctor(node: KafkaNode, at: int) -> None:
+    """The quorum is diagnosed as its directory, and led by the node; it fetches from nobody, and is not silent."""
+    live, stored = (
+        cli("doctor", source, "--at", str(at), "--json") for source in (node.controller, node.metadata_directory)
+    )
+    assert live.returncode in (0, 3), live.stderr
+    assert live.returncode == stored.returncode
+    forms = [json.loads(told.stdout) for told in (live, stored)]
+    for form in forms:
+        for finding in form["findings"]:
+            finding["command"] = finding["command"].split()[:2]
+        form["findings"] = [finding for finding in form["findings"] if finding["check"] != "torn_tail"]
+    assert forms[0] == forms[1]
+    told = cli("doctor", f"127.0.0.1:1,{node.controller}")
+    assert f"1 voter ({node.node_id}), 1 here, led by {node.node_id} in epoch" in told.stdout
 
 
 @contextmanager

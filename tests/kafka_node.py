@@ -152,6 +152,11 @@ class KafkaNode:
         assert self._process is not None, "it does not run"
         self._process.send_signal(number)
 
+    @property
+    def pid(self) -> int | None:
+        """The process id; None where it does not run."""
+        return None if self._process is None else self._process.pid
+
     def _end(self, *, kill: bool) -> None:
         process, self._process = self._process, None
         if process is None:

@@ -79,21 +79,18 @@ def quorum(diagnosis: Diagnosis) -> str:
     report = diagnosis.quorum
     voters = ", ".join(str(voter.id) for voter in report.voters)
     told = f"{counted(len(report.voters), 'voter')}{f' ({voters})' if voters else ''}, {len(report.voting)} here"
-    leading = report.leading
-    if leading is None or leading.election is None:
-        return told
-    return f"{told}, led by {leading.properties.node_id} in epoch {leading.election.leader_epoch}"
+    running = report.running
+    return told if running is None else f"{told}, led by {running.leader_id} in epoch {running.leader_epoch}"
 
 
 def followers(diagnosis: Diagnosis) -> list[str]:
-    """Of a running quorum: how far each voter is behind the leader, and when it had caught up last."""
-    leading = diagnosis.quorum.leading
+    """Of a running quorum: how far each voter is behind its leader, and when it had caught up last."""
     told = []
     for copy in diagnosis.quorum.fetching_voters:
         fetching = copy.fetching
-        if leading is None or fetching is None or fetching.leads:
+        if fetching is None or fetching.leads:
             continue
-        behind = max(0, leading.end_offset - copy.end_offset)
+        behind = max(0, diagnosis.quorum.furthest.end_offset - copy.end_offset)
         level = f"{counted(behind, 'offset')} behind" if behind else "level"
         told.append(f"voter {copy.properties.node_id}: {level}, caught up last at {moment(fetching.caught_up)}")
     return told

@@ -103,7 +103,7 @@ def diagnose(
     paths = joined_addresses(path_texts([sources] if isinstance(sources, (str, os.PathLike)) else sources))
     quorum = describe_quorum(paths, command_config=command_config, progress=progress)
     config_words = () if command_config is None else ("--command-config", *path_texts([command_config]))
-    if config_words and quorum.leading is None:
+    if config_words and quorum.running is None:
         raise UsageError(f"{', '.join(paths)}: a command config belongs to HOST:PORT of a quorum, and there is none.")
     logs, furthest = checked_logs(paths, quorum, config_words, progress)
     source = furthest.source

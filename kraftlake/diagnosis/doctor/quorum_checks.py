@@ -62,24 +62,24 @@ def _partly_seen(case: Case) -> Iterator[Found]:
 
 def _silent(case: Case) -> Iterator[Found]:
     """Voters alone: a broker that was shut down in order is an observer that has stopped fetching."""
-    leading = case.quorum.leading
+    running = case.quorum.running
     silent = [copy for copy in case.quorum.fetching_voters if copy.fetching is not None and copy.fetching.is_silent]
-    if leading is None or not silent:
+    if running is None or not silent:
         return
     ids = [f"{copy.properties.node_id}" for copy in silent]
     voters = f"voter {ids[0]}" if len(ids) == 1 else f"voters {in_words(ids)}"
     does = "does" if len(ids) == 1 else "do"
     yield Found(
-        sentence=f"{voters} of {len(case.quorum.voters)} {does} not fetch from leader {leading.properties.node_id}",
-        groups=tuple(_silence(copy, leading) for copy in silent),
+        sentence=f"{voters} of {len(case.quorum.voters)} {does} not fetch from leader {running.leader_id}",
+        groups=tuple(_silence(copy, case.quorum.furthest.end_offset) for copy in silent),
     )
 
 
-def _silence(copy: LogCopy, leading: LogCopy) -> Group:
+def _silence(copy: LogCopy, end_offset: int) -> Group:
     fetching = copy.fetching
     assert fetching is not None, "it is a voter of a running quorum"
     seconds = f"{fetching.silent_ms // 1000:,} s"
-    behind = counted(max(0, leading.end_offset - fetching.since_offset), "offset")
+    behind = counted(max(0, end_offset - fetching.since_offset), "offset")
     has = f"last fetched {seconds} ago" if copy.epoch_ends else f"has not fetched since the election {seconds} ago"
     return Group(
         reason=f"{has}, {behind} behind",

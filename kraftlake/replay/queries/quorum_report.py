@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 
+from kraftlake.kafka_files.node.quorum_state import ElectionState
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.queries.log_copy import LogCopy, read_log_copies
@@ -61,9 +62,9 @@ class QuorumReport:
         return max(sound or self.copies, key=lambda copy: copy.position)
 
     @property
-    def leading(self) -> LogCopy | None:
-        """The copy of the leader of a running quorum; None where files alone were read."""
-        return next((copy for copy in self.copies if copy.fetching is not None and copy.fetching.leads), None)
+    def running(self) -> ElectionState | None:
+        """The leader of a running quorum and its epoch; None where files alone were read."""
+        return next((copy.election for copy in self.copies if copy.fetching is not None), None)
 
     @property
     def fetching_voters(self) -> tuple[LogCopy, ...]:

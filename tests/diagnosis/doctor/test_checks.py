@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import tarfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,8 +31,7 @@ from tests.diagnosis.doctor.made import (
     log_of,
     time_of,
 )
-from tests.protocol.observer.fake_quorum import FakeQuorum
-from tests.protocol.observer.model_quorum import ModelQuorum
+from tests.protocol.observer.fake_quorum import LED_SINCE, NOW, running
 from tests.replay.queries.test_quorum_report import elected, no_ops, node_at
 
 CRITICAL, WARNING, INFO = Severity
@@ -375,23 +373,6 @@ def test_a_bundle_and_an_archive_of_several_nodes_are_all_of_them(tmp_path: Path
 
 
 # a quorum that runs
-
-LED_SINCE = 1_700_000_000_001
-NOW = LED_SINCE + 60_000
-
-
-@contextmanager
-def running(**replicas: tuple[int, int, int]) -> Iterator[str]:
-    """A quorum of voters 0 to 2 whose leader 0 says this of other nodes; its log ends with offset 7."""
-    model = ModelQuorum()
-    model.elect(0, 1)
-    model.append(7)
-    model.replicate(1, 9)
-    fake = FakeQuorum(model)
-    level = (8, NOW, NOW)
-    fake.replicas = {0: level, 1: level, 2: level} | {int(name[1:]): told for name, told in replicas.items()}
-    with fake.serving() as addresses:
-        yield ",".join(map(str, addresses))
 
 
 def test_a_quorum_whose_voters_fetch_is_healthy() -> None:

@@ -163,3 +163,24 @@ class FakeQuorum:
         leader = self.named[self.model.leader]
         port = (u16 if "snapshot" in m.__name__ else i32)(leader.port)
         return (m.NodeEndpoint(node_id=BrokerId(self.model.leader), host=leader.host, port=port),)
+
+
+LED_SINCE = 1_700_000_000_001
+NOW = LED_SINCE + 60_000
+
+
+@contextmanager
+def running(**replicas: tuple[int, int, int]) -> Iterator[str]:
+    """The addresses of a quorum of voters 0 to 2, whose log ends with offset 7; by a DescribeQuorum all are level.
+
+    `replicas` (`n2=…`) are those of which the leader 0 says something else (see `FakeQuorum.replicas`).
+    """
+    model = ModelQuorum()
+    model.elect(0, 1)
+    model.append(7)
+    model.replicate(1, 9)
+    fake = FakeQuorum(model)
+    level = (8, NOW, NOW)
+    fake.replicas = {0: level, 1: level, 2: level} | {int(name[1:]): told for name, told in replicas.items()}
+    with fake.serving() as addresses:
+        yield ",".join(map(str, addresses))

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 
 import kraftlake
@@ -23,6 +22,7 @@ from kraftlake.protocol import NodeConnector, ObservedLog, OffsetAndEpoch, Quoru
 from kraftlake.records.batch import encode_batch
 from tests.kafka_node import SMALL_LOG, KafkaNode, started_node, started_nodes
 from tests.replay.following import PATIENCE, ROOT, change_topics, check_same, following, position
+from tests.replay.live.admin_work import AdminWork
 from tests.replay.live.bad_network import BadNetwork
 
 pytestmark = pytest.mark.spark
@@ -160,35 +160,47 @@ def test_a_record_that_was_fetched_and_then_replaced_never_enters_a_lake(tmp_pat
 
 
 @long_only
-def test_a_quorum_is_followed_over_changes_of_leader_and_a_network_that_drops_delays_and_garbles(
+def test_a_quorum_is_followed_through_1800_admin_calls_while_60_leaders_go_and_a_network_drops_delays_and_garbles(
     tmp_path: Path,
 ) -> None:
+    """As much as half an hour of one call a second. Nothing is deleted, so that all of both logs is compared."""
     lake = tmp_path / "lake"
-    roles = {1: "broker,controller", 2: "controller", 3: "controller"}
-    with started_nodes(tmp_path / "kafka", roles, settings=SMALL_LOG) as nodes, BadNetwork() as network:
-        everyone = list(nodes.values())
-        quorum = ",".join(str(network.to(node.controller)) for node in everyone)
+    roles = dict.fromkeys((1, 2, 3), "controller") | dict.fromkeys((4, 5), "broker")
+    settings = {key: value for key, value in SMALL_LOG.items() if "retention" not in key}
+    with started_nodes(tmp_path / "kafka", roles, settings=settings) as nodes, BadNetwork() as network:
+        controllers = [nodes[id_] for id_ in (1, 2, 3)]
+        work = AdminWork([nodes[4], nodes[5]])
+        quorum = ",".join(str(network.to(node.controller)) for node in controllers)
+        kills = stops = 0
         with following(quorum, lake) as follower:
-            for round_ in range(8):
-                at = position(*everyone)
+            for round_ in range(60):
                 network.break_connections()
-                try:
-                    change_topics(nodes[1], 10 * round_, 10)
-                except KafkaException:
-                    assert round_, "the first leader answers"
-                if round_ % 2:
-                    nodes[at.leader_id].kill()
+                work.do(15)
+                at = position(*controllers)
+                leader = nodes[at.leader_id]
+                if round_ % 6 == 5:
+                    leader.stop()
+                    stops += 1
                 else:
-                    nodes[at.leader_id].stop()
-                others = [node for node in everyone if node.node_id != at.leader_id]
-                while position(*others).leader_epoch == at.leader_epoch:
-                    time.sleep(0.2)
-                nodes[at.leader_id].start()
-                follower.follow_to(position(*everyone).high_watermark)
-        for node in everyone:
+                    leader.kill()
+                    kills += 1
+                work.do(16)  # the others elect meanwhile
+                others = [node for node in controllers if node is not leader]
+                assert position(*others).leader_epoch > at.leader_epoch
+                leader.start()
+                follower.follow_to(position(*controllers).high_watermark)
+            high_watermark = position(*controllers).high_watermark
+            follower.follow_to(high_watermark)
+        for node in nodes.values():
             node.stop()
-        check_same(lake, *everyone)
+        assert (kills, stops) == (50, 10)
+        assert work.calls >= 1_800
         assert network.spoiled > 20
+        check_same(lake, *controllers)
+        log = MetadataLog.open(lake)
+        assert log.start_offset <= 1
+        assert log.end_offset >= high_watermark
+        assert all(kraftlake.open(node.metadata_directory).start_offset == 0 for node in controllers)
 
 
 @long_only

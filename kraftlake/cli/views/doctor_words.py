@@ -92,7 +92,10 @@ def followers(diagnosis: Diagnosis) -> list[str]:
             continue
         behind = max(0, diagnosis.quorum.furthest.end_offset - copy.end_offset)
         level = f"{counted(behind, 'offset')} behind" if behind else "level"
-        told.append(f"voter {copy.properties.node_id}: {level}, caught up last at {moment(fetching.caught_up)}")
+        state = f"{level}, caught up last at {moment(fetching.caught_up)}"
+        if not copy.epoch_ends:
+            state = "has not fetched since this leader was elected"
+        told.append(f"voter {copy.properties.node_id}: {state}")
     return told
 
 

@@ -408,6 +408,8 @@ def test_a_voter_that_stopped_fetching_is_found_with_what_it_lacks() -> None:
 def test_a_voter_that_never_fetched_from_its_leader_is_silent_since_the_election() -> None:
     with running(n1=(-1, -1, -1), n2=(-1, -1, -1)) as quorum:
         (finding,) = (one for one in diagnose(quorum).findings if one.check == "silent_node")
+        told = run("doctor", quorum, code=3).stdout
+    assert "voter 1: has not fetched since this leader was elected" in told
     assert finding.sentence == "voters 1 and 2 of 3 do not fetch from leader 0"
     assert finding.things == ("voter 1", "voter 2")
     assert finding.groups[0].reason == "has not fetched since the election 60 s ago, 8 offsets behind"

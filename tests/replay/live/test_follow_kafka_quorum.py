@@ -20,6 +20,7 @@ import kraftlake
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.protocol import NodeConnector, ObservedLog, OffsetAndEpoch, QuorumObserver, RawBatch, parse_addresses
 from kraftlake.records.batch import encode_batch
+from kraftlake.replay import describe_quorum
 from tests.kafka_node import SMALL_LOG, KafkaNode, started_node, started_nodes
 from tests.replay.following import PATIENCE, ROOT, change_topics, check_same, following, position
 from tests.replay.live.admin_work import AdminWork
@@ -191,7 +192,10 @@ def test_a_quorum_is_followed_through_1800_admin_calls_while_60_leaders_go_and_a
                 follower.follow_to(position(*controllers).high_watermark)
             high_watermark = position(*controllers).high_watermark
             follower.follow_to(high_watermark)
-        for node in nodes.values():
+        direct = ",".join(node.controller for node in controllers)
+        while any(copy.end_offset < high_watermark for copy in describe_quorum(direct).fetching_voters):
+            time.sleep(0.5)  # the last one that was started catches up
+        for node in controllers:
             node.stop()
         assert (kills, stops) == (50, 10)
         assert work.calls >= 1_800

@@ -3,7 +3,7 @@
 A real controller of Kafka 4.4 has a generated log of a cluster of 10,000 partitions. In turn, each from nothing and as
 a whole process: `kraftlake import --follow` makes a lake of what the quorum has, until that is all that was committed
 when it began; and a new broker of the same release starts, until it answers that it is a broker of the cluster, which
-it is once it has replayed as much. With --snapshots the controller first has a checkpoint of what it had loaded: the
+it is once it has replayed as much. With --snapshots the controller has a checkpoint of the end of that log, too: the
 broker loads that in place of the log, the lake takes both. CPU seconds are those of the process by /proc. The first
 round does not count.
 """
@@ -31,16 +31,18 @@ from benchmarks.follow import cpu_seconds
 from benchmarks.processes import as_installed
 from kraftlake.api import open_source
 from kraftlake.generate import Plan, generate_lake
-from kraftlake.kafka_files import segment_name, write_segment
+from kraftlake.kafka_files import segment_name, snapshot_name, write_segment
 from kraftlake.protocol import NodeConnector, NodeError, parse_addresses
 from tests.kafka_node import KafkaNode, new_nodes
 from tests.replay.following import position
 
 PLAN = Plan(topics=1_000, partitions=10)
-NEVER = str(2**62)
-# The brokers of the generated log send no heartbeats: as long as this they are taken for alive, and nothing is written.
-SETTINGS = {"broker.session.timeout.ms": "86400000", "metadata.log.max.snapshot.interval.ms": "0"}
-BYTES_BETWEEN_SNAPSHOTS = "metadata.log.max.record.bytes.between.snapshots"
+SETTINGS = {
+    # The brokers of the generated log send no heartbeats: so long are they taken for alive, and nothing is written.
+    "broker.session.timeout.ms": "86400000",
+    "metadata.log.max.record.bytes.between.snapshots": str(2**62),
+    "metadata.log.max.snapshot.interval.ms": "0",
+}
 
 
 @attrs.frozen
@@ -98,27 +100,22 @@ def brokers_known_at(broker: KafkaNode) -> set[int]:
 def cluster(folder: Path, records: int, rounds: int, *, snapshots: bool) -> Iterator[tuple[KafkaNode, list[KafkaNode]]]:
     """A controller that leads with a generated log, and a formatted broker for each round."""
     generate_lake(folder / "generated", attrs.evolve(PLAN, records=records))
-    settings = SETTINGS if snapshots else SETTINGS | {BYTES_BETWEEN_SNAPSHOTS: NEVER}
     ids = range(1_001, 1_001 + rounds)  # the generated brokers have the first ones
-    nodes = new_nodes(folder / "kafka", {1: "controller"} | dict.fromkeys(ids, "broker"), settings=settings)
+    nodes = new_nodes(folder / "kafka", {1: "controller"} | dict.fromkeys(ids, "broker"), settings=SETTINGS)
     controller = nodes.pop(1)
-    controller.metadata_directory.mkdir(exist_ok=True)
-    write_segment(controller.metadata_directory / segment_name(0), open_source(folder / "generated").batches())
+    log, directory = open_source(folder / "generated"), controller.metadata_directory
+    directory.mkdir(exist_ok=True)
+    write_segment(directory / segment_name(0), log.batches())
+    if snapshots:
+        log.export(directory / snapshot_name(log.end_offset, log.replay().image.provenance.epoch))
     shutil.rmtree(folder / "generated")
     controller.launch()
     try:
         controller.await_ready()
         position(controller)
-        while snapshots and not made_checkpoints(controller):
-            time.sleep(0.1)
         yield controller, list(nodes.values())
     finally:
         controller.kill()
-
-
-def made_checkpoints(controller: KafkaNode) -> list[Path]:
-    """The finished checkpoints but for that of the formatting."""
-    return [path for path in controller.metadata_directory.glob("*.checkpoint") if not path.name.startswith("0" * 20)]
 
 
 def main() -> None:
@@ -140,6 +137,8 @@ def main() -> None:
             assert end_offset > options.records
             taken["the lake"].append(lake_catches_up(leader.controller, end_offset, folder))
             taken["a new broker"].append(broker_catches_up(broker))
+            has_whole_log = (broker.metadata_directory / segment_name(0)).exists()
+            assert has_whole_log != options.snapshots, "the broker took the other way"
             shutil.rmtree(folder)
     print(f"{'catching up':13} {'wall, s':>8} {'CPU, s':>8}   each wall")
     medians = {}

@@ -17,6 +17,7 @@ import pytest
 from confluent_kafka.admin import NewTopic
 
 import kraftlake
+from kraftlake.diagnosis import diagnose
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.protocol import NodeConnector, ObservedLog, OffsetAndEpoch, QuorumObserver, RawBatch, parse_addresses
 from kraftlake.records.batch import encode_batch
@@ -78,6 +79,7 @@ def test_a_quorum_of_one_is_followed_over_kills_of_either_side_and_asked_as_a_so
         assert "1 of 1 voter is here" in told.stdout
         assert json.loads(cli("quorum", node.controller, "--json").stdout)["voters"][0]["id"] == node.node_id
         check_doctor(node, at)
+        change_topics(node, 63, 1)  # something for the first line: by now the node may have deleted all that was before
         with watching(node.controller) as events:
             node.admin.create_topics([NewTopic("seen", 1, 1)])["seen"].result(timeout=PATIENCE)
             while json.loads(line := next(events)).get("topic") != "seen":
@@ -92,19 +94,15 @@ def test_a_quorum_of_one_is_followed_over_kills_of_either_side_and_asked_as_a_so
 
 
 def check_doctor(node: KafkaNode, at: int) -> None:
-    """The quorum is diagnosed as its directory, and led by the node; it fetches from nobody, and is not silent."""
-    live, stored = (
-        cli("doctor", source, "--at", str(at), "--json") for source in (node.controller, node.metadata_directory)
-    )
-    assert live.returncode in (0, 3), live.stderr
-    assert live.returncode == stored.returncode
-    forms = [json.loads(told.stdout) for told in (live, stored)]
-    for form in forms:
+    """The quorum is diagnosed as its directory is, and led by the node, which fetches from nobody and is not silent."""
+    live, stored = (diagnose(source, at).to_json() for source in (node.controller, node.metadata_directory))
+    for form in (live, stored):
         for finding in form["findings"]:
             finding["command"] = finding["command"].split()[:2]
         form["findings"] = [finding for finding in form["findings"] if finding["check"] != "torn_tail"]
-    assert forms[0] == forms[1]
+    assert live == stored
     told = cli("doctor", f"127.0.0.1:1,{node.controller}")
+    assert told.returncode in (0, 3), told.stderr
     assert f"1 voter ({node.node_id}), 1 here, led by {node.node_id} in epoch" in told.stdout
 
 

@@ -75,7 +75,7 @@ def summary(diagnosis: Diagnosis) -> str:
 
 
 def quorum(diagnosis: Diagnosis) -> str:
-    """The voters and the kraft.version."""
+    """The voters, and the leader of a running quorum."""
     report = diagnosis.quorum
     voters = ", ".join(str(voter.id) for voter in report.voters)
     told = f"{counted(len(report.voters), 'voter')}{f' ({voters})' if voters else ''}, {len(report.voting)} here"

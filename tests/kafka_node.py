@@ -1,4 +1,4 @@
-"""Real Kafka 4.4 nodes on loopback, for tests that need a live one; the jars come through Spark's resolver, not Maven.
+"""Real Kafka nodes on loopback, 4.4 or 3.9, for tests that need a live one; Spark's resolver gets the jars, not Maven.
 
     with started_node(tmp_path, settings=SMALL_LOG) as node:
         node.admin.create_topics([NewTopic("orders", 3, 1)])["orders"].result()
@@ -56,6 +56,7 @@ class KafkaNode:
 
     `voters` are the quorum's `ID@HOST:PORT`. `settings` go over the defaults of server.properties. `more_listeners`
     have the security protocol and the port by the listener's name; those of the controller begin with CONTROLLER.
+    `release` is one of `tests.interop.jars.NODE_PACKAGES`.
     """
 
     folder: Path
@@ -67,6 +68,7 @@ class KafkaNode:
     roles: str = "broker,controller"
     settings: Mapping[str, str] = attrs.field(factory=dict)
     more_listeners: Mapping[str, tuple[str, int]] = attrs.field(factory=dict)
+    release: str = "4.4.0"
     _process: subprocess.Popen[bytes] | None = attrs.field(init=False, default=None)
     _admin: AdminClient | None = attrs.field(init=False, default=None)
 
@@ -150,6 +152,11 @@ class KafkaNode:
         assert self._process is not None, "it does not run"
         self._process.send_signal(number)
 
+    @property
+    def pid(self) -> int | None:
+        """The process id; None where it does not run."""
+        return None if self._process is None else self._process.pid
+
     def _end(self, *, kill: bool) -> None:
         process, self._process = self._process, None
         if process is None:
@@ -218,7 +225,7 @@ class KafkaNode:
         return [
             str(find_java().executable), "-Xmx320m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
             f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}",
-            "-cp", ":".join(str(jar) for jar in kafka_node_jars().values()), *arguments,
+            "-cp", ":".join(str(jar) for jar in kafka_node_jars(self.release).values()), *arguments,
         ]  # fmt: skip
 
 
@@ -229,6 +236,7 @@ def new_nodes(
     settings: Mapping[str, str] | None = None,
     listeners: Mapping[str, str] | None = None,
     cluster_id: str = "kraftlakeTestClusterAA",
+    release: str = "4.4.0",
 ) -> dict[int, KafkaNode]:
     """Formatted nodes of one cluster by id, not started; `roles` has process.roles by node id.
 
@@ -243,7 +251,7 @@ def new_nodes(
         node_id: KafkaNode(
             folder=folder / f"node-{node_id}", node_id=node_id, cluster_id=cluster_id,
             broker_port=of_node[node_id][0], controller_port=of_node[node_id][1],
-            voters=voters, roles=node_roles, settings=dict(settings or {}),
+            voters=voters, roles=node_roles, settings=dict(settings or {}), release=release,
             more_listeners={name: (protocol, ports.pop()) for name, protocol in (listeners or {}).items()},
         )
         for node_id, node_roles in roles.items()

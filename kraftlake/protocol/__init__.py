@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from kraftlake.protocol.address import Address, are_addresses, parse_addresses
+    from kraftlake.protocol.address import Address, are_addresses, joined_addresses, parse_addresses
     from kraftlake.protocol.client_config import (
         ClientConfig,
         SaslConfig,
@@ -57,6 +57,7 @@ __all__ = [
     "are_addresses",
     "client_config",
     "connector_of",
+    "joined_addresses",
     "parse_addresses",
     "parse_client_config",
     "read_client_config",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -30,6 +31,15 @@ _ADDRESSES = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[\w.-]+):\d{1,5}(,(\[[0-9a-fA-F:.
 def are_addresses(text: str) -> bool:
     """Whether a SOURCE names the nodes of a quorum, `kafka://…` or `HOST:PORT[,…]`, and is no path that exists."""
     return text.startswith(SCHEME) or (_ADDRESSES.fullmatch(text) is not None and not os.path.lexists(text))
+
+
+def joined_addresses(sources: Sequence[str]) -> tuple[str, ...]:
+    """Sources with all that are addresses as one, in the place of the first: they are several of one quorum."""
+    of_quorum = [source.removeprefix(SCHEME) for source in sources if are_addresses(source)]
+    first = next((index for index, source in enumerate(sources) if are_addresses(source)), len(sources))
+    if len(of_quorum) < 2:
+        return tuple(sources)
+    return (*sources[:first], ",".join(of_quorum), *(one for one in sources[first:] if not are_addresses(one)))
 
 
 def parse_addresses(text: str) -> tuple[Address, ...]:

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
+from socketserver import ThreadingMixIn
 from types import TracebackType
+from typing import Any, Final
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from kraftlake.runtime.errors import EnvironmentFaultError, UsageError
+from kraftlake.runtime.log import get_logger
 from kraftlake.runtime.metrics import MetricsRegistry
+
+_AT_ONCE: Final = 8
+"""The number of connections that are served at a time; each has a thread."""
+_SECONDS: Final = 10.0
+"""How long a connection may take, from its beginning to the end of the answer."""
+_BUSY: Final = b"HTTP/1.0 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
 
 
 class _Samples(Collector):
@@ -32,9 +46,52 @@ class _Samples(Collector):
         yield from families.values()
 
 
+class _Handler(WSGIRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        """Requests are not logged."""
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    """Refuses connections while `_AT_ONCE` are open, and ends one after `_SECONDS`, whatever its client does."""
+
+    daemon_threads = True
+
+    def __init__(self, host: str, port: int) -> None:
+        self.address_family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        self._open: dict[Any, float] = {}
+        super().__init__(address[:2], _Handler)  # type: ignore[arg-type]  # text and a number, for either family
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a new connection in a thread."""
+        if len(self._open) >= _AT_ONCE:
+            with suppress(OSError):
+                request.send(_BUSY)
+            self.shutdown_request(request)
+            return
+        self._open[request] = time.monotonic()
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection, at the end of its thread."""
+        self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Cut off what takes too long; called twice a second, and with each connection."""
+        for request, begun in list(self._open.items()):
+            if time.monotonic() - begun > _SECONDS:
+                with suppress(OSError):
+                    request.shutdown(socket.SHUT_RDWR)  # which ends the wait of its thread
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002
+        """A client that went away, or was cut off, is none of our faults."""
+        get_logger(__name__).debug("metrics_cut_off", client=str(client_address))
+
+
 class MetricsServer:
     """Serves a registry at `http://HOST:PORT/metrics` until `close`, on its own threads.
 
+    At most eight connections are served at a time, each for ten seconds at most; more are answered with 503.
     Everyone who reaches the address can read the metrics, so an address that is not loopback is refused with UsageError
     unless `insecure`. Port 0 takes a free port. EnvironmentFaultError if the port is taken.
     """
@@ -50,9 +107,12 @@ class MetricsServer:
         prometheus = CollectorRegistry(auto_describe=False)
         prometheus.register(_Samples(registry))
         try:
-            self._server, self._thread = start_http_server(port, addr=host, registry=prometheus)
+            self._server = _Server(host, port)
         except OSError as fault:
             raise EnvironmentFaultError(f"Metrics can't be served at {host}:{port}: {fault.strerror}.") from fault
+        self._server.set_app(make_wsgi_app(prometheus))
+        self._thread = threading.Thread(target=self._server.serve_forever, name="kraftlake-metrics", daemon=True)
+        self._thread.start()
         self.host = host
         self.port: int = self._server.server_port
 

@@ -191,6 +191,7 @@ def test_wrong_command_lines_are_named(tmp_path: Path) -> None:
     assert "does not exist" in fault("doctor", tmp_path / "gone")
     assert "past the end" in fault("doctor", log, "--at-offset", 999)
     assert "of different clusters" in fault("doctor", DIRECTORY, TORN, code=2)
+    assert "127.0.0.1:1 " in fault("doctor", "127.0.0.1:1")
     assert "no such folder" in fault("doctor", log, "--log-dirs", tmp_path / "gone")
     run("doctor", code=2)
 

@@ -1,6 +1,6 @@
-"""Kafka 4.4's own jars for tests, found and kept as Delta Lake's are: by Spark's resolver, downloaded once.
+"""Kafka's own jars for tests, found and kept as Delta Lake's are: by Spark's resolver, downloaded once.
 
-`kafka_jars` are the image and log classes, `kafka_node_jars` a whole node; Maven is not needed.
+`kafka_jars` are the image and log classes of 4.4.0, `kafka_node_jars` a whole node of a release; Maven is not needed.
 """
 
 from __future__ import annotations
@@ -12,9 +12,16 @@ from pathlib import Path
 from kraftlake.spark_jobs.jars import kept_jars, resolve_jars
 
 PACKAGES = ("org.apache.kafka:kafka-metadata:4.4.0", "org.apache.kafka:kafka-raft:4.4.0")
-NODE_PACKAGES = ("org.apache.kafka:kafka_2.13:4.4.0", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.5")
-# Asked for by the node's pom, and never published at that version; only the release tarball's tools use it.
-_UNPUBLISHED = "org.apache.kafka:kafka-tools-api"
+NODE_PACKAGES = {
+    "4.4.0": ("org.apache.kafka:kafka_2.13:4.4.0", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.5"),
+    "3.9.1": ("org.apache.kafka:kafka_2.13:3.9.1", "org.slf4j:slf4j-reload4j:1.7.36"),
+}
+_LEFT_OUT = (
+    # Asked for by the node's pom, and not published for 4.4.0; only the release tarball's tools use it.
+    "org.apache.kafka:kafka-tools-api",
+    # Of ZooKeeper's server, which no node in KRaft mode starts; another jar has the same name.
+    "io.dropwizard.metrics:metrics-core",
+)
 
 
 @cache
@@ -30,19 +37,19 @@ def kafka_jars() -> dict[str, Path]:
 
 
 @cache
-def kafka_node_jars() -> dict[str, Path]:
-    """The jars of a whole Kafka 4.4.0 node, by artifact; Spark's own copy of Scala's library completes them."""
+def kafka_node_jars(release: str = "4.4.0") -> dict[str, Path]:
+    """The jars of a whole Kafka node, by artifact; Spark's own copy of Scala's library completes them."""
     import pyspark
 
-    jars = _jars("kafka-node-4.4.0", NODE_PACKAGES)
+    jars = _jars(f"kafka-node-{release}", NODE_PACKAGES[release])
     scala = list((Path(pyspark.__file__).parent / "jars").glob("scala-library-2.13.*.jar"))
     assert len(scala) == 1, "Spark's resolver leaves out scala-library, since Spark ships it"
-    assert {"kafka_2.13", "kafka-server", "kafka-raft", "log4j-core"} <= set(jars)
+    assert {"kafka_2.13", "kafka-server", "kafka-raft"} <= set(jars)
     return jars | {"scala-library": scala[0]}
 
 
 def _jars(name: str, packages: tuple[str, ...]) -> dict[str, Path]:
-    paths = kept_jars(name, lambda scratch: resolve_jars(packages, scratch, excluded=[_UNPUBLISHED]))
+    paths = kept_jars(name, lambda scratch: resolve_jars(packages, scratch, excluded=_LEFT_OUT))
     jars = {_artifact(path): path for path in paths}
     assert len(jars) == len(paths), "two jars of one artifact"
     return jars

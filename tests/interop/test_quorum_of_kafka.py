@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from kraftlake.diagnosis import Diagnosis, diagnose
 from kraftlake.kafka_files.node.quorum_state import ElectionState, read_election_state
 from kraftlake.replay import QuorumReport, describe_quorum
 from tests.kafka_node import KafkaNode, started_nodes
@@ -54,3 +56,31 @@ def test_a_voter_that_lags_behind_is_not_elected_by_who_does_not(tmp_path: Path)
         late.launch()
         await_that(lambda: stood(late).leader_epoch > before and stood(late).leader_id is not None)
         assert stood(late).leader_id == ahead.node_id
+
+
+@pytest.mark.skipif(os.environ.get("KRAFTLAKE_TESTS") != "long", reason="make test-long: it waits for silence")
+def test_a_voter_that_was_killed_is_silent_and_a_broker_that_was_shut_down_is_not(tmp_path: Path) -> None:
+    roles = dict.fromkeys((1, 2, 3), "controller") | dict.fromkeys((4, 5), "broker")
+    with started_nodes(tmp_path, roles) as nodes:
+        controllers = [nodes[id_] for id_ in (1, 2, 3)]
+
+        def looked() -> Diagnosis:
+            return diagnose(",".join(node.controller for node in controllers))
+
+        healthy = looked()
+        assert healthy.is_healthy, healthy.to_json()
+        assert len(healthy.quorum.voting) == 3
+        assert healthy.quorum.running is not None
+        leader = healthy.quorum.running.leader_id
+        killed = next(node for node in controllers if node.node_id != leader)
+        nodes[5].stop()
+        killed.kill()
+        assert "silent_node" not in {finding.check for finding in looked().findings}
+        await_that(lambda: "silent_node" in {finding.check for finding in looked().findings})
+        (finding,) = (one for one in looked().findings if one.check == "silent_node")
+        assert finding.things == (f"voter {killed.node_id}",)
+        assert finding.since is not None
+        assert finding.since.offset <= (looked().offset or 0)
+        killed.start()
+        await_that(lambda: "silent_node" not in {finding.check for finding in looked().findings})
+        assert len(looked().quorum.voting) == 3

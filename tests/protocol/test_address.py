@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.protocol import Address, parse_addresses
+from kraftlake.protocol import Address, joined_addresses, parse_addresses
 from kraftlake.runtime.errors import UsageError
 
 
@@ -18,3 +18,9 @@ def test_several_addresses_are_taken_each_once() -> None:
 def test_the_error_names_an_invalid_address(text: str) -> None:
     with pytest.raises(UsageError, match=r"HOST:PORT|ports go"):
         parse_addresses(text)
+
+
+def test_several_addresses_among_sources_are_one_source() -> None:
+    assert joined_addresses(["d1", "a:1,b:2", "d2", "kafka://c:3"]) == ("d1", "a:1,b:2,c:3", "d2")
+    assert joined_addresses(["d1", "kafka://c:3"]) == ("d1", "kafka://c:3")
+    assert joined_addresses(["d1", "d2"]) == ("d1", "d2")

@@ -1,13 +1,20 @@
 from __future__ import annotations
 
 import socket
+import threading
+import time
 import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
+from kraftlake.runtime import metrics_server
 from kraftlake.runtime.errors import EnvironmentFaultError, UsageError
 from kraftlake.runtime.metrics import MetricName, MetricsRegistry
 from kraftlake.runtime.metrics_server import MetricsServer
+
+PATIENCE_SECONDS = 60.0
 
 
 def registry() -> MetricsRegistry:
@@ -50,3 +57,83 @@ def test_the_error_names_a_port_that_is_taken() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(EnvironmentFaultError, match=f"can't be served at 127.0.0.1:{port}"):
             MetricsServer(registry(), port=port)
+
+
+def scraped(server: MetricsServer) -> str:
+    with urllib.request.urlopen(server.url, timeout=30) as answer:
+        text: str = answer.read().decode()
+    return text
+
+
+def threads() -> int:
+    return sum("process_request_thread" in thread.name for thread in threading.enumerate())
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not holds():
+        assert time.monotonic() < deadline, "it does not come to that"
+        time.sleep(0.01)
+
+
+@contextmanager
+def idle_clients(server: MetricsServer, count: int) -> Iterator[list[socket.socket]]:
+    """Clients that have connected and say nothing, or not all."""
+    before = threads()
+    with ExitStack() as stack:
+        made = [
+            stack.enter_context(socket.create_connection((server.host, server.port), PATIENCE_SECONDS))
+            for _ in range(count)
+        ]
+        made[0].sendall(b"GET /metrics HTT")
+        until(lambda: threads() == before + count)
+        yield made
+
+
+def test_clients_that_say_nothing_are_cut_off_and_hold_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_server, "_SECONDS", 0.2)
+    before = threads()
+    with MetricsServer(registry()) as server, idle_clients(server, 3) as clients:
+        for client in clients:
+            assert client.recv(1) == b""
+        until(lambda: threads() == before)
+        assert "currentcontrollerid 3.0" in scraped(server)
+
+
+def test_a_client_that_sends_a_byte_now_and_then_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_server, "_SECONDS", 0.5)
+    before = threads()
+    with MetricsServer(registry()) as server, idle_clients(server, 1) as (client,):
+        with suppress(ConnectionError):
+            for _ in range(1_000):
+                client.sendall(b"x")
+                time.sleep(0.05)
+                assert threads() <= before + 1
+            pytest.fail("it is served for ever")
+        until(lambda: threads() == before)
+
+
+def test_a_client_that_does_not_read_its_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_server, "_SECONDS", 0.5)
+    made = MetricsRegistry()
+    values = {(("name", f"{number:0100}"),): number for number in range(100_000)}
+    made.gauge(MetricName("kafka.server", "MetadataLoader", "Many"), "Too much for the buffers.", lambda: values)
+    with MetricsServer(made) as server, idle_clients(server, 1) as (client,):
+        client.sendall(b"P/1.0\r\n\r\n")
+        until(lambda: threads() == 0)
+
+
+def test_more_clients_than_a_few_are_refused_until_others_have_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_server, "_AT_ONCE", 3)
+    with MetricsServer(registry()) as server:
+        with idle_clients(server, 3):
+            with socket.create_connection((server.host, server.port), PATIENCE_SECONDS) as refused:
+                assert refused.recv(1_000).startswith(b"HTTP/1.0 503 ")
+            assert threads() == 3
+        until(lambda: threads() == 0)
+        assert "currentcontrollerid 3.0" in scraped(server)
+
+
+def test_an_address_of_ipv6_is_served() -> None:
+    with MetricsServer(registry(), host="::1") as server:
+        assert "currentcontrollerid 3.0" in scraped(server)

@@ -9,7 +9,7 @@ import click
 from kraftlake.cli.faults import UNHEALTHY
 from kraftlake.cli.options.command import Example, argument, option
 from kraftlake.cli.options.parameters import OUTPUT, SOURCE, PathParameter
-from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
+from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, command_config_option
 
 
 @command(
@@ -25,6 +25,7 @@ from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
         Example("to paste into a ticket", f"kraftlake doctor {SAMPLE} --markdown"),
         Example("a page to pass on, which needs nothing else", f"kraftlake doctor {SAMPLE} --html report.html"),
         Example("with the folders of a broker", f"kraftlake doctor {SAMPLE} --log-dirs samples/kafka-4.4/log"),
+        Example("a cluster that runs, by its controllers", "kraftlake doctor c1:9093,c2:9093,c3:9093"),
         Example("for other programs: 3 says that something is wrong", f"kraftlake doctor {SAMPLE} --json"),
     ),
 )
@@ -34,7 +35,8 @@ from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
     nargs=-1,
     required=True,
     metavar="SOURCE...",
-    help="A metadata directory, archive or lake; or the directories of all controllers that are left.",
+    help="A metadata directory, archive or lake; or the directories of all controllers that are left; or HOST:PORT of "
+    "the controllers of a live quorum.",
 )
 @option(
     "--log-dirs",
@@ -44,6 +46,7 @@ from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
     metavar="DIR",
     help="Compare this log directory of a broker with the image. Repeatable. Nothing is ever changed.",
 )
+@command_config_option
 @option("--markdown", is_flag=True, help="Print Markdown.")
 @option("--html", type=OUTPUT, metavar="FILE", help="Write an HTML page too, and replace FILE if it exists.")
 def doctor(
@@ -55,7 +58,8 @@ def doctor(
     under-replicated; reassignments, throttles; brokers that are fenced; stray folders; and of the last 24 hours of the
     log unclean elections, changes of configs and of ACLs. Each finding says since which offset and time it is so, why,
     which command shows more, and what helps. Of several sources the furthest log is taken; a damaged log is looked at
-    as far as it can be replayed.
+    as far as it can be replayed. Of a live quorum it is what was committed, and the leader says which voters lag behind
+    or have stopped fetching.
 
     The exit code is 0 for a healthy cluster, where there is nothing or notes (info) only, 3 where something critical or
     a warning was found, 1 where the state of the cluster can't be told.
@@ -75,7 +79,7 @@ def doctor(
     from kraftlake.diagnosis import diagnose
 
     with call.progress() as progress:
-        diagnosis = diagnose(sources, call.at, log_dirs=log_dirs, progress=progress)
+        diagnosis = diagnose(sources, call.at, log_dirs=log_dirs, command_config=call.command_config, progress=progress)
     if target is not None:
         from kraftlake.cli.views.doctor_pages import html_page
 

@@ -27,6 +27,8 @@ def markdown_page(diagnosis: Diagnosis) -> Iterator[str]:
     yield f"- at {_md(words.heading(diagnosis))}"
     yield f"- {_md(words.summary(diagnosis))}"
     yield f"- quorum: {_md(words.quorum(diagnosis))}"
+    for follower in words.followers(diagnosis):
+        yield f"  - {_md(follower)}"
     for finding in diagnosis.findings:
         yield ""
         yield f"## {finding.severity.word}: {_md(finding.sentence)}"
@@ -82,7 +84,7 @@ def html_page(diagnosis: Diagnosis) -> str:
     facts = {
         "at": words.heading(diagnosis),
         "holds": words.summary(diagnosis),
-        "quorum": words.quorum(diagnosis),
+        "quorum": "; ".join([words.quorum(diagnosis), *words.followers(diagnosis)]),
         "sources": ", ".join(diagnosis.sources),
     }
     return (

@@ -24,7 +24,9 @@ def show_diagnosis(terminal: Terminal, diagnosis: Diagnosis) -> None:
     root = tree(("cluster ", Style.STRONG), (diagnosis.cluster_id or "of unknown id", Style.HEADING))
     branch(root, "at", words.heading(diagnosis))
     branch(root, "holds", words.summary(diagnosis))
-    branch(root, "quorum", words.quorum(diagnosis))
+    quorum = branch(root, "quorum", words.quorum(diagnosis))
+    for follower in words.followers(diagnosis):
+        quorum.add(text(follower))
     for finding in diagnosis.findings:
         _add(root, diagnosis, finding)
     terminal.render(root)

@@ -75,10 +75,28 @@ def summary(diagnosis: Diagnosis) -> str:
 
 
 def quorum(diagnosis: Diagnosis) -> str:
-    """The voters and the kraft.version."""
+    """The voters, and the leader of a running quorum."""
     report = diagnosis.quorum
     voters = ", ".join(str(voter.id) for voter in report.voters)
-    return f"{counted(len(report.voters), 'voter')}{f' ({voters})' if voters else ''}, {len(report.voting)} here"
+    told = f"{counted(len(report.voters), 'voter')}{f' ({voters})' if voters else ''}, {len(report.voting)} here"
+    running = report.running
+    return told if running is None else f"{told}, led by {running.leader_id} in epoch {running.leader_epoch}"
+
+
+def followers(diagnosis: Diagnosis) -> list[str]:
+    """Of a running quorum: how far each voter is behind its leader, and when it had caught up last."""
+    told = []
+    for copy in diagnosis.quorum.fetching_voters:
+        fetching = copy.fetching
+        if fetching is None or fetching.leads:
+            continue
+        behind = max(0, diagnosis.quorum.furthest.end_offset - copy.end_offset)
+        level = f"{counted(behind, 'offset')} behind" if behind else "level"
+        state = f"{level}, caught up last at {moment(fetching.caught_up)}"
+        if not copy.epoch_ends:
+            state = "has not fetched since this leader was elected"
+        told.append(f"voter {copy.properties.node_id}: {state}")
+    return told
 
 
 def verdict(diagnosis: Diagnosis) -> str:

@@ -44,7 +44,7 @@ class BrokerFolders:
 
 @attrs.frozen(kw_only=True, slots=False)
 class Case:
-    """The cluster as some `sources` have it, the paths given; of their `logs` `furthest` is the one that is looked at.
+    """The cluster as some `sources` have it, the words given; of their `logs` `furthest` is the one that is looked at.
 
     `replay` has its image, at the offset that was asked for or the last one before `stopped`, the fault that keeps the
     replay from going on; None where there is no image at all. `as_asked` says that an offset was asked for, so that

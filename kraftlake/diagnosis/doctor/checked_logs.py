@@ -1,19 +1,19 @@
-"""The logs of all nodes that some sources hold, each with what `verify` says of it."""
+"""The logs of all nodes that some sources hold, and of a live quorum, each with what `verify` says of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import attrs
 
-from kraftlake.kafka_files import NodeFiles, node_files
-from kraftlake.replay import LogSource, Progress, VerifyReport, is_lake, verify_source
+from kraftlake.kafka_files import MetadataDirectory, NodeFiles, node_files
+from kraftlake.replay import LogCopy, LogSource, Progress, QuorumReport, VerifyReport, is_lake, verify_source
 from kraftlake.runtime import CorruptDataError
 
 
 @attrs.frozen(kw_only=True)
 class CheckedLog:
-    """The log of a node, or of a lake; `path` is where it lies, perhaps within an archive.
+    """The log of a node, of a lake, or of a live quorum; `path` is where it lies, perhaps within an archive.
 
     `words` are those of a command line that names it. `source` is None where it can't be opened, as `fault` says, and
     `report` is what `verify` says of it else.
@@ -26,7 +26,32 @@ class CheckedLog:
     fault: str | None = None
 
 
-def checked_logs(path: str, progress: Progress | None) -> Iterator[CheckedLog]:
+def checked_logs(
+    paths: Sequence[str], quorum: QuorumReport, config_words: Sequence[str], progress: Progress | None
+) -> tuple[tuple[CheckedLog, ...], CheckedLog]:
+    """The logs at the paths of a report, and the one of them that goes furthest.
+
+    `config_words` are those that a command line needs, to ask a live quorum.
+    """
+    logs: list[CheckedLog] = []
+    of_copies: list[CheckedLog] = []
+    for path in paths:
+        live = [copy for copy in quorum.copies if copy.fetching is not None and copy.path == path]
+        some = [_of_quorum(live[0], config_words, progress)] if live else list(_in_files(path, progress))
+        logs += some
+        of_copies += some * max(1, len(live))  # the log of a quorum is that of all its nodes
+    return tuple(logs), of_copies[quorum.copies.index(quorum.furthest)]
+
+
+def _of_quorum(copy: LogCopy, config_words: Sequence[str], progress: Progress | None) -> CheckedLog:
+    """The committed log that was fetched from a quorum."""
+    reader = copy.reader
+    assert isinstance(reader, MetadataDirectory), "it was fetched into a folder"
+    source = LogSource(reader, reader.kind, copy.path, reader.cluster_id)
+    return _verified(CheckedLog(path=copy.path, words=(copy.path, *config_words)), source, progress)
+
+
+def _in_files(path: str, progress: Progress | None) -> Iterator[CheckedLog]:
     """The logs that a path holds, in the order in which `describe_quorum` has their copies."""
     try:
         nodes = () if is_lake(path) else node_files(path)
@@ -51,6 +76,13 @@ def _checked(log: CheckedLog, node: NodeFiles | None, progress: Progress | None)
         else:
             reader = node.open()
             source = LogSource(reader, reader.kind, node.folder, node.properties.cluster_id)
+    except CorruptDataError as fault:
+        return attrs.evolve(log, fault=str(fault))
+    return _verified(log, source, progress)
+
+
+def _verified(log: CheckedLog, source: LogSource, progress: Progress | None) -> CheckedLog:
+    try:
         return attrs.evolve(log, source=source, report=verify_source(source, progress=progress))
     except CorruptDataError as fault:
         return attrs.evolve(log, fault=str(fault))

@@ -16,6 +16,7 @@ from kraftlake.diagnosis.doctor.finding import Finding, Severity
 from kraftlake.diagnosis.doctor.partition_checks import PARTITION_CHECKS
 from kraftlake.diagnosis.doctor.quorum_checks import QUORUM_CHECKS
 from kraftlake.image import ClusterCounts, MetadataImage, count_cluster
+from kraftlake.protocol import joined_addresses
 from kraftlake.replay import LogSource, Progress, QuorumReport, Replay, describe_quorum
 from kraftlake.runtime import (
     CorruptDataError,
@@ -78,33 +79,40 @@ def diagnose(
     at: Moment | None = None,
     *,
     log_dirs: Sequence[str | os.PathLike[str]] = (),
+    command_config: str | os.PathLike[str] | None = None,
     checks: Sequence[Check] = CHECKS,
     progress: Progress | None = None,
 ) -> Diagnosis:
     """Look at a cluster: one source, or those of all nodes that are left; of all their logs the furthest is taken.
 
+    The addresses of a live quorum (HOST:PORT) are a source, several of them one: its log is fetched, and its leader is
+    asked who fetches. `command_config` is the properties file for those.
+
     `at` is the offset or time to look at, None the end of the log. `log_dirs` are log directories of brokers, which are
     compared with the image. A log that is damaged is looked at as far as it can be replayed. `progress` is called while
-    logs are verified.
+    logs are fetched and verified.
 
     Raises UsageError where the sources are of several clusters or a log directory is of another or names no broker,
-    NotASourceError where one of them is none, OffsetError where `at` is not in the log.
+    NotASourceError where one of them is none, NodeError where a quorum does not answer, OffsetError where `at` is not
+    in the log.
     """
     if log_dirs:
         from kraftlake.replica_manager import check_log_dirs
 
         check_log_dirs(log_dirs)
-    paths = path_texts([sources] if isinstance(sources, (str, os.PathLike)) else sources)
-    quorum = describe_quorum(paths)
-    logs = tuple(log for path in paths for log in checked_logs(path, progress))
-    furthest = logs[quorum.copies.index(quorum.furthest)]
+    paths = joined_addresses(path_texts([sources] if isinstance(sources, (str, os.PathLike)) else sources))
+    quorum = describe_quorum(paths, command_config=command_config, progress=progress)
+    config_words = () if command_config is None else ("--command-config", *path_texts([command_config]))
+    if config_words and quorum.running is None:
+        raise UsageError(f"{', '.join(paths)}: a command config belongs to HOST:PORT of a quorum, and there is none.")
+    logs, furthest = checked_logs(paths, quorum, config_words, progress)
     source = furthest.source
     if source is None:
         raise CorruptDataError(furthest.fault or "")
     known = source.cluster_id or quorum.cluster_id
     replay, stopped = _replayed(source, at, None if furthest.report is None else furthest.report.first_bad_offset)
     case = Case(
-        sources=paths,
+        sources=(*paths, *config_words),
         quorum=quorum,
         logs=logs,
         furthest=furthest,

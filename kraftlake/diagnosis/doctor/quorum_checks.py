@@ -10,8 +10,8 @@ from kraftlake.diagnosis.doctor.checked_logs import CheckedLog
 from kraftlake.diagnosis.doctor.finding import Found, Group, LogPosition, Severity
 from kraftlake.diagnosis.quorum_health import Verdict, node_faults, quorum_verdicts
 from kraftlake.kafka_files import Problem
-from kraftlake.replay import Role
-from kraftlake.runtime import KraftlakeError, counted
+from kraftlake.replay import LogCopy, Role
+from kraftlake.runtime import KraftlakeError, counted, in_words
 
 
 def _is_partly_seen(case: Case) -> bool:
@@ -58,6 +58,34 @@ def _partly_seen(case: Case) -> Iterator[Found]:
     what = f"{len(here)} of {counted(len(voters), 'voter')} is here" if voters else "the log does not name its voters"
     groups = (Group(reason="not here", things=missing),) if missing else ()
     yield Found(sentence=f"{what}: the quorum is not checked", groups=groups)
+
+
+def _silent(case: Case) -> Iterator[Found]:
+    """Voters alone: a broker that was shut down in order is an observer that has stopped fetching."""
+    running = case.quorum.running
+    silent = [copy for copy in case.quorum.fetching_voters if copy.fetching is not None and copy.fetching.is_silent]
+    if running is None or not silent:
+        return
+    ids = [f"{copy.properties.node_id}" for copy in silent]
+    voters = f"voter {ids[0]}" if len(ids) == 1 else f"voters {in_words(ids)}"
+    does = "does" if len(ids) == 1 else "do"
+    yield Found(
+        sentence=f"{voters} of {len(case.quorum.voters)} {does} not fetch from leader {running.leader_id}",
+        groups=tuple(_silence(copy, case.quorum.furthest.end_offset) for copy in silent),
+    )
+
+
+def _silence(copy: LogCopy, end_offset: int) -> Group:
+    fetching = copy.fetching
+    assert fetching is not None, "it is a voter of a running quorum"
+    seconds = f"{fetching.silent_ms // 1000:,} s"
+    behind = counted(max(0, end_offset - fetching.since_offset), "offset")
+    has = f"last fetched {seconds} ago" if copy.epoch_ends else f"has not fetched since the election {seconds} ago"
+    return Group(
+        reason=f"{has}, {behind} behind",
+        things=(f"voter {copy.properties.node_id}",),
+        since=LogPosition.of(fetching.since_offset, fetching.since),
+    )
 
 
 def _stopped(case: Case) -> Iterator[Found]:
@@ -182,6 +210,16 @@ QUORUM_CHECKS = (
         helps="Nothing has to be done: the node cuts them off when it fetches from the leader. They were never "
         "committed.",
         find=_diverged,
+        of_image=False,
+    ),
+    Check(
+        name="silent_node",
+        severity=Severity.WARNING,
+        text="a voter of the running quorum has stopped fetching",
+        command=_ALL_NODES,
+        helps="Start the controller. If its process runs, look at its connection to the leader and at its disk. Until "
+        "it fetches again, the quorum can spare fewer of the other voters.",
+        find=_silent,
         of_image=False,
     ),
     Check(

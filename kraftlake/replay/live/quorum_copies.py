@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Final
 
 import attrs
 
@@ -13,45 +12,62 @@ from kraftlake.kafka_files.node.meta_properties import MetaProperties
 from kraftlake.kafka_files.node.quorum_state import ElectionState
 from kraftlake.protocol import ReplicaOfQuorum
 from kraftlake.replay.live.open_quorum import observer_of, open_quorum
-from kraftlake.replay.queries.log_copy import LogCopy, read_copy
-
-_SILENT_MS: Final = 10_000
-"""A follower fetches twice a second or more; after two seconds without an answer it gives its leader up."""
+from kraftlake.replay.queries.log_copy import Fetching, LogCopy, read_copy
+from kraftlake.replay.reading.progress import Progress
 
 
-def quorum_copies(addresses: str, command_config: str | os.PathLike[str] | None = None) -> tuple[LogCopy, ...]:
+def quorum_copies(
+    addresses: str, command_config: str | os.PathLike[str] | None = None, progress: Progress | None = None
+) -> tuple[LogCopy, ...]:
     """A copy for each voter and observer. A node that has stopped fetching has that as its fault.
 
     A follower's log is the leader's up to the offset that it fetches. Raises as `open_quorum`.
     """
-    log = open_quorum(addresses, command_config=command_config)
-    ours = read_copy(LogCopy(path=addresses), log)
+    log = open_quorum(addresses, command_config=command_config, progress=progress)
+    ours = read_copy(LogCopy(path=addresses, properties=MetaProperties(cluster_id=log.cluster_id)), log)
     with observer_of(addresses, cluster_id=log.cluster_id, command_config=command_config) as observer:
         quorum = observer.describe()
-    ours = attrs.evolve(ours, static_voters=tuple(sorted(replica.id for replica in quorum.voters)))
+    leader = quorum.leader
+    ours = attrs.evolve(
+        ours,
+        static_voters=tuple(sorted(replica.id for replica in quorum.voters)),
+        election=ElectionState(leader_epoch=leader.epoch, leader_id=leader.id, voted_id=None),
+    )
     now = max(replica.last_caught_up_timestamp for replica in quorum.voters)
-    election = ElectionState(leader_epoch=quorum.leader.epoch, leader_id=quorum.leader.id, voted_id=None)
+    begin = _begin_of(leader.epoch, ours, log)
     return tuple(
-        _copy(ours, replica, election, log, now, leads=replica.id == quorum.leader.id)
+        _copy(ours, replica, _fetching(replica, leads=replica.id == leader.id, now=now, begin=begin))
         for replica in sorted((*quorum.voters, *quorum.observers), key=lambda replica: replica.id)
     )
 
 
-def _copy(
-    ours: LogCopy, replica: ReplicaOfQuorum, election: ElectionState, log: MetadataDirectory, now: int, *, leads: bool
-) -> LogCopy:
-    silent_ms = 0 if leads else now - replica.last_fetch_timestamp
+def _begin_of(epoch: int, ours: LogCopy, log: MetadataDirectory) -> tuple[int, int]:
+    """The first offset of the leader's epoch that the log has, and its time; (−1, −1) where it has none yet."""
+    earlier = max((end for of, end in ours.epoch_ends if of < epoch), default=0)
+    first = next(log.batches(max(earlier, log.start_offset)), None)
+    return (-1, -1) if first is None or first.epoch != epoch else (first.base_offset, first.timestamp)
+
+
+def _fetching(replica: ReplicaOfQuorum, *, leads: bool, now: int, begin: tuple[int, int]) -> Fetching:
+    has_fetched = replica.log_end_offset >= 0
+    offset, since = (replica.log_end_offset, replica.last_fetch_timestamp) if has_fetched else begin
+    return Fetching(leads=leads, now=now, since=since, since_offset=offset, caught_up=replica.last_caught_up_timestamp)
+
+
+def _copy(ours: LogCopy, replica: ReplicaOfQuorum, fetching: Fetching) -> LogCopy:
+    election = ours.election
+    assert election is not None, "the leader answered"
     fault = None
-    if replica.log_end_offset < 0:
-        fault = f"it has not fetched since {election.leader_id} leads"
-    elif silent_ms > _SILENT_MS:
-        fault = f"it has not fetched for {silent_ms / 1000:.0f} s"
+    if fetching.is_silent:
+        fault = f"it has not fetched for {fetching.silent_ms / 1000:.0f} s"
+        if replica.log_end_offset < 0:
+            fault = f"it has not fetched since {election.leader_id} leads"
     return attrs.evolve(
         ours,
-        properties=MetaProperties(cluster_id=log.cluster_id, node_id=replica.id, directory_id=replica.directory_id),
-        election=election,
+        properties=attrs.evolve(ours.properties, node_id=replica.id, directory_id=replica.directory_id),
         epoch_ends=_cut(ours.epoch_ends, replica.log_end_offset, election.leader_epoch),
         fault=fault or ours.fault,
+        fetching=fetching,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
+from typing import Final
 
 import attrs
 
@@ -19,6 +20,36 @@ from kraftlake.replay.reading.open_reader import is_lake, open_reader
 from kraftlake.replay.reading.replay_base import usable_snapshots
 from kraftlake.runtime.errors import CorruptDataError
 
+_SILENT_MS: Final = 10_000
+
+
+@attrs.frozen(kw_only=True)
+class Fetching:
+    """How a node of a running quorum keeps up with its leader: times in epoch ms by the leader's clock, −1 for unknown.
+
+    The node lacks the offsets from `since_offset` on; it fetched last at `since`. One that has not fetched from this
+    leader has not done so since it was elected, which is `since` then.
+    """
+
+    leads: bool
+    now: int
+    since: int
+    since_offset: int
+    caught_up: int
+
+    @property
+    def silent_ms(self) -> int:
+        """The time since the last Fetch; 0 for the leader, and where it is unknown."""
+        return 0 if self.leads or self.since < 0 else max(0, self.now - self.since)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the node has stopped fetching.
+
+        A follower fetches twice a second or more; after two seconds without an answer it gives its leader up.
+        """
+        return self.silent_ms > _SILENT_MS
+
 
 @attrs.frozen(kw_only=True)
 class LogCopy:
@@ -27,7 +58,8 @@ class LogCopy:
     `epoch_ends` are the epochs of its batches with the offset after each, in order; a newest snapshot that goes further
     than the log is the last of them. `quorum` is the state by the newest control records; `static_voters` are the ids
     that the newest leader named. `fault` says what is broken, None for a sound copy; the other fields describe what
-    precedes the broken place. `reader` is the log itself, None where it could not be opened.
+    precedes the broken place. `reader` is the log itself, None where it could not be opened. `fetching` is what the
+    leader of a running quorum says of the node, None for files.
     """
 
     path: str
@@ -38,6 +70,7 @@ class LogCopy:
     quorum: QuorumState = QuorumState()
     static_voters: tuple[int, ...] = ()
     fault: str | None = None
+    fetching: Fetching | None = None
     reader: LogReader | None = attrs.field(default=None, repr=False, eq=False)
 
     @property

@@ -10,9 +10,11 @@ from typing import Any
 
 import attrs
 
+from kraftlake.kafka_files.node.quorum_state import ElectionState
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.queries.log_copy import LogCopy, read_log_copies
+from kraftlake.replay.reading.progress import Progress
 from kraftlake.replay.reading.replay_base import images_end
 from kraftlake.runtime.arguments import path_texts
 from kraftlake.runtime.errors import KraftlakeError, UsageError
@@ -58,6 +60,16 @@ class QuorumReport:
         """The copy whose log goes furthest, of sound ones where there are any; the first of those that go as far."""
         sound = [copy for copy in self.copies if copy.fault is None]
         return max(sound or self.copies, key=lambda copy: copy.position)
+
+    @property
+    def running(self) -> ElectionState | None:
+        """The leader of a running quorum and its epoch; None where files alone were read."""
+        return next((copy.election for copy in self.copies if copy.fetching is not None), None)
+
+    @property
+    def fetching_voters(self) -> tuple[LogCopy, ...]:
+        """The copies of the voters of a running quorum."""
+        return tuple(copy for copy in self.copies if copy.fetching is not None and self.role_of(copy) is Role.VOTER)
 
     @property
     def needed(self) -> int:
@@ -162,17 +174,19 @@ def describe_quorum(
     sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     command_config: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
 ) -> QuorumReport:
     """Read the copies at these paths, or at one, and hold them against each other: of a bundle all that it holds.
 
-    The addresses of a live quorum stand for all its voters and observers; `command_config` is for those.
+    The addresses of a live quorum stand for all its voters and observers; `command_config` and `progress` are for
+    those.
 
     Raises UsageError where they are of several clusters, and for none; NotASourceError where one is no log.
     """
     if not sources:
         raise UsageError("Name the metadata directory of at least one node.")
     paths = path_texts([sources] if isinstance(sources, (str, os.PathLike)) else sources)
-    copies = tuple(chain.from_iterable(_copies_at(path, command_config) for path in paths))
+    copies = tuple(chain.from_iterable(_copies_at(path, command_config, progress) for path in paths))
     known = {copy.properties.cluster_id: copy.path for copy in copies if copy.properties.cluster_id is not None}
     if len(known) > 1:
         told = ", ".join(f"{path} of {cluster_id}" for cluster_id, path in known.items())
@@ -181,14 +195,16 @@ def describe_quorum(
     return attrs.evolve(report, voters=_voters_of(report.furthest))
 
 
-def _copies_at(path: str, command_config: str | os.PathLike[str] | None) -> tuple[LogCopy, ...]:
+def _copies_at(
+    path: str, command_config: str | os.PathLike[str] | None, progress: Progress | None
+) -> tuple[LogCopy, ...]:
     from kraftlake.protocol import are_addresses
 
     if not are_addresses(path):
         return read_log_copies(path)
     from kraftlake.replay.live.quorum_copies import quorum_copies
 
-    return quorum_copies(path, command_config)
+    return quorum_copies(path, command_config, progress)
 
 
 def _voters_of(copy: LogCopy) -> tuple[KnownVoter, ...]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import attrs
+
 from kraftlake.image import MetadataImage, diff_images
+from kraftlake.image.configurations_image import TOPIC_RESOURCE
 from kraftlake.kafka_files import MetadataDirectory, Problem, SourceKind, check_directory
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import KRaftVersionRecord, VotersRecord
@@ -24,6 +27,7 @@ from kraftlake.replay.verify.lake_tables import check_columns, check_derived_tab
 from kraftlake.replay.verify.references import ReferenceCheck
 from kraftlake.replay.verify.verify_report import VerifyReport
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
+from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log import ChainLink
@@ -291,6 +295,7 @@ class _Verification:
             self._findings.note(f"{snapshot.name} was not compared: records before its end could not be replayed.")
             return
         self.compared += 1
+        image = self._without_leftovers(loader.image, snapshot, image)
         differences = diff_images(loader.image, image).changes
         if differences:
             shown = "; ".join(change.describe() for change in differences[:_SHOWN_DIFFERENCES])
@@ -301,6 +306,31 @@ class _Verification:
                 offset=offset,
                 file=snapshot.name,
             )
+
+    def _without_leftovers(self, log: MetadataImage, snapshot: SnapshotReader, image: MetadataImage) -> MetadataImage:
+        """The snapshot's image without the configs that Kafka keeps of topics which it deletes as it catches up.
+
+        A node that loads a topic's creation, config and removal in one delta leaves the config in its image, and so in
+        its snapshots. That is no damage, and every node that was restarted may have it.
+        """
+        ours, theirs = log.configs.resource_data, image.configs.resource_data
+        gone = [
+            one
+            for one in theirs
+            if one.type == TOPIC_RESOURCE and one not in ours and image.topics.get_topic(one.name) is None
+        ]
+        if not gone:
+            return image
+        names = sorted(one.name for one in gone)
+        more = f" and {len(names) - _SHOWN_DIFFERENCES} more" if len(names) > _SHOWN_DIFFERENCES else ""
+        self._findings.note(
+            f"{snapshot.name} has configs of {counted(len(names), 'topic')} that had been deleted before "
+            f"({', '.join(names[:_SHOWN_DIFFERENCES])}{more}): Kafka keeps them where it catches up in one delta, and "
+            "a new topic of that name gets them."
+        )
+        for one in gone:
+            theirs = theirs.remove(one)
+        return attrs.evolve(image, configs=attrs.evolve(image.configs, resource_data=theirs))
 
     def _report_stop(self, error: KraftlakeError, loader: MetadataBatchLoader | None) -> None:
         """Reading stopped: the check of the files has reported it already where these are Kafka's files."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,8 +15,10 @@ from kraftlake.kafka_files import write_checkpoint
 from kraftlake.records import metadata_records as r
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.replay import LogSource
 from kraftlake.runtime.errors import NotASourceError, UsageError
 from tests.cli.made_logs import TOPIC_ID
+from tests.cli.running import run
 from tests.diagnosis.doctor.made import (
     BEGIN,
     HEALTHY,
@@ -28,6 +31,7 @@ from tests.diagnosis.doctor.made import (
     log_of,
     time_of,
 )
+from tests.protocol.observer.fake_quorum import LED_SINCE, NOW, running
 from tests.replay.queries.test_quorum_report import elected, no_ops, node_at
 
 CRITICAL, WARNING, INFO = Severity
@@ -366,6 +370,90 @@ def test_a_bundle_and_an_archive_of_several_nodes_are_all_of_them(tmp_path: Path
         (finding,) = diagnosis.findings
         assert finding.check == "under_replicated"
         assert finding.command.startswith(f"kraftlake events {command}")
+
+
+# a quorum that runs
+
+
+def test_a_quorum_whose_voters_fetch_is_healthy() -> None:
+    with running() as quorum:
+        diagnosis = diagnose(quorum)
+    assert diagnosis.findings == ()
+    assert diagnosis.is_healthy
+    assert (diagnosis.offset, len(diagnosis.quorum.voting)) == (7, 3)
+
+
+def test_a_voter_that_stopped_fetching_is_found_with_what_it_lacks() -> None:
+    with running(n2=(5, NOW - 10_001, NOW - 11_000)) as quorum:
+        diagnosis = diagnose(quorum)
+        told = run("doctor", quorum, code=3).stdout
+        page = run("doctor", quorum, "--markdown", code=3).stdout
+    (finding,) = diagnosis.findings
+    assert (finding.check, finding.severity) == ("silent_node", WARNING)
+    assert finding.sentence == "voter 2 of 3 does not fetch from leader 0"
+    assert [group.reason for group in finding.groups] == ["last fetched 10 s ago, 3 offsets behind"]
+    assert finding.since is not None
+    assert finding.to_json()["since"] == {"offset": 5, "timestamp": NOW - 10_001}
+    assert finding.to_json()["things"] == ["voter 2"]
+    assert finding.command == f"kraftlake quorum {quorum}"
+    for words in (
+        "quorum  3 voters (0, 1, 2), 2 here, led by 0 in epoch 1",
+        "voter 1: level, caught up last at 2023-11-14 22:14:20.001Z",
+        "voter 2: 3 offsets behind, caught up last at 2023-11-14 22:14:09.001Z",
+    ):
+        assert words in told
+        assert words.removeprefix("quorum  ") in re.sub(r"\\(.)", r"\1", page)
+
+
+def test_a_voter_that_never_fetched_from_its_leader_is_silent_since_the_election() -> None:
+    with running(n1=(-1, -1, -1), n2=(-1, -1, -1)) as quorum:
+        (finding,) = (one for one in diagnose(quorum).findings if one.check == "silent_node")
+        told = run("doctor", quorum, code=3).stdout
+    assert "voter 1: has not fetched since this leader was elected" in told
+    assert finding.sentence == "voters 1 and 2 of 3 do not fetch from leader 0"
+    assert finding.things == ("voter 1", "voter 2")
+    assert finding.groups[0].reason == "has not fetched since the election 60 s ago, 8 offsets behind"
+    assert finding.to_json()["since"] == {"offset": 0, "timestamp": LED_SINCE}
+
+
+@pytest.mark.parametrize(
+    "replicas",
+    [
+        {"n2": (5, NOW - 10_000, NOW - 30_000)},
+        {"n4": (3, NOW - 90_000, NOW - 90_000), "n5": (-1, -1, -1)},
+        {"n0": (8, LED_SINCE + 5_000, LED_SINCE + 5_000), "n1": (-1, -1, -1), "n2": (8, LED_SINCE, LED_SINCE)},
+    ],
+    ids=["a voter that is slow", "brokers that were shut down", "a leader that was just elected"],
+)
+def test_no_voter_is_called_silent_that_is_not(replicas: dict[str, tuple[int, int, int]]) -> None:
+    with running(**replicas) as quorum:
+        assert diagnose(quorum).findings == ()
+
+
+def test_addresses_that_are_given_apart_are_those_of_one_quorum() -> None:
+    with running() as quorum:
+        diagnosis = diagnose(["127.0.0.1:1", *(f"kafka://{address}" for address in quorum.split(","))])
+    assert diagnosis.sources == (f"127.0.0.1:1,{quorum}",)
+    assert diagnosis.is_healthy
+
+
+def test_a_directory_beside_its_quorum_is_one_more_copy(tmp_path: Path) -> None:
+    with running() as quorum:
+        directory = node_at(tmp_path, 1, [*LogSource.open(quorum).batches()][:1])
+        (tmp_path / "node-1-None" / "meta.properties").unlink()
+        diagnosis = diagnose([directory, quorum])
+    assert diagnosis.offset == 7
+    assert diagnosis.findings == ()
+
+
+def test_properties_for_a_quorum_are_refused_for_files_and_named_in_commands(tmp_path: Path) -> None:
+    (tmp_path / "client.properties").write_text("security.protocol=PLAINTEXT\n")
+    config = tmp_path / "client.properties"
+    with running(n2=(5, NOW - 20_000, NOW)) as quorum:
+        (finding,) = diagnose(quorum, command_config=config).findings
+    assert finding.command == f"kraftlake quorum {quorum} --command-config {config}"
+    with pytest.raises(UsageError, match="belongs to HOST:PORT of a quorum"):
+        diagnose(log_of(tmp_path / "log"), command_config=config)
 
 
 # the folders

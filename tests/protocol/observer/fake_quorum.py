@@ -28,7 +28,10 @@ _NONE = uuid.UUID(int=0)
 
 
 class FakeQuorum:
-    """Three controllers over one model. `spoil` gets each answer's frame; `refusal` is answered to every Fetch."""
+    """Three controllers over one model. `spoil` gets each answer's frame; `refusal` is answered to every Fetch.
+
+    `replicas` is what a DescribeQuorum says: log end offset, times of the last Fetch and of having caught up, by node.
+    """
 
     def __init__(self, model: ModelQuorum, *, fetch_version: int = 18) -> None:
         self.model = model
@@ -43,6 +46,7 @@ class FakeQuorum:
         self.named: list[Address] = []
         self.fetches = 0
         self.part_bytes = 1 << 20
+        self.replicas: dict[int, tuple[int, int, int]] = {}
 
     @contextmanager
     def serving(self) -> Iterator[list[Address]]:
@@ -57,13 +61,19 @@ class FakeQuorum:
         while True:
             data = receive_frame(connection)
             api_key, version, correlation_id = struct.unpack(">hhi", data[:8])
-            body = {18: self._api_versions, 60: self._cluster, 1: self._fetch, 59: self._fetch_snapshot}[api_key]
+            body = {
+                18: self._api_versions,
+                60: self._cluster,
+                1: self._fetch,
+                59: self._fetch_snapshot,
+                55: self._quorum,
+            }[api_key]
             answer = body(node, version, data)
             tags = b"" if api_key == 18 else b"\0"
             connection.sendall(self.spoil(frame(struct.pack(">i", correlation_id) + tags + encoded(answer))))
 
     def _api_versions(self, node: int, version: int, data: bytes) -> Any:
-        versions = {18: (0, 4), 1: (13, self.fetch_version), 59: (0, 1), 60: (0, 1)}
+        versions = {18: (0, 4), 1: (13, self.fetch_version), 59: (0, 1), 60: (0, 1), 55: (0, 1)}
         keys = [ApiVersion(api_key=i16(k), min_version=i16(a), max_version=i16(b)) for k, (a, b) in versions.items()]
         return ApiVersionsResponse(error_code=ErrorCode.none, api_keys=tuple(keys), throttle_time=_NOW)
 
@@ -126,6 +136,26 @@ class FakeQuorum:
             throttle_time=_NOW, error_code=ErrorCode.none, topics=(topic,), node_endpoints=self._endpoints(m)
         )
 
+    def _quorum(self, node: int, version: int, data: bytes) -> Any:
+        m = import_module(f"kio.schema.describe_quorum.v{version}.response")
+        leads = node == self.model.leader
+        states = {
+            id_: m.ReplicaState(
+                replica_id=BrokerId(id_), log_end_offset=i64(end), last_fetch_timestamp=i64(fetched),
+                last_caught_up_timestamp=i64(caught_up),
+            )
+            for id_, (end, fetched, caught_up) in self.replicas.items()
+        }  # fmt: skip
+        partition = m.PartitionData(
+            partition_index=i32(0), error_code=ErrorCode.none if leads else ErrorCode.not_leader_or_follower,
+            leader_id=BrokerId(self.model.leader), leader_epoch=i32(self.model.epoch),
+            high_watermark=i64(self.model.high_watermark),
+            current_voters=tuple(state for id_, state in states.items() if id_ < len(self.model.logs)),
+            observers=tuple(state for id_, state in states.items() if id_ >= len(self.model.logs)),
+        )  # fmt: skip
+        topic = m.TopicData(topic_name=TopicName("__cluster_metadata"), partitions=(partition,))
+        return m.DescribeQuorumResponse(error_code=ErrorCode.none, topics=(topic,))
+
     def _leader(self, m: Any) -> Any:
         return m.LeaderIdAndEpoch(leader_id=BrokerId(self.model.leader), leader_epoch=i32(self.model.epoch))
 
@@ -133,3 +163,24 @@ class FakeQuorum:
         leader = self.named[self.model.leader]
         port = (u16 if "snapshot" in m.__name__ else i32)(leader.port)
         return (m.NodeEndpoint(node_id=BrokerId(self.model.leader), host=leader.host, port=port),)
+
+
+LED_SINCE = 1_700_000_000_001
+NOW = LED_SINCE + 60_000
+
+
+@contextmanager
+def running(**replicas: tuple[int, int, int]) -> Iterator[str]:
+    """The addresses of a quorum of voters 0 to 2, whose log ends with offset 7; by a DescribeQuorum all are level.
+
+    `replicas` (`n2=…`) are those of which the leader 0 says something else (see `FakeQuorum.replicas`).
+    """
+    model = ModelQuorum()
+    model.elect(0, 1)
+    model.append(7)
+    model.replicate(1, 9)
+    fake = FakeQuorum(model)
+    level = (8, NOW, NOW)
+    fake.replicas = {0: level, 1: level, 2: level} | {int(name[1:]): told for name, told in replicas.items()}
+    with fake.serving() as addresses:
+        yield ",".join(map(str, addresses))

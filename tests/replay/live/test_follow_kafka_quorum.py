@@ -14,15 +14,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 
 import kraftlake
+from kraftlake.diagnosis import diagnose
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.protocol import NodeConnector, ObservedLog, OffsetAndEpoch, QuorumObserver, RawBatch, parse_addresses
 from kraftlake.records.batch import encode_batch
+from kraftlake.replay import describe_quorum
 from tests.kafka_node import SMALL_LOG, KafkaNode, started_node, started_nodes
 from tests.replay.following import PATIENCE, ROOT, change_topics, check_same, following, position
+from tests.replay.live.admin_work import AdminWork
 from tests.replay.live.bad_network import BadNetwork
 
 pytestmark = pytest.mark.spark
@@ -76,6 +78,8 @@ def test_a_quorum_of_one_is_followed_over_kills_of_either_side_and_asked_as_a_so
         assert "leads in epoch" in told.stdout
         assert "1 of 1 voter is here" in told.stdout
         assert json.loads(cli("quorum", node.controller, "--json").stdout)["voters"][0]["id"] == node.node_id
+        check_doctor(node, at)
+        change_topics(node, 63, 1)  # something for the first line: by now the node may have deleted all that was before
         with watching(node.controller) as events:
             node.admin.create_topics([NewTopic("seen", 1, 1)])["seen"].result(timeout=PATIENCE)
             while json.loads(line := next(events)).get("topic") != "seen":
@@ -87,6 +91,19 @@ def test_a_quorum_of_one_is_followed_over_kills_of_either_side_and_asked_as_a_so
         log = MetadataLog.open(lake)
         assert high_watermark <= log.end_offset == log.committed_to
         check_same(lake, node)
+
+
+def check_doctor(node: KafkaNode, at: int) -> None:
+    """The quorum is diagnosed as its directory is, and led by the node, which fetches from nobody and is not silent."""
+    live, stored = (diagnose(source, at).to_json() for source in (node.controller, node.metadata_directory))
+    for form in (live, stored):
+        for finding in form["findings"]:
+            finding["command"] = finding["command"].split()[:2]
+        form["findings"] = [finding for finding in form["findings"] if finding["check"] != "torn_tail"]
+    assert live == stored
+    told = cli("doctor", f"127.0.0.1:1,{node.controller}")
+    assert told.returncode in (0, 3), told.stderr
+    assert f"1 voter ({node.node_id}), 1 here, led by {node.node_id} in epoch" in told.stdout
 
 
 @contextmanager
@@ -142,35 +159,50 @@ def test_a_record_that_was_fetched_and_then_replaced_never_enters_a_lake(tmp_pat
 
 
 @long_only
-def test_a_quorum_is_followed_over_changes_of_leader_and_a_network_that_drops_delays_and_garbles(
+def test_a_quorum_is_followed_through_1800_admin_calls_while_60_leaders_go_and_a_network_drops_delays_and_garbles(
     tmp_path: Path,
 ) -> None:
+    """As much as half an hour of one call a second. Nothing is deleted, so that all of both logs is compared."""
     lake = tmp_path / "lake"
-    roles = {1: "broker,controller", 2: "controller", 3: "controller"}
-    with started_nodes(tmp_path / "kafka", roles, settings=SMALL_LOG) as nodes, BadNetwork() as network:
-        everyone = list(nodes.values())
-        quorum = ",".join(str(network.to(node.controller)) for node in everyone)
+    roles = dict.fromkeys((1, 2, 3), "controller") | dict.fromkeys((4, 5), "broker")
+    settings = {key: value for key, value in SMALL_LOG.items() if "retention" not in key}
+    with started_nodes(tmp_path / "kafka", roles, settings=settings) as nodes, BadNetwork() as network:
+        controllers = [nodes[id_] for id_ in (1, 2, 3)]
+        work = AdminWork([nodes[4], nodes[5]])
+        quorum = ",".join(str(network.to(node.controller)) for node in controllers)
+        kills = stops = 0
         with following(quorum, lake) as follower:
-            for round_ in range(8):
-                at = position(*everyone)
+            for round_ in range(60):
                 network.break_connections()
-                try:
-                    change_topics(nodes[1], 10 * round_, 10)
-                except KafkaException:
-                    assert round_, "the first leader answers"
-                if round_ % 2:
-                    nodes[at.leader_id].kill()
+                work.do(15)
+                at = position(*controllers)
+                leader = nodes[at.leader_id]
+                if round_ % 6 == 5:
+                    leader.stop()
+                    stops += 1
                 else:
-                    nodes[at.leader_id].stop()
-                others = [node for node in everyone if node.node_id != at.leader_id]
-                while position(*others).leader_epoch == at.leader_epoch:
-                    time.sleep(0.2)
-                nodes[at.leader_id].start()
-                follower.follow_to(position(*everyone).high_watermark)
-        for node in everyone:
+                    leader.kill()
+                    kills += 1
+                work.do(16)  # the others elect meanwhile
+                others = [node for node in controllers if node is not leader]
+                assert position(*others).leader_epoch > at.leader_epoch
+                leader.start()
+                follower.follow_to(position(*controllers).high_watermark)
+            high_watermark = position(*controllers).high_watermark
+            follower.follow_to(high_watermark)
+        direct = ",".join(node.controller for node in controllers)
+        while any(copy.end_offset < high_watermark for copy in describe_quorum(direct).fetching_voters):
+            time.sleep(0.5)  # the last one that was started catches up
+        for node in controllers:
             node.stop()
-        check_same(lake, *everyone)
+        assert (kills, stops) == (50, 10)
+        assert work.calls >= 1_800
         assert network.spoiled > 20
+        check_same(lake, *controllers)
+        log = MetadataLog.open(lake)
+        assert log.start_offset <= 1
+        assert log.end_offset >= high_watermark
+        assert all(kraftlake.open(node.metadata_directory).start_offset == 0 for node in controllers)
 
 
 @long_only

@@ -299,6 +299,23 @@ def test_a_replica_on_a_broker_that_is_not_registered_is_only_a_note() -> None:
     assert report.notes == ("topic-1-0 has replicas on 4, not registered at offset 4.",)
 
 
+def test_configs_that_kafka_keeps_of_deleted_topics_are_only_a_note() -> None:
+    config = r.ConfigRecord(resource_type=2, resource_name="topic-1", name="retention.ms", value="1")
+    gone = [topic(1), config, r.RemoveTopicRecord(topic_id=topic(1).topic_id)]
+    batches = log_of(1, [metadata_version(), topic(2)], gone)
+    log = trimmed(batches, 0, 6)
+    kept = reference_image(log_of(1, [metadata_version(), topic(2)], [config]), 3).configs
+    made = reference_image(batches, 5)
+    report = verified(attrs.evolve(log, snapshots=(snapshot_of(attrs.evolve(made, configs=kept)),)))
+    assert report.sound
+    assert report.snapshots_compared == 1
+    (note,) = report.notes
+    assert "has configs of 1 topic that had been deleted before (topic-1): Kafka keeps them" in note
+    other = reference_image(log_of(1, [metadata_version(), topic(1), topic(2)], [config]), 4)
+    wrong = attrs.evolve(other, provenance=made.provenance)
+    assert not verified(attrs.evolve(log, snapshots=(snapshot_of(wrong),))).sound
+
+
 def test_a_snapshot_that_is_not_the_replay_at_its_end_is_found() -> None:
     log = trimmed(small_log(), 0, 9, 15)
     wrong = attrs.evolve(log.snapshots[0], end_offset=15, epoch=2)

@@ -2,8 +2,11 @@ import java.io.BufferedReader;
 import java.io.File;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Base64;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
@@ -40,12 +43,16 @@ import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
  *                              opens the partition in FOLDER, takes the STEPS and closes it; answers with what it was
  *                              like before it was closed
  *
+ *   bench FOLDER TOPIC-ID FILE CHUNK
+ *                              nanoseconds by the clock and of CPU, for benchmarks/partition_log.py
+ *
  * CONFIGS is a JSON object, STEPS a JSON array of arrays: a name and its arguments. The language is what Janino
  * compiles.
  */
 public class KafkaLogs {
     static final KafkaScheduler SCHEDULER = new KafkaScheduler(1);
     static final ObjectMapper JSON = new ObjectMapper();
+    static final ThreadMXBean CPU = ManagementFactory.getThreadMXBean();
 
     /** The time of the records, by which no producer expires. */
     static class Still implements Time {
@@ -65,6 +72,9 @@ public class KafkaLogs {
     }
 
     static Map answer(String[] fields) throws Exception {
+        if (fields[0].equals("bench")) {
+            return bench(fields);
+        }
         Map configs = (Map) JSON.readValue(fields[2], Map.class);
         UnifiedLog log = UnifiedLog.create(new File(fields[1]), new LogConfig(configs), Long.parseLong(fields[6]),
             Long.parseLong(fields[5]), SCHEDULER, new BrokerTopicStats(), new Still(),
@@ -86,6 +96,47 @@ public class KafkaLogs {
         });
         written.await();
         return seen;
+    }
+
+    static UnifiedLog open(File folder, String topicId) throws Exception {
+        return UnifiedLog.create(folder, new LogConfig(new LinkedHashMap()), 0L, 0L, SCHEDULER, new BrokerTopicStats(),
+            Time.SYSTEM, 900000, new ProducerStateManagerConfig(86400000, false), 600000, new LogDirFailureChannel(1),
+            false, Optional.of(Uuid.fromString(topicId)));
+    }
+
+    /** Wall and CPU nanoseconds of appending a file's batches by chunks of so many bytes, and of recovering the log. */
+    static Map bench(String[] fields) throws Exception {
+        File folder = new File(fields[1]);
+        folder.mkdirs();
+        byte[] data = java.nio.file.Files.readAllBytes(new File(fields[3]).toPath());
+        int chunk = Integer.parseInt(fields[4]);
+        UnifiedLog log = open(folder, fields[2]);
+        Map told = new LinkedHashMap();
+        long wall = System.nanoTime();
+        long cpu = CPU.getCurrentThreadCpuTime();
+        for (int from = 0; from < data.length; from += chunk) {
+            byte[] fetched = Arrays.copyOfRange(data, from, Math.min(from + chunk, data.length));
+            log.appendAsFollower(MemoryRecords.readableRecords(ByteBuffer.wrap(fetched)), 0);
+        }
+        log.flush(true);
+        told.put("append", list(System.nanoTime() - wall, CPU.getCurrentThreadCpuTime() - cpu));
+        long end = log.logEndOffset();
+        log.close();
+        File[] snapshots = folder.listFiles();
+        for (int at = 0; at < snapshots.length; at++) {
+            if (snapshots[at].getName().endsWith(".snapshot")) {
+                snapshots[at].delete();
+            }
+        }
+        wall = System.nanoTime();
+        cpu = CPU.getCurrentThreadCpuTime();
+        log = open(folder, fields[2]);
+        told.put("recover", list(System.nanoTime() - wall, CPU.getCurrentThreadCpuTime() - cpu));
+        if (log.logEndOffset() != end) {
+            throw new IllegalStateException("recovered to " + log.logEndOffset() + ", not to " + end);
+        }
+        log.close();
+        return told;
     }
 
     static void take(UnifiedLog log, List step) throws Exception {

@@ -21,8 +21,8 @@ from kraftlake.replica_manager.logs.disk.log_segment import LogSegment, batches_
 from kraftlake.replica_manager.logs.disk.producer_snapshots import decode_snapshot
 from kraftlake.replica_manager.logs.log_batch import log_batches
 from kraftlake.replica_manager.logs.log_config import LogConfig
-from tests.interop.jars import kafka_node_jars
 from tests.interop.kafka_classes import KafkaClasses
+from tests.interop.kafka_logs import kafka_logs
 from tests.replica_manager.brokers import FOO
 from tests.replica_manager.data_batches import batch, marker
 from tests.replica_manager.logs.disk.opened import CLEAN, opened
@@ -39,7 +39,7 @@ EXAMPLES = 300 if os.environ.get("KRAFTLAKE_TESTS") == "long" else 10
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[KafkaClasses]:
-    classes = KafkaClasses(Path(__file__).with_name("KafkaLogs.java"), kafka_node_jars())
+    classes = kafka_logs()
     yield classes
     classes.close()
 

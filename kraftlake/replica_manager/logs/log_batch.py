@@ -60,7 +60,7 @@ class LogBatch:
 
     def check(self) -> None:
         """Raise CorruptRecordError when the checksum is wrong."""
-        if crc32c(self.data[CRC_FROM:]) != HEADER.unpack_from(self.data)[4]:
+        if crc32c(memoryview(self.data)[CRC_FROM:]) != HEADER.unpack_from(self.data)[4]:
             raise CorruptRecordError(f"The record batch at offset {self.base_offset} fails its checksum.")
 
     def control_type(self) -> int:

@@ -1,0 +1,13 @@
+"""Kafka 4.4's own UnifiedLog in a JVM, asked over its stdin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.interop.jars import kafka_node_jars
+from tests.interop.kafka_classes import KafkaClasses
+
+
+def kafka_logs(*, heap: str = "1g") -> KafkaClasses:
+    """A JVM that answers as `KafkaLogs.java` says; whoever asked for it closes it."""
+    return KafkaClasses(Path(__file__).with_name("KafkaLogs.java"), kafka_node_jars(), heap=heap)

@@ -229,19 +229,11 @@ def test_what_was_compacted_and_vacuumed_is_read_from_the_table_itself(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    ("stage", "number"),
-    [
-        ("before", 2),
-        pytest.param(
-            *("after", 3),
-            marks=pytest.mark.skipif(
-                os.environ.get("KRAFTLAKE_TESTS") != "long",
-                reason="KRAFTLAKE_TESTS=long: test_jobs_on_a_cluster has a driver killed after a commit",
-            ),
-        ),
-    ],
+@pytest.mark.skipif(
+    os.environ.get("KRAFTLAKE_TESTS") != "long",
+    reason="KRAFTLAKE_TESTS=long: in the quick profile a driver is killed on a cluster, and crashes are random",
 )
+@pytest.mark.parametrize(("stage", "number"), [("before", 2), ("after", 3)])
 def test_a_stream_killed_in_the_middle_goes_on_to_the_same_tables(
     tmp_path: Path, expected: Tables, spark: SparkSession, stage: str, number: int
 ) -> None:

@@ -54,7 +54,7 @@ def await_pause(driver: subprocess.Popen[str], lake: Path) -> None:
 
 
 def await_that(driver: subprocess.Popen[str], condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 180
+    deadline = time.monotonic() + 400
     while not condition():
         assert driver.poll() is None, driver.communicate()[1][-3000:]
         assert time.monotonic() < deadline, "the driver has not come so far"

@@ -140,6 +140,7 @@ def test_an_export_refuses_to_overwrite_unless_told_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 def test_spark_replays_a_lake_into_the_same_image(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     run("import", DIRECTORY, lake)

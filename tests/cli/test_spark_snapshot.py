@@ -12,6 +12,7 @@ from tests.tables.sample_log import lake_of
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 def test_a_snapshot_is_built_once_and_told_in_words_and_as_json(tmp_path: Path) -> None:
     lake_of(tmp_path / "lake", commits=2, last=900)
     log = MetadataLog.open(tmp_path / "lake")

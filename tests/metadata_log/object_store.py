@@ -6,6 +6,7 @@ too. `make test-long` runs MinIO, which it builds.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import socket
@@ -29,13 +30,14 @@ _BUILD_SECONDS = 1_800  # three minutes on two idle cores, after a download of s
 
 
 def minio_binary() -> Path:
-    """MinIO, from the cache or the PATH; else built, which needs Go and takes some minutes."""
+    """MinIO, from the cache or the PATH; else built, which needs Go and takes some minutes: once, for all processes."""
     found = CACHE / "minio"
-    if found.exists():
-        return found
-    if on_path := shutil.which("minio"):
+    if not found.exists() and (on_path := shutil.which("minio")):
         return Path(on_path)
-    return build_minio(["go", "install", MODULE], CACHE)
+    CACHE.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (CACHE / ".lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return found if found.exists() else build_minio(["go", "install", MODULE], CACHE)
 
 
 def build_minio(command: Sequence[str], cache: Path, seconds: float = _BUILD_SECONDS) -> Path:

@@ -1,6 +1,6 @@
 """What Spark's executors do of a lake: `python -m tests.spark_jobs.in_a_lake MASTER LAKE WHAT`.
 
-It prints what `everything` or `tables` found.
+It prints what `everything` or `made` found.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import pytest
 
 from kraftlake.spark_jobs import (
     KraftDataSource,
+    StreamOptions,
     build_snapshot,
     counts_by_minute,
     image_frame,
@@ -56,12 +57,18 @@ def everything(spark: SparkSession, lake: str) -> dict[str, Any]:
         "local": [list(row) for row in local],
         "snapshot": built.to_json(),
         "records": {"committed": committed, "rows": done.rows},
-        **tables(spark, lake),
+        **tables(spark, lake, "events"),
     }
 
 
-def tables(spark: SparkSession, lake: str) -> dict[str, Any]:
-    """What a session reads of a lake that has histories and metrics."""
+def made(spark: SparkSession, lake: str) -> dict[str, Any]:
+    """How many steps executors and how many micro-batches the driver needed for all tables, and then `tables`."""
+    done = run_job("all", lake, spark=spark, options=StreamOptions(max_records=3_000), snapshot_every_bytes=60_000)
+    return {"made": [done.steps, done.driver_batches], **tables(spark, lake, "records")}
+
+
+def tables(spark: SparkSession, lake: str, new: str) -> dict[str, Any]:
+    """What a session reads of a lake that has histories and metrics; the job `new` is run as one over many lakes."""
     minutes = counts_by_minute(spark, lake).selectExpr("unix_timestamp(minute) AS at", "*").drop("minute").collect()
     state = state_frame(spark, lake, STATE_AT).where("leader = 2").select("topic", "partition", "isr")
     ended = table_frame(spark, lake, "topic_history", columns=["topic", "valid_to_offset"])
@@ -69,16 +76,16 @@ def tables(spark: SparkSession, lake: str) -> dict[str, Any]:
         "minutes": [row.asDict() for row in minutes],
         "state": sorted([row.topic, row.partition, list(row.isr)] for row in state.collect()),
         "ended": sorted(row.topic for row in ended.where("valid_to_offset IS NOT NULL").collect()),
-        "lakes": lakes(spark, lake),
+        "lakes": lakes(spark, lake, new),
         "streamed": streamed(spark, lake),
     }
 
 
-def lakes(spark: SparkSession, lake: str) -> list[Any]:
-    """What a job over the lake and one that is not there says, and the number of events that a list of lakes has."""
-    result = run_lakes("events", [lake, f"{lake}-nowhere"], spark=spark)
+def lakes(spark: SparkSession, lake: str, job: str) -> list[Any]:
+    """What a job over the lake and one that is not there says, and how many rows of its table a list of lakes has."""
+    result = run_lakes(job, [lake, f"{lake}-nowhere"], spark=spark)
     rows = (result.lakes[0].summary or {}).get("rows")
-    return [result.failed, rows, table_frame(spark, [lake], "events", columns=["lake"]).count()]
+    return [result.failed, rows, table_frame(spark, [lake], job, columns=["lake"]).count()]
 
 
 def streamed(spark: SparkSession, lake: str) -> list[int]:
@@ -94,7 +101,7 @@ def streamed(spark: SparkSession, lake: str) -> list[int]:
 
 def main(master: str, lake: str, what: str) -> None:
     session = spark_session("in a lake", master=master)
-    told = {"everything": everything, "tables": tables}[what](session, lake)
+    told = {"everything": everything, "made": made}[what](session, lake)
     session.stop()
     sys.stdout.write(json.dumps(told) + "\n")
 

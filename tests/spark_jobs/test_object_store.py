@@ -17,7 +17,7 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.runtime.errors import LakeError
 from kraftlake.spark_jobs import StreamOptions, run_job
 from kraftlake.tables import state_at, update_tables
-from kraftlake.tables.jobs import ALL, JOBS
+from kraftlake.tables.jobs import JOBS
 from tests.metadata_log.object_store import BUCKET, LONG
 from tests.spark_cluster import SparkCluster, driver_environment
 from tests.spark_jobs.in_a_lake import STATE_AT, everything
@@ -27,7 +27,7 @@ from tests.tables.sample_log import LAST_OFFSET, append_in, batches_between, lak
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("object_store")]
+pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parents[2]
 TABLES = sorted({table for job in JOBS.values() for table in job.tables})
@@ -51,6 +51,7 @@ def batches_of_snapshots(lake: str | Path) -> list[tuple[str, int, list[Any]]]:
     return [(each.name, each.record_count, [batch.values for batch in each.batches()]) for each in kept]
 
 
+@pytest.mark.skipif(not LONG, reason="KRAFTLAKE_TESTS=long: a cluster makes these tables below")
 def test_every_job_makes_the_tables_that_it_makes_on_a_disk(
     server: dict[str, str], lake: str, tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -69,6 +70,11 @@ def test_every_job_makes_the_tables_that_it_makes_on_a_disk(
     found = rows_of(lake, {**server, "AWS_ALLOW_HTTP": "true"})
     for name, rows in rows_of(tmp_path / "lake").items():
         assert found[name] == rows, name
+    check_snapshots(lake)
+
+
+def check_snapshots(lake: str) -> None:
+    """The lake has snapshots up to the end of its log, which are the images at their offsets."""
     for snapshot in (snapshots := MetadataLog.open(lake).snapshots()):
         image = open_source(lake).image(snapshot.end_offset - 1, from_snapshot=True)
         assert image == open_source(lake).image(snapshot.end_offset - 1, from_snapshot=False)
@@ -113,42 +119,28 @@ def test_executors_read_fold_and_write_there_without_a_client_of_hadoops(
     assert batches_of_snapshots(lake) == batches_of_snapshots(tmp_path / "lake")
 
 
-def test_a_cluster_whose_workers_know_no_store_reads_its_tables(
-    lake: str, server: dict[str, str], spark_cluster: SparkCluster
-) -> None:
-    append_in(MetadataLog.create(lake), 1, sample_batches())
-    update_tables(lake, [*JOBS["history"].tables, "cluster_metrics"])
-    told = found_by_driver(spark_cluster.master_url, lake, "tables")
-    options = {**server, "AWS_ALLOW_HTTP": "true"}
-    check_minutes(
-        told["minutes"], DeltaTable(f"{lake}/cluster_metrics", storage_options=options).to_pyarrow_table().to_pylist()
-    )
-    so = state_at(lake, STATE_AT, columns=["topic", "partition", "isr", "leader"]).to_pylist()
-    assert told["state"] == sorted([row["topic"], row["partition"], row["isr"]] for row in so if row["leader"] == 2)
-    topics = DeltaTable(f"{lake}/topic_history", storage_options=options).to_pyarrow_table().to_pylist()
-    assert told["ended"] == sorted(row["topic"] for row in topics if row["valid_to_offset"] is not None)
-    assert told["streamed"] == list(range(LAST_OFFSET + 1))
-    events = DeltaTable(f"{lake}/events", storage_options=options).to_pyarrow_table().num_rows
-    assert told["lakes"] == [1, {"events": events}, events]
-    assert len(told["minutes"]) > 3
-    assert told["state"]
-    assert told["ended"]
-
-
-def test_a_cluster_whose_workers_know_no_store_makes_its_tables(
+def test_a_cluster_whose_workers_know_no_store_makes_and_reads_its_tables(
     lake: str, server: dict[str, str], spark_cluster: SparkCluster, tmp_path: Path
 ) -> None:
     append_in(MetadataLog.create(lake), 2, sample_batches())
-    done = spark_cluster.run_driver("tests.spark_jobs.cluster_jobs", lake, 3000, 0, "all", timeout=400)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert json.loads(done.stdout) == {"all": [2, 0]}
+    told = found_by_driver(spark_cluster.master_url, lake, "made")
+    assert told["made"] == [2, 0]
     lake_of(tmp_path / "lake", commits=1)
-    update_tables(tmp_path / "lake", ALL.tables)
-    options = {**server, "AWS_ALLOW_HTTP": "true"}
-    for name in ALL.tables:
-        there = DeltaTable(f"{lake}/{name}", storage_options=options).to_pyarrow_table().to_pylist()
-        here = DeltaTable(tmp_path / "lake" / name).to_pyarrow_table().to_pylist()
-        assert sorted(map(str, there)) == sorted(map(str, here)), name
+    update_tables(tmp_path / "lake", TABLES)
+    rows, expected = rows_of(lake, {**server, "AWS_ALLOW_HTTP": "true"}), rows_of(tmp_path / "lake")
+    for name in TABLES:
+        assert rows[name] == expected[name], name
+    check_snapshots(lake)
+    check_minutes(told["minutes"], DeltaTable(tmp_path / "lake" / "cluster_metrics").to_pyarrow_table().to_pylist())
+    so = state_at(lake, STATE_AT, columns=["topic", "partition", "isr", "leader"]).to_pylist()
+    assert told["state"] == sorted([row["topic"], row["partition"], row["isr"]] for row in so if row["leader"] == 2)
+    topics = DeltaTable(tmp_path / "lake" / "topic_history").to_pyarrow_table().to_pylist()
+    assert told["ended"] == sorted(row["topic"] for row in topics if row["valid_to_offset"] is not None)
+    assert told["streamed"] == list(range(LAST_OFFSET + 1))
+    assert told["lakes"] == [1, {"records": LAST_OFFSET + 1}, LAST_OFFSET + 1]
+    assert len(told["minutes"]) > 3
+    assert told["state"]
+    assert told["ended"]
 
 
 def found_by_driver(master: str, lake: str, what: str) -> dict[str, Any]:

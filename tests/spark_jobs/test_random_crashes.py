@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -37,8 +38,8 @@ class Rows(dict[str, list[str]]):
         return f"<rows of {len(self)} tables>"
 
 
-EXAMPLES = max(settings().max_examples // 15, 1)
-"""Each of them is many runs, which take seconds."""
+EXAMPLES, MOST_STEPS = (66, 6) if os.environ.get("KRAFTLAKE_TESTS") == "long" else (2, 3)
+"""An example is many runs, which take seconds."""
 
 
 class Crash(Exception):  # noqa: N818 - what happens, not what is reported
@@ -142,7 +143,7 @@ STEPS = st.lists(
         st.tuples(st.sampled_from(["lose_states", "compact"])),
     ),
     min_size=2,
-    max_size=6,
+    max_size=MOST_STEPS,
 )
 
 

@@ -93,6 +93,7 @@ def test_a_worker_that_is_killed_while_executors_write_changes_nothing(
     assert (written_for_nothing > 0) == (stage == "after"), "what the dead worker had written is no part of the table"
 
 
+@in_the_long_profile
 def test_a_driver_that_is_killed_while_executors_write_goes_on_after_what_it_had_committed(
     spark_cluster: SparkCluster, tmp_path: Path
 ) -> None:

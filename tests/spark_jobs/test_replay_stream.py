@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -228,6 +229,10 @@ def test_what_was_compacted_and_vacuumed_is_read_from_the_table_itself(
 
 
 @pytest.mark.spark
+@pytest.mark.skipif(
+    os.environ.get("KRAFTLAKE_TESTS") != "long",
+    reason="KRAFTLAKE_TESTS=long: in the quick profile a driver is killed on a cluster, and crashes are random",
+)
 @pytest.mark.parametrize(("stage", "number"), [("before", 2), ("after", 3)])
 def test_a_stream_killed_in_the_middle_goes_on_to_the_same_tables(
     tmp_path: Path, expected: Tables, spark: SparkSession, stage: str, number: int

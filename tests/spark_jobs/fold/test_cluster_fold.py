@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from collections import Counter
@@ -19,12 +20,15 @@ from tests.spark_jobs.fold.test_spark_fold import changes_in_one_process, kept_b
 pytestmark = pytest.mark.spark
 
 DRIVER = "tests.spark_jobs.fold.cluster_fold"
+LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
+RECORDS = 140_000 if LONG else 70_000
+in_the_long_profile = pytest.mark.skipif(not LONG, reason="KRAFTLAKE_TESTS=long: three JVMs and a worker more")
 
 
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lake = tmp_path_factory.mktemp("cluster-fold") / "lake"
-    generate_lake(lake, Plan(brokers=9, topics=150, partitions=20, records=140_000, seed=7))
+    generate_lake(lake, Plan(brokers=9, topics=150, partitions=20, records=RECORDS, seed=7))
     return lake
 
 
@@ -41,7 +45,9 @@ def check(lake: Path, answer: str) -> None:
     assert [snapshot.name for snapshot in log.snapshots()] == [told["name"]]
 
 
-@pytest.mark.parametrize("stage", ["-", "read", "fold"])
+@pytest.mark.parametrize(
+    "stage", [*(pytest.param(stage, marks=in_the_long_profile) for stage in ("-", "read")), "fold"]
+)
 def test_a_worker_that_is_killed_in_the_middle_changes_nothing(
     spark_cluster: SparkCluster, generated: Path, tmp_path: Path, stage: str
 ) -> None:

@@ -46,6 +46,9 @@ def show_quorum(terminal: Terminal, report: dict[str, Any], verdicts: Sequence[V
     cluster = (report["clusterId"] or "of unknown id", Style.HEADING)
     kind = f"  {counted(len(voters), 'voter')}, kraft.version {report['kraftVersion']}"
     terminal.render(text(("cluster ", Style.STRONG), cluster, kind), text(), rows, *_endpoints(voters), text())
+    for node in report["nodes"]:
+        if node["fault"] is not None:  # a sentence, for which a column of the table is too narrow
+            terminal.line(("✗ ", Style.BAD), f"{_name(node)} is not sound: {node['fault']}")
     for verdict in verdicts:
         terminal.line(("✓ ", Style.GOOD) if verdict.good else ("✗ ", Style.BAD), verdict.sentence)
 
@@ -57,6 +60,10 @@ def _endpoints(voters: list[dict[str, Any]]) -> list[RenderableType]:
     for voter in known:
         rows.add_row(text((str(voter["id"]), Style.STRONG)), text(", ".join(voter["endpoints"])))
     return [text(), rows] if known else []
+
+
+def _name(node: dict[str, Any]) -> str:
+    return _last_part(node["source"]) if node["nodeId"] is None else f"node {node['nodeId']}"
 
 
 def _or_dash(value: object) -> str:
@@ -89,7 +96,7 @@ def _remarks(node: dict[str, Any]) -> list[Piece]:
     """The differences from the node with the longest log."""
     pieces: list[Piece] = [_last_part(node["source"])] if node["role"] == "unknown" else []
     if node["fault"] is not None:
-        pieces.append((node["fault"], Style.BAD))
+        pieces.append(("not sound", Style.BAD))
     if node["role"] == "otherDirectory":
         pieces.append((f"not the directory of voter {node['nodeId']}", Style.BAD))
     if node["otherFrom"] is not None:

@@ -1,0 +1,108 @@
+"""A broker of ours beside a real Kafka node: taken into its cluster and its ISRs, and let go again."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer, TopicCollection
+from confluent_kafka.admin import NewTopic
+
+from kraftlake.delta import TopicPartition
+from kraftlake.replica_manager.lifecycle.broker_lifecycle import LifecycleState
+from tests.kafka_node import KafkaNode, started_node
+from tests.replica_manager.kafka_follower import ID, PATIENCE, KafkaFollower, forwarding, wait_for
+
+pytestmark = pytest.mark.spark
+ORDERS, OURS = TopicPartition("orders", 0), TopicPartition("ours", 0)
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
+    with started_node(tmp_path_factory.mktemp("kafka")) as node:
+        yield node
+
+
+def create(node: KafkaNode, name: str, replicas: list[int]) -> None:
+    node.admin.create_topics([NewTopic(name, 1, replica_assignment=[replicas])])[name].result(timeout=PATIENCE)
+
+
+def isr(node: KafkaNode, name: TopicPartition) -> set[int]:
+    described = node.admin.describe_topics(TopicCollection([name.topic]))[name.topic].result(timeout=PATIENCE)
+    return {replica.id for replica in described.partitions[name.partition].isr}
+
+
+def produce(node: KafkaNode, name: TopicPartition, count: int, **options: Any) -> None:
+    """Records in batches of at most some kilobytes, all of them acknowledged."""
+    producer = Producer({"bootstrap.servers": node.bootstrap, "acks": "all", "batch.size": 4000, **options})
+    faults: list[object] = []
+    for number in range(count):
+        value = f"{name} {number} ".encode() * 10
+        producer.produce(
+            name.topic, value, partition=name.partition, on_delivery=lambda fault, _: fault and faults.append(fault)
+        )
+    assert producer.flush(PATIENCE) == 0
+    assert not faults
+
+
+def segment(node: KafkaNode, name: TopicPartition) -> bytes:
+    return (node.log_directory / str(name) / f"{0:020}.log").read_bytes()
+
+
+def test_a_broker_joins_a_cluster_replicates_leads_and_leaves(node: KafkaNode) -> None:
+    with forwarding(node.bootstrap) as advertised, closing(KafkaFollower(node, advertised)) as broker:
+        broker.start()
+        # it registers, and catches up with the metadata
+        assert broker.lifecycle.await_state(LifecycleState.RECOVERY, PATIENCE) is LifecycleState.RECOVERY
+        brokers = lambda: broker.view.image.cluster.brokers  # noqa: E731
+        wait_for(lambda: ID in brokers() and brokers()[ID].epoch == broker.lifecycle.broker_epoch, "it is in the log")
+        mine = brokers()[ID]
+        assert (mine.fenced, mine.rack) == (True, "east")
+        assert set(mine.directories) == set(broker.directories.values())
+        # a fenced replica is outside of the ISR; unfenced, it is taken in once it has fetched up to the leader's end
+        create(node, "orders", [1, ID])
+        produce(node, ORDERS, 300)
+        produce(node, ORDERS, 300, **{"compression.type": "lz4", "enable.idempotence": True})
+        assert isr(node, ORDERS) == {1}
+        broker.lifecycle.set_ready_to_unfence()
+        assert broker.lifecycle.await_state(LifecycleState.RUNNING, PATIENCE) is LifecycleState.RUNNING
+        wait_for(lambda: isr(node, ORDERS) == {1, ID}, "the leader takes it into the ISR")
+        # acks=all waits for our fetches from now on
+        produce(node, ORDERS, 300, **{"compression.type": "zstd"})
+        wait_for(lambda: broker.log_of(ORDERS) == segment(node, ORDERS), "its log has the leader's bytes")
+        assert len(segment(node, ORDERS)) > 40_000
+        log = broker.manager.partition_or_raise(ORDERS).local_log
+        assert log.log_end_offset == 900
+        wait_for(lambda: log.high_watermark == 900, "the high watermark follows")
+        (fetcher,) = broker.manager.replica_fetchers.fetchers().values()
+        assert fetcher.fetcher._session.epoch > 1, "within a session"
+        # a broken connection is made again
+        (end_point,) = broker.end_points
+        connection = end_point._node._connection._socket
+        connection.shutdown(socket.SHUT_RDWR)
+        produce(node, ORDERS, 100)
+        wait_for(lambda: broker.log_of(ORDERS) == segment(node, ORDERS), "it fetches on")
+        assert end_point._node._connection._socket is not connection
+        # the controller has assigned no directory to a replica on a broker with two: the broker reports its choice
+        registration = lambda name: broker.view.image.topics.get_topic(name.topic).partitions[name.partition]  # noqa: E731
+        directory = broker.directories[log.directory]
+        wait_for(lambda: registration(ORDERS).directories[1] == directory, "its directory is in the log")
+        # as a leader whose follower does not fetch, it takes the follower out of the ISR
+        create(node, "ours", [ID, 1])
+        wait_for(lambda: broker.manager.online_partition(OURS), "it hosts what it leads")
+        assert registration(OURS).leader == ID
+        wait_for(lambda: isr(node, OURS) == {ID}, "AlterPartition has taken the follower out")
+        wait_for(
+            lambda: broker.manager.partition_or_raise(OURS).in_sync.state.isr == {ID}, "the leader knows the answer"
+        )
+        node.admin.delete_topics(["ours"])["ours"].result(timeout=PATIENCE)
+        # controlled shutdown
+        broker.lifecycle.begin_controlled_shutdown()
+        assert broker.lifecycle.await_state(LifecycleState.SHUTTING_DOWN, PATIENCE) is LifecycleState.SHUTTING_DOWN
+        assert broker.lifecycle.fault is None
+        wait_for(lambda: isr(node, ORDERS) == {1}, "it is out of the ISR")
+        produce(node, ORDERS, 1)
+        assert broker.faults.faults == 0

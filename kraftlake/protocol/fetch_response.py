@@ -1,6 +1,7 @@
 """Decodes the answers to Fetch requests; the records' bytes stay as the leader sent them.
 
-By hand, because of large answers with thousands of partitions. Source: FetchResponse.json of Apache Kafka.
+By hand, because kio's reader reserves memory for whatever length an array claims, which ends the process where there is
+not so much. Source: FetchResponse.json of Apache Kafka.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ class NodeToControllerChannel:
                 return ask(left_s)
             except NodeError as fault:
                 failures += 1
-                if not self._closing.is_set():
+                if failures & (failures - 1) == 0 and not self._closing.is_set():  # ever more rarely
                     _log.warning("controller_not_reached", channel=self._name, failures=failures, cause=str(fault))
                 if isinstance(fault, AuthenticationError):
                     return None

@@ -32,7 +32,7 @@ from kraftlake.replica_manager.fetch.leader_end_point import (
 from kraftlake.replica_manager.fetch.remote_end_point import RemoteLeaderEndPoint
 from kraftlake.replica_manager.logs.partition_log import FetchIsolation, OffsetAndEpoch
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
-from tests.replica_manager.fetch.fake_leader import AT_ONCE, EPOCH_ENDS, FETCH, LIST_OFFSETS, FakeLeader
+from tests.replica_manager.scripted_node import AT_ONCE, EPOCH_ENDS, FETCH, LIST_OFFSETS, ScriptedNode
 
 EXAMPLES = 400 if os.environ.get("KRAFTLAKE_TESTS") == "long" else 25
 FOO, BAR = Uuid(b"foo".ljust(16)), Uuid(b"bar".ljust(16))
@@ -43,9 +43,13 @@ WANTED = FetchPartition(
 )
 
 
+def scripted(fetch_version: int = 17) -> ScriptedNode:
+    return ScriptedNode({FETCH: fetch_version, LIST_OFFSETS: 9, EPOCH_ENDS: 4})
+
+
 @contextmanager
-def leading(**options: Any) -> Iterator[tuple[FakeLeader, RemoteLeaderEndPoint]]:
-    leader = FakeLeader(**options)
+def leading(**options: Any) -> Iterator[tuple[ScriptedNode, RemoteLeaderEndPoint]]:
+    leader = scripted(**options)
     with leader.serving() as address, closing(end_point_to(address)) as end_point:
         yield leader, end_point
 
@@ -56,7 +60,7 @@ def end_point_to(address: Address, *, timeout: float = 30.0) -> RemoteLeaderEndP
 
 
 @pytest.fixture
-def pair() -> Iterator[tuple[FakeLeader, RemoteLeaderEndPoint]]:
+def pair() -> Iterator[tuple[ScriptedNode, RemoteLeaderEndPoint]]:
     with leading() as pair:
         yield pair
 
@@ -114,7 +118,7 @@ def test_a_fetch_carries_everything_that_a_leader_needs_to_know_of_a_follower(ve
     assert (other.current_leader_epoch, other.last_fetched_epoch) == (-1, -1), "unknown to the fetcher"
 
 
-def test_what_the_leader_answers_comes_back_byte_for_byte(pair: tuple[FakeLeader, RemoteLeaderEndPoint]) -> None:
+def test_what_the_leader_answers_comes_back_byte_for_byte(pair: tuple[ScriptedNode, RemoteLeaderEndPoint]) -> None:
     leader, end_point = pair
     records = random.Random(1).randbytes(100_000)
     leader.answers[FETCH] = lambda m, request: fetch_response(
@@ -134,7 +138,7 @@ def test_what_the_leader_answers_comes_back_byte_for_byte(pair: tuple[FakeLeader
     }
 
 
-def test_an_error_of_the_whole_answer_has_no_partitions(pair: tuple[FakeLeader, RemoteLeaderEndPoint]) -> None:
+def test_an_error_of_the_whole_answer_has_no_partitions(pair: tuple[ScriptedNode, RemoteLeaderEndPoint]) -> None:
     leader, end_point = pair
     request = FetchRequest(params=PARAMS, partitions={FOO0: WANTED}, session_id=5, session_epoch=3)
     for error in (KioError.fetch_session_id_not_found, KioError.invalid_fetch_session_epoch):
@@ -146,7 +150,7 @@ def test_an_error_of_the_whole_answer_has_no_partitions(pair: tuple[FakeLeader, 
 
 
 def test_partitions_that_leave_a_session_are_named_by_the_ids_that_they_had_in_it(
-    pair: tuple[FakeLeader, RemoteLeaderEndPoint],
+    pair: tuple[ScriptedNode, RemoteLeaderEndPoint],
 ) -> None:
     leader, end_point = pair
     leader.answers[FETCH] = no_news
@@ -174,7 +178,7 @@ def test_partitions_that_leave_a_session_are_named_by_the_ids_that_they_had_in_i
     assert fetch({FOO1: foo}) == ([(FOO, [1])], [], (99, 0))
 
 
-def test_partitions_that_were_not_asked_for_end_the_connection(pair: tuple[FakeLeader, RemoteLeaderEndPoint]) -> None:
+def test_partitions_that_were_not_asked_for_end_the_connection(pair: tuple[ScriptedNode, RemoteLeaderEndPoint]) -> None:
     leader, end_point = pair
     leader.answers[FETCH] = lambda m, _: fetch_response(m, (BAR, partition_of(m, 0)))
     with pytest.raises(LeaderUnreachableError, match=r"^Leader 1: 127.* answered for a partition that was not asked"):
@@ -185,7 +189,7 @@ def test_partitions_that_were_not_asked_for_end_the_connection(pair: tuple[FakeL
 
 
 def test_a_lost_connection_fails_one_call_and_the_next_one_connects_again(
-    pair: tuple[FakeLeader, RemoteLeaderEndPoint],
+    pair: tuple[ScriptedNode, RemoteLeaderEndPoint],
 ) -> None:
     leader, end_point = pair
     request = FetchRequest(params=PARAMS, partitions={FOO0: WANTED})
@@ -202,15 +206,15 @@ def test_a_lost_connection_fails_one_call_and_the_next_one_connects_again(
 
 def test_a_leader_that_does_not_listen_or_speaks_too_old_versions_is_unreachable() -> None:
     request = FetchRequest(params=PARAMS, partitions={FOO0: WANTED})
-    with leading(fetch_version=12) as (_, end_point), pytest.raises(LeaderUnreachableError, match="versions 4 to 12"):
+    with leading(fetch_version=12) as (_, end_point), pytest.raises(LeaderUnreachableError, match="versions 0 to 12"):
         end_point.fetch(request)
-    with FakeLeader().serving() as address:
+    with scripted().serving() as address:
         pass
     with closing(end_point_to(address)) as end_point, pytest.raises(LeaderUnreachableError, match="refuses"):
         end_point.fetch(request)
 
 
-def test_close_ends_the_call_in_flight_and_each_later_one(pair: tuple[FakeLeader, RemoteLeaderEndPoint]) -> None:
+def test_close_ends_the_call_in_flight_and_each_later_one(pair: tuple[ScriptedNode, RemoteLeaderEndPoint]) -> None:
     leader, end_point = pair
     asked, end = threading.Event(), threading.Event()
 
@@ -247,7 +251,7 @@ def test_close_ends_the_call_in_flight_and_each_later_one(pair: tuple[FakeLeader
 
 
 def test_the_ends_of_epochs_come_for_each_partition_that_was_asked_for(
-    pair: tuple[FakeLeader, RemoteLeaderEndPoint],
+    pair: tuple[ScriptedNode, RemoteLeaderEndPoint],
 ) -> None:
     leader, end_point = pair
 
@@ -275,7 +279,9 @@ def test_the_ends_of_epochs_come_for_each_partition_that_was_asked_for(
     } == {("foo", 0): (5, 4), ("foo", 1): (5, 3), ("bar", 2): (6, 2)}
 
 
-def test_the_ends_of_the_leaders_log_are_asked_for_in_its_epoch(pair: tuple[FakeLeader, RemoteLeaderEndPoint]) -> None:
+def test_the_ends_of_the_leaders_log_are_asked_for_in_its_epoch(
+    pair: tuple[ScriptedNode, RemoteLeaderEndPoint],
+) -> None:
     leader, end_point = pair
 
     def answer(m: Any, request: Any, error: KioError = KioError.none, name: str | None = None) -> Any:
@@ -316,7 +322,7 @@ def test_broken_frames_are_an_unreachable_leader_and_never_a_wait(seed: int, kin
             return data[: chance.randrange(len(data))]
         return {"noise": chance.randbytes(chance.randrange(200)), "repeat": data + data, "empty": b"\0\0\0\0"}[kind]
 
-    leader = FakeLeader()
+    leader = scripted()
     leader.answers[FETCH] = lambda m, request: fetch_response(
         m, (FOO, partition_of(m, 0, records=bytes(100), diverging_epoch=m.EpochEndOffset(epoch=i32(3)))), session_id=9
     )

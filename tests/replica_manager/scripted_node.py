@@ -1,15 +1,15 @@
-"""A broker on loopback that answers Fetch, OffsetsForLeaderEpoch and ListOffsets as a test says; kio reads and writes.
+"""A node on loopback that answers as a test says; kio reads the requests and writes the answers.
 
-leader = FakeLeader()
-leader.answers[FETCH] = lambda module, request: module.FetchResponse(...)
-with leader.serving() as address: ...
+node = ScriptedNode({FETCH: 17})
+node.answers[FETCH] = lambda module, request: module.FetchResponse(...)
+with node.serving() as address: ...
 """
 
 from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from importlib import import_module
@@ -27,15 +27,27 @@ FETCH: Final = 1
 LIST_OFFSETS: Final = 2
 API_VERSIONS: Final = 18
 EPOCH_ENDS: Final = 23
-NAMES: Final = {FETCH: "fetch", LIST_OFFSETS: "list_offsets", EPOCH_ENDS: "offset_for_leader_epoch"}
+ALTER_PARTITION: Final = 56
+DESCRIBE_CLUSTER: Final = 60
+REGISTRATION: Final = 62
+HEARTBEAT: Final = 63
+ASSIGN_REPLICAS: Final = 73
+NAMES: Final = {
+    FETCH: "fetch", LIST_OFFSETS: "list_offsets", EPOCH_ENDS: "offset_for_leader_epoch",
+    ALTER_PARTITION: "alter_partition", DESCRIBE_CLUSTER: "describe_cluster", REGISTRATION: "broker_registration",
+    HEARTBEAT: "broker_heartbeat", ASSIGN_REPLICAS: "assign_replicas_to_dirs",
+}  # fmt: skip
 AT_ONCE: Final = i32Timedelta.parse(timedelta(0))
 
 
-class FakeLeader:
-    """Keeps the requests; an answer of None ends the connection, and `spoil` gets each answer's frame."""
+class ScriptedNode:
+    """Keeps the requests; an answer of None ends the connection, and `spoil` gets each answer's frame.
 
-    def __init__(self, *, fetch_version: int = 17) -> None:
-        self.versions = {API_VERSIONS: (0, 4), FETCH: (4, fetch_version), LIST_OFFSETS: (1, 9), EPOCH_ENDS: (2, 4)}
+    `newest` has the newest version of each API that the node offers; it offers all older ones.
+    """
+
+    def __init__(self, newest: Mapping[int, int]) -> None:
+        self.versions = {API_VERSIONS: (0, 4)} | {key: (0, version) for key, version in newest.items()}
         self.answers: dict[int, Callable[[Any, Any], Any]] = {}
         self.requests: list[Any] = []
         self.connections = 0

@@ -22,6 +22,7 @@ from kio.serial.errors import SerialError
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.client_config import ClientConfig, SaslConfig
 from kraftlake.protocol.connection import ClosedConnectionError, Connection, NodeError
+from kraftlake.protocol.response_lengths import end_of_message
 from kraftlake.protocol.sasl import authenticate
 from kraftlake.records.varint import MalformedError
 from kraftlake.runtime import Clock
@@ -163,6 +164,7 @@ class NodeClient:
             flexible=request.__flexible__, timeout=timeout,
         )  # fmt: skip
         try:
+            end_of_message(response, data, position)
             answer, _ = entity_reader(response)(data, position)
         except _UNREADABLE as fault:
             raise self._unreadable(f"{len(data) - position} bytes that are no {response.__name__} ({fault})") from None

@@ -15,7 +15,7 @@ from kraftlake.replica_manager.lifecycle.registration_requests import (
     BrokerRegistrationResponse,
 )
 from kraftlake.runtime.clock import SystemClock
-from tests.replica_manager.lifecycle.test_broker_lifecycle import A, REGISTRATION
+from tests.replica_manager.lifecycle.test_broker_lifecycle import REGISTRATION, A
 
 PATIENCE = 60.0
 

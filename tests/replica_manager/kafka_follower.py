@@ -31,8 +31,14 @@ from kraftlake.replay import MetadataLoader
 from kraftlake.replay.live.fetched import decoded
 from kraftlake.replica_manager import (
     BrokerContext,
+    BrokerLifecycle,
+    BrokerLifecycleManager,
+    BrokerRegistrationRequest,
+    LifecycleConfig,
     MemoryLogManager,
     MetadataView,
+    NodeToControllerChannel,
+    RemoteLeaderEndPoint,
     ReplicaFetcherThread,
     ReplicaManager,
     ReplicaManagerConfig,
@@ -40,12 +46,7 @@ from kraftlake.replica_manager import (
 from kraftlake.replica_manager.alter_partition_manager import BatchingAlterPartitionManager
 from kraftlake.replica_manager.assignments_manager import AssignmentsManager
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
-from kraftlake.replica_manager.fetch.remote_end_point import RemoteLeaderEndPoint
 from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
-from kraftlake.replica_manager.lifecycle.broker_lifecycle import BrokerLifecycle, LifecycleConfig
-from kraftlake.replica_manager.lifecycle.broker_lifecycle_manager import BrokerLifecycleManager
-from kraftlake.replica_manager.lifecycle.registration_requests import BrokerRegistrationRequest
-from kraftlake.replica_manager.node_to_controller_channel import NodeToControllerChannel
 from kraftlake.replica_manager.replay.replayed_broker import StillFetcher
 from kraftlake.runtime.clock import SystemClock
 from kraftlake.runtime.event_queue import EventQueue, KafkaEventQueue
@@ -155,7 +156,8 @@ class KafkaFollower:
         self.lifecycle.start()
 
     def _fetcher(self, fetcher_id: int, leader: BrokerEndPoint) -> ReplicaFetcherThread:
-        self.end_points.append(RemoteLeaderEndPoint(leader, self._connect, replica_id=ID))
+        timeout_s = self.manager.context.config.replica_socket_timeout_ms / 1000
+        self.end_points.append(RemoteLeaderEndPoint(leader, self._connect, replica_id=ID, timeout_s=timeout_s))
         fetcher = ReplicaFetcher(fetcher_id, self.end_points[-1], self.manager)
         return ReplicaFetcherThread(fetcher, backoff_ms=100, fault_handler=self.faults)
 

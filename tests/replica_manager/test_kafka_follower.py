@@ -12,7 +12,7 @@ from confluent_kafka import Producer, TopicCollection
 from confluent_kafka.admin import NewTopic
 
 from kraftlake.delta import TopicPartition
-from kraftlake.replica_manager.lifecycle.broker_lifecycle import LifecycleState
+from kraftlake.replica_manager import LifecycleState
 from tests.kafka_node import KafkaNode, started_node
 from tests.replica_manager.kafka_follower import ID, PATIENCE, KafkaFollower, forwarding, wait_for
 

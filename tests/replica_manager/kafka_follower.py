@@ -126,10 +126,12 @@ class KafkaFollower:
                 name, addresses, connect, cluster_id=node.cluster_id, retry_timeout_ms=retry_timeout_ms
             )
 
-        self.channels = [channel("heartbeat", 4500), channel("alter-partition"), channel("directory-assignments")]
-        lifecycle = BrokerLifecycle(
-            registration, lambda: self._log.next_offset - 1, LifecycleConfig(broker_heartbeat_interval_ms=500)
-        )
+        config = LifecycleConfig(broker_heartbeat_interval_ms=500)
+        self.channels = [
+            channel("heartbeat", config.channel_retry_timeout_ms), channel("alter-partition"),
+            channel("directory-assignments"),
+        ]  # fmt: skip
+        lifecycle = BrokerLifecycle(registration, lambda: self._log.next_offset - 1, config)
         self.lifecycle = BrokerLifecycleManager(lifecycle, self.channels[0], clock)
         self._scheduler = Scheduler(KafkaEventQueue(clock, "scheduler"))
         epoch = lambda: self.lifecycle.broker_epoch  # noqa: E731

@@ -12,12 +12,19 @@ from confluent_kafka import Producer, TopicCollection
 from confluent_kafka.admin import NewTopic
 
 from kraftlake.delta import TopicPartition
-from kraftlake.replica_manager import LifecycleState
+from kraftlake.protocol import NodeConnector
+from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager import LifecycleState, RemoteLeaderEndPoint
+from kraftlake.replica_manager.errors import ErrorCode, ReplicationError
+from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
+from kraftlake.replica_manager.fetch.leader_end_point import EpochEndOffset, FetchedPartition, FetchRequest
+from kraftlake.replica_manager.logs.partition_log import OffsetAndEpoch
+from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
 from tests.kafka_node import KafkaNode, started_node
 from tests.replica_manager.kafka_follower import ID, PATIENCE, KafkaFollower, forwarding, wait_for
 
 pytestmark = pytest.mark.spark
-ORDERS, OURS = TopicPartition("orders", 0), TopicPartition("ours", 0)
+ORDERS, OURS, ASKED = (TopicPartition(name, 0) for name in ("orders", "ours", "asked"))
 
 
 @pytest.fixture(scope="module")
@@ -106,3 +113,39 @@ def test_a_broker_joins_a_cluster_replicates_leads_and_leaves(node: KafkaNode) -
         wait_for(lambda: isr(node, ORDERS) == {1}, "it is out of the ISR")
         produce(node, ORDERS, 1)
         assert broker.faults.faults == 0
+
+
+def test_a_leader_answers_each_question_of_a_follower(node: KafkaNode) -> None:
+    create(node, "asked", [1])
+    produce(node, ASKED, 50)
+    described = node.admin.describe_topics(TopicCollection(["asked"]))["asked"].result(timeout=PATIENCE)
+    topic_id = Uuid.from_string(str(described.topic_id))
+    connect = NodeConnector(timeout=PATIENCE)
+
+    def fetch(offset: int, **options: int) -> FetchedPartition:
+        wanted = FetchPartition(topic_id=topic_id, fetch_offset=offset, **options)  # type: ignore[arg-type]
+        response = end_point.fetch(FetchRequest(params=FetchParams(max_wait_ms=0), partitions={ASKED: wanted}))
+        assert response.error is ErrorCode.NONE
+        return response.partitions[ASKED]
+
+    leader = BrokerEndPoint(node.node_id, "127.0.0.1", node.broker_port)
+    with closing(RemoteLeaderEndPoint(leader, connect, replica_id=-1, timeout_s=PATIENCE)) as end_point:
+        assert (end_point.earliest_offset(ASKED, 0), end_point.latest_offset(ASKED, 0)) == (0, 50)
+        assert fetch(0, last_fetched_epoch=0, current_leader_epoch=0).data == segment(node, ASKED)
+        assert fetch(50).data == b""
+        assert fetch(50).high_watermark == 50
+        ends = end_point.epoch_end_offsets({ASKED: (0, 0), TopicPartition("none", 0): (0, 0)})
+        assert ends[ASKED] == EpochEndOffset(end=OffsetAndEpoch(50, 0))
+        assert ends[TopicPartition("none", 0)].error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert fetch(70, last_fetched_epoch=0).diverging_epoch == OffsetAndEpoch(50, 0)
+        assert fetch(70).error is ErrorCode.OFFSET_OUT_OF_RANGE
+        assert fetch(0, current_leader_epoch=5).error is ErrorCode.UNKNOWN_LEADER_EPOCH
+        with pytest.raises(ReplicationError) as fault:
+            end_point.latest_offset(ASKED, 5)
+        assert fault.value.code is ErrorCode.UNKNOWN_LEADER_EPOCH
+        gone = FetchRequest(
+            params=FetchParams(), partitions={ASKED: FetchPartition(topic_id=Uuid.random(), fetch_offset=0)}
+        )
+        assert end_point.fetch(gone).partitions[ASKED].error is ErrorCode.UNKNOWN_TOPIC_ID
+        unknown = FetchRequest(params=FetchParams(), partitions={}, session_id=12345, session_epoch=3)
+        assert end_point.fetch(unknown).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND

@@ -57,6 +57,11 @@ class LifecycleConfig:
     initial_broker_registration_timeout_ms: int = 60_000
     log_dir_failure_timeout_ms: int = 30_000
 
+    @property
+    def channel_retry_timeout_ms(self) -> int:
+        """How long the channel may try to send a request, so that a newer heartbeat comes within the session."""
+        return self.broker_session_timeout_ms // 2
+
 
 class BrokerLifecycle:
     """The state machine of one broker process; all times are those of one monotonic clock, in ns.

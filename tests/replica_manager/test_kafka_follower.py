@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import random
 import socket
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,6 +18,7 @@ from kraftlake.protocol import NodeConnector
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager import LifecycleState, RemoteLeaderEndPoint
 from kraftlake.replica_manager.errors import ErrorCode, ReplicationError
+from kraftlake.replica_manager.fetch.fetch_session import FetchSession
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
 from kraftlake.replica_manager.fetch.leader_end_point import EpochEndOffset, FetchedPartition, FetchRequest
 from kraftlake.replica_manager.logs.partition_log import OffsetAndEpoch
@@ -24,7 +27,8 @@ from tests.kafka_node import KafkaNode, started_node
 from tests.replica_manager.kafka_follower import ID, PATIENCE, KafkaFollower, forwarding, wait_for
 
 pytestmark = pytest.mark.spark
-ORDERS, OURS, ASKED = (TopicPartition(name, 0) for name in ("orders", "ours", "asked"))
+ORDERS, OURS, KEPT, ASKED = (TopicPartition(name, 0) for name in ("orders", "ours", "kept", "asked"))
+long_only = pytest.mark.skipif(os.environ.get("KRAFTLAKE_TESTS") != "long", reason="make test-long: two restarts")
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +119,29 @@ def test_a_broker_joins_a_cluster_replicates_leads_and_leaves(node: KafkaNode) -
         assert broker.faults.faults == 0
 
 
+@long_only
+def test_a_broker_outlives_kills_of_its_leader_and_controller(node: KafkaNode) -> None:
+    """It is fenced, because it would be elected otherwise, and it serves nobody."""
+    with forwarding(node.bootstrap) as advertised, closing(KafkaFollower(node, advertised)) as broker:
+        broker.start()
+        assert broker.lifecycle.await_state(LifecycleState.RECOVERY, PATIENCE) is LifecycleState.RECOVERY
+        epoch = broker.lifecycle.broker_epoch
+        create(node, "kept", [1, ID])
+        for _ in range(2):
+            produce(node, KEPT, 200)
+            wait_for(lambda: broker.log_of(KEPT) == segment(node, KEPT), "its log has the leader's bytes")
+            node.kill()
+            node.start()
+        produce(node, KEPT, 200)
+        wait_for(lambda: broker.log_of(KEPT) == segment(node, KEPT), "it fetches on")
+        assert (broker.lifecycle.state, broker.lifecycle.broker_epoch) == (LifecycleState.RECOVERY, epoch)
+        broker.lifecycle.set_ready_to_unfence()
+        wait_for(lambda: isr(node, KEPT) == {1, ID}, "the new controller unfences it, and the leader takes it in")
+        broker.lifecycle.begin_controlled_shutdown()
+        assert broker.lifecycle.await_state(LifecycleState.SHUTTING_DOWN, PATIENCE) is LifecycleState.SHUTTING_DOWN
+        assert broker.faults.faults == 0
+
+
 def test_a_leader_answers_each_question_of_a_follower(node: KafkaNode) -> None:
     create(node, "asked", [1])
     produce(node, ASKED, 50)
@@ -149,3 +176,38 @@ def test_a_leader_answers_each_question_of_a_follower(node: KafkaNode) -> None:
         assert end_point.fetch(gone).partitions[ASKED].error is ErrorCode.UNKNOWN_TOPIC_ID
         unknown = FetchRequest(params=FetchParams(), partitions={}, session_id=12345, session_epoch=3)
         assert end_point.fetch(unknown).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_a_session_with_a_leader_holds_what_the_follower_wants(node: KafkaNode) -> None:
+    names = [TopicPartition(f"session-{number}", 0) for number in range(4)]
+
+    def id_of(name: TopicPartition) -> Uuid:
+        topics = node.admin.describe_topics(TopicCollection([name.topic]))
+        return Uuid.from_string(str(topics[name.topic].result(timeout=PATIENCE).topic_id))
+
+    for name in names:
+        create(node, name.topic, [1])
+        produce(node, name, 5)
+    wanted = {name: FetchPartition(topic_id=id_of(name), fetch_offset=0) for name in names}
+    chance, session, rounds = random.Random(9), FetchSession(), 40
+    leader = BrokerEndPoint(node.node_id, "127.0.0.1", node.broker_port)
+    with closing(RemoteLeaderEndPoint(leader, NodeConnector(), replica_id=-1, timeout_s=PATIENCE)) as end_point:
+        for number in range(rounds):
+            if number == rounds // 2:  # in the middle of the session, a topic becomes another one of the same name
+                node.admin.delete_topics([names[0].topic])[names[0].topic].result(timeout=PATIENCE)
+                create(node, names[0].topic, [1])
+                produce(node, names[0], 7)
+                wanted[names[0]] = FetchPartition(topic_id=id_of(names[0]), fetch_offset=0)
+            chosen = {name: wanted[name] for name in chance.sample(names, chance.randrange(1, 4))}
+            changed, forgotten = session.build(chosen)
+            request = FetchRequest(
+                params=FetchParams(max_wait_ms=0), partitions=changed, forgotten=forgotten,
+                session_id=session.session_id, session_epoch=session.epoch,
+            )  # fmt: skip
+            response = end_point.fetch(request)
+            assert response.error is ErrorCode.NONE
+            assert session.handle_response(response)
+            assert session.epoch == number + 1, "one session all the time"
+            for name, fetched in response.partitions.items():
+                assert (fetched.error, fetched.data) == (ErrorCode.NONE, segment(node, name))
+            assert response.partitions.keys() == chosen.keys(), "each has data, as long as its offset is 0"

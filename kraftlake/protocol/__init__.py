@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from kraftlake.protocol.abort import Abort
     from kraftlake.protocol.address import Address, are_addresses, joined_addresses, parse_addresses
     from kraftlake.protocol.client_config import (
         ClientConfig,
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     )
     from kraftlake.protocol.connection import AuthenticationError, Connection, NodeError
     from kraftlake.protocol.describe import NoLeaderError, OtherClusterError, ReplicaOfQuorum
+    from kraftlake.protocol.fetch_request import FETCH, FETCH_VERSIONS, FetchHeader, encode_fetch, encode_partition
+    from kraftlake.protocol.fetch_response import FetchResponse, PartitionResponse, decode_fetch
     from kraftlake.protocol.node_client import NodeClient
     from kraftlake.protocol.node_connector import NodeConnector, connector_of
     from kraftlake.protocol.observer.observed_log import DivergedLogError, ObservedLog
@@ -32,11 +35,16 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "FETCH",
+    "FETCH_VERSIONS",
+    "Abort",
     "Address",
     "AuthenticationError",
     "ClientConfig",
     "Connection",
     "DivergedLogError",
+    "FetchHeader",
+    "FetchResponse",
     "NoLeaderError",
     "NodeClient",
     "NodeConnector",
@@ -44,6 +52,7 @@ __all__ = [
     "ObservedLog",
     "OffsetAndEpoch",
     "OtherClusterError",
+    "PartitionResponse",
     "QuorumClient",
     "QuorumObserver",
     "QuorumPosition",
@@ -57,6 +66,9 @@ __all__ = [
     "are_addresses",
     "client_config",
     "connector_of",
+    "decode_fetch",
+    "encode_fetch",
+    "encode_partition",
     "joined_addresses",
     "parse_addresses",
     "parse_client_config",

@@ -5,11 +5,16 @@ Source: org.apache.kafka.common.network.NetworkReceive and NetworkSend.
 
 from __future__ import annotations
 
+import errno
+import os
+import select
 import socket
 import ssl
 import struct
-from typing import TYPE_CHECKING, Self
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Self
 
+from kraftlake.protocol.abort import Abort
 from kraftlake.protocol.address import Address
 from kraftlake.runtime.clock import Clock, SystemClock
 from kraftlake.runtime.errors import KraftlakeError
@@ -43,7 +48,7 @@ class Connection:
 
     `timeout` (seconds) bounds the connecting with the handshake of TLS, and each exchange as a whole: a peer that sends
     a byte now and then does not stretch it. After a NodeError the connection is closed. As a context manager it closes
-    itself.
+    itself. Another thread ends what waits by `abort`.
     """
 
     def __init__(
@@ -54,8 +59,10 @@ class Connection:
         tls: Tls | None = None,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
         clock: Clock | None = None,
+        abort: Abort | None = None,
     ) -> None:
         self.address = address
+        self._abort = abort or Abort()
         self._timeout = timeout
         self._limit = max_response_bytes
         self._clock = clock or SystemClock()
@@ -69,21 +76,51 @@ class Connection:
     def _connect(self) -> socket.socket:
         address = self.address
         try:
-            return socket.create_connection((address.host, address.port), self._timeout)
+            return self._connect_to_host(address.host, address.port)
         except TimeoutError:
             raise NodeError(f"{address} does not answer: no connection within {self._timeout:g} s.") from None
         except socket.gaierror as fault:
             raise NodeError(f"{address}: the host is not known ({fault.strerror}).") from None
         except ConnectionRefusedError:
             raise NodeError(f"{address} refuses connections: is a node running, with a listener on it?") from None
-        except (OSError, UnicodeError) as fault:
+        except (OSError, UnicodeError, OverflowError) as fault:
             raise NodeError(f"{address} can't be reached: {_reason(fault)}.") from None
+
+    def _connect_to_host(self, host: str, port: int) -> socket.socket:
+        """Connect to the first of the host's addresses that answers. Raises OSError for the last."""
+        *others, last = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        for found in others:
+            with suppress(OSError):
+                return self._connect_to_found(found)
+        return self._connect_to_found(last)
+
+    def _connect_to_found(self, found: tuple[Any, ...]) -> socket.socket:
+        family, kind, protocol, _, where = found
+        connection = socket.socket(family, kind, protocol)
+        try:
+            connection.setblocking(False)
+            code = connection.connect_ex(where)
+            self._abort.watch(connection)  # from now on: what has not begun to connect can't be shut down
+            if code == errno.EINPROGRESS:
+                done = select.poll()
+                done.register(connection, select.POLLOUT)
+                if not done.poll(self._timeout * 1000):
+                    raise TimeoutError
+                code = connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if code:
+                raise OSError(code, os.strerror(code))
+        except BaseException:
+            self._abort.close(connection)
+            raise
+        return connection
 
     def _secure(self, tls: Tls, deadline: int) -> None:
         """Replace the socket by one that speaks TLS."""
         try:
+            self._socket = secured = tls.wrap(self._socket, self.address.host)
+            self._abort.watch(secured)
             self._wait_until(deadline)
-            self._socket = tls.wrap(self._socket, self.address.host)
+            secured.do_handshake()
         except TimeoutError:
             fault: NodeError = SilentNodeError(
                 f"{self.address} took the connection and did not answer TLS within {self._timeout:g} s: is it a "
@@ -106,7 +143,7 @@ class Connection:
 
     def close(self) -> None:
         """Close; closing again does nothing."""
-        self._socket.close()
+        self._abort.close(self._socket)
 
     def exchange(self, payload: bytes, *, timeout: float | None = None) -> bytes:
         """Send a frame and receive one, within `timeout` seconds (default: the connection's). Raises NodeError."""
@@ -167,5 +204,5 @@ def _stranger(head: bytes) -> str:
     return f"does not speak Kafka's protocol: it began with the bytes {head.hex(' ')}"
 
 
-def _reason(fault: OSError | ValueError) -> str:
+def _reason(fault: OSError | ValueError | OverflowError) -> str:
     return (fault.strerror if isinstance(fault, OSError) else None) or str(fault)

@@ -9,7 +9,7 @@ import io
 import struct
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from kio.schema.api_versions.v3.request import ApiVersionsRequest
 from kio.schema.api_versions.v3.response import ApiVersionsResponse
@@ -22,7 +22,9 @@ from kio.serial.errors import SerialError
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.client_config import ClientConfig, SaslConfig
 from kraftlake.protocol.connection import ClosedConnectionError, Connection, NodeError
+from kraftlake.protocol.response_lengths import end_of_message
 from kraftlake.protocol.sasl import authenticate
+from kraftlake.records.varint import MalformedError
 from kraftlake.runtime import Clock
 from kraftlake.runtime.clock import SystemClock
 
@@ -31,8 +33,11 @@ _API_VERSIONS = int(ApiVersionsRequest.__api_key__)
 _REQUEST_HEADER = struct.Struct(">hhih")
 """API key, version, correlation id, length of the client id."""
 _NO_TAGS = b"\0"
-_UNREADABLE = (SerialError, ValueError, TypeError, IndexError, KeyError, OverflowError)
-"""What kio raises for bytes that are no message, and for tagged fields that it does not know."""
+_UNREADABLE = (
+    SerialError, ValueError, TypeError, IndexError, KeyError, OverflowError, struct.error, MalformedError
+)  # fmt: skip
+"""What is raised for bytes that are no message, by kio also for tagged fields that it does not know."""
+T = TypeVar("T")
 
 
 class NodeClient:
@@ -91,29 +96,40 @@ class NodeClient:
         Raises NodeError where there is no such version, or the node can't be asked.
         """
         api_key = import_module(f"kio.schema.{name}.v{versions[0]}.request").__dict__[_class_name(name)].__api_key__
+        module = f"kio.schema.{name}.v{self._newest(api_key, versions, _class_name(name, ''))}"
+        response = import_module(f"{module}.response").__dict__[_class_name(name, "Response")]
+        return self._ask(make(import_module(f"{module}.request")), response, timeout=timeout)
+
+    def ask_encoded(
+        self,
+        api_key: int,
+        versions: range,
+        encode: Callable[[int], bytes],
+        decode: Callable[[bytes, int], T],
+        *,
+        timeout: float | None = None,
+    ) -> T:
+        """The response to a request that the caller encodes and decodes; for messages too large for kio.
+
+        All `versions` have tagged fields (KIP-482); `encode` gets the newest that the node has, and makes the body.
+        `decode` gets bytes, and the position in them where the body of the response begins. Raises as `ask`.
+        """
+        body = encode(version := self._newest(api_key, versions, f"API {api_key}"))
+        data, position = self._exchange(api_key, version, body, flexible=True, timeout=timeout)
+        try:
+            return decode(data, position)
+        except _UNREADABLE as fault:
+            raise self._unreadable(
+                f"{len(data) - position} bytes that are no answer of API {api_key} ({fault})"
+            ) from None
+
+    def _newest(self, api_key: int, versions: range, name: str) -> int:
         offered = self.versions_of(api_key)
         common = range(max(offered.start, versions.start), min(offered.stop, versions.stop))
         if not common:
             what = f"only versions {offered[0]} to {offered[-1]}" if offered else "nothing"
-            raise NodeError(
-                f"{self.address} offers {what} of {_class_name(name, '')} (API {api_key}): is it a node "
-                f"of a KRaft cluster?"
-            )
-        module = f"kio.schema.{name}.v{common[-1]}"
-        response = import_module(f"{module}.response").__dict__[_class_name(name, "Response")]
-        return self._ask(make(import_module(f"{module}.request")), response, timeout=timeout)
-
-    def ask_raw(
-        self, api_key: int, version: int, body: bytes, *, flexible: bool, timeout: float | None = None
-    ) -> bytes:
-        """The body of the response to a request whose body the caller encodes; for messages too large for kio.
-
-        `flexible` says whether the version has tagged fields (KIP-482), which decides on the headers. `timeout`
-        (seconds) replaces the connection's for this request. Raises NodeError, also where the node lacks the version.
-        """
-        if version not in self.versions_of(api_key):
-            raise NodeError(f"{self.address} does not offer version {version} of API {api_key}.")
-        return self._exchange(api_key, version, body, flexible=flexible, timeout=timeout)
+            raise NodeError(f"{self.address} offers {what} of {name} (API {api_key}): is it a node of a KRaft cluster?")
+        return common[-1]
 
     def _prepared(self) -> dict[int, tuple[int, int]]:
         """The lowest and highest version of each API, once the connection may be used."""
@@ -143,18 +159,21 @@ class NodeClient:
     def _ask(self, request: Any, response: type[Any], *, timeout: float | None = None) -> Any:
         buffer = io.BytesIO()
         entity_writer(type(request))(buffer, request)
-        data = self._exchange(
+        data, position = self._exchange(
             int(request.__api_key__), int(request.__version__), buffer.getvalue(),
             flexible=request.__flexible__, timeout=timeout,
         )  # fmt: skip
         try:
-            answer, _ = entity_reader(response)(data, 0)
+            end_of_message(response, data, position)
+            answer, _ = entity_reader(response)(data, position)
         except _UNREADABLE as fault:
-            raise self._unreadable(f"{len(data)} bytes that are no {response.__name__} ({fault})") from None
+            raise self._unreadable(f"{len(data) - position} bytes that are no {response.__name__} ({fault})") from None
         return answer
 
-    def _exchange(self, api_key: int, version: int, body: bytes, *, flexible: bool, timeout: float | None) -> bytes:
-        """Send a request (header 1, or 2 if flexible) and return what follows the header of its response."""
+    def _exchange(
+        self, api_key: int, version: int, body: bytes, *, flexible: bool, timeout: float | None
+    ) -> tuple[bytes, int]:
+        """Send a request (header 1, or 2 if flexible); returns its response, and the position after its header."""
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         header = _REQUEST_HEADER.pack(api_key, version, self._correlation_id, len(self._client_id)) + self._client_id
         payload = b"".join((header, _NO_TAGS if flexible else b"", body))
@@ -171,7 +190,7 @@ class NodeClient:
         if answered.correlation_id != self._correlation_id:
             raise self._unreadable(f"the answer to request {answered.correlation_id}, not to {self._correlation_id}")
         self._answered = self._answered or api_key != _API_VERSIONS
-        return data[size:]
+        return data, size
 
     def _likely_cause(self, api_key: int) -> str:
         """Why a node ends the connection in place of the answer to one of the first requests."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import attrs
 
+from kraftlake.protocol.abort import Abort
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.client_config import ClientConfig, read_client_config
 from kraftlake.protocol.connection import MAX_RESPONSE_BYTES, Connection
@@ -33,14 +34,18 @@ class NodeConnector:
         init=False, repr=False, eq=False, default=attrs.Factory(lambda self: _open_stores(self.config), takes_self=True)
     )
 
-    def __call__(self, address: Address) -> NodeClient:
-        """A client of the node at `address`. Raises NodeError, AuthenticationError where certificates are refused."""
+    def __call__(self, address: Address, *, abort: Abort | None = None) -> NodeClient:
+        """A client of the node at `address`, which another thread ends by `abort`.
+
+        Raises NodeError, AuthenticationError where certificates are refused.
+        """
         connection = Connection(
             address,
             timeout=self.timeout,
             tls=self._tls,
             max_response_bytes=self.max_response_bytes,
             clock=self.clock,
+            abort=abort,
         )
         return NodeClient(connection, config=self.config, clock=self.clock)
 

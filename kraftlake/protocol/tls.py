@@ -40,8 +40,8 @@ class Tls:
     config: TlsConfig
 
     def wrap(self, plain: socket.socket, host: str) -> ssl.SSLSocket:
-        """Shake hands, within the time limit of the socket. Raises OSError."""
-        return self.context.wrap_socket(plain, server_hostname=host)
+        """A socket that speaks TLS in place of the plain one, once it has shaken hands. Raises OSError, ValueError."""
+        return self.context.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
 
     def node_error(self, address: Address, fault: ssl.SSLError) -> NodeError:
         """What a fault of a connection means, in a sentence."""

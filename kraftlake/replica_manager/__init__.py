@@ -13,11 +13,16 @@ if TYPE_CHECKING:
     from kraftlake.replica_manager.broker_context import BrokerContext
     from kraftlake.replica_manager.config import ReplicaManagerConfig
     from kraftlake.replica_manager.fetch.fetcher_thread import ReplicaFetcherThread
+    from kraftlake.replica_manager.fetch.remote_end_point import RemoteLeaderEndPoint
+    from kraftlake.replica_manager.lifecycle.broker_lifecycle import BrokerLifecycle, LifecycleConfig, LifecycleState
+    from kraftlake.replica_manager.lifecycle.broker_lifecycle_manager import BrokerLifecycleManager
+    from kraftlake.replica_manager.lifecycle.registration_requests import BrokerRegistrationRequest
     from kraftlake.replica_manager.logs.log_config import LogConfig
     from kraftlake.replica_manager.logs.log_dirs import LogDirReport, check_log_dirs, compare_log_dirs
     from kraftlake.replica_manager.logs.memory_log import MemoryPartitionLog
     from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
     from kraftlake.replica_manager.metadata_view import MetadataView
+    from kraftlake.replica_manager.node_to_controller_channel import NodeToControllerChannel
     from kraftlake.replica_manager.replay.broker_replay import BrokerReplay, ReplayStep
     from kraftlake.replica_manager.replay.causes import Cause
     from kraftlake.replica_manager.replay.replayed_broker import ReplayedBroker
@@ -29,14 +34,21 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BrokerContext",
+    "BrokerLifecycle",
+    "BrokerLifecycleManager",
+    "BrokerRegistrationRequest",
     "BrokerReplay",
     "Cause",
     "FetcherName",
+    "LifecycleConfig",
+    "LifecycleState",
     "LogConfig",
     "LogDirReport",
     "MemoryLogManager",
     "MemoryPartitionLog",
     "MetadataView",
+    "NodeToControllerChannel",
+    "RemoteLeaderEndPoint",
     "ReplayStep",
     "ReplayedBroker",
     "ReplicaFetcherThread",

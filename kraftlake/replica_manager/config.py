@@ -17,6 +17,7 @@ class ReplicaManagerConfig:
     inter_broker_listener_name: str = "PLAINTEXT"
     num_replica_fetchers: int = 1
     replica_lag_time_max_ms: int = 30_000
+    replica_socket_timeout_ms: int = 30_000
     replica_fetch_wait_max_ms: int = 500
     replica_fetch_min_bytes: int = 1
     replica_fetch_max_bytes: int = 1024 * 1024

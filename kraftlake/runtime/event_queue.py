@@ -8,7 +8,7 @@ from collections.abc import Callable
 import attrs
 
 from kraftlake.runtime.clock import Clock
-from kraftlake.runtime.event_order import Deadline, Event, EventOrder, Turn
+from kraftlake.runtime.event_order import Deadline, Event, EventOrder, EventQueueClosedError, Turn
 from kraftlake.runtime.log import get_logger
 
 
@@ -28,6 +28,12 @@ class FunctionEvent:
         if self.on_error is None:
             raise error
         self.on_error(error)
+
+
+def raise_unless_closed(error: Exception) -> None:
+    """The `on_error` of events that may come after the end of their queue, and are dropped then."""
+    if not isinstance(error, EventQueueClosedError):
+        raise error
 
 
 class EventQueue:

@@ -7,8 +7,7 @@ from itertools import count
 
 import attrs
 
-from kraftlake.runtime.event_order import EventQueueClosedError
-from kraftlake.runtime.event_queue import EventQueue
+from kraftlake.runtime.event_queue import EventQueue, raise_unless_closed
 from kraftlake.runtime.log import get_logger
 
 _log = get_logger(__name__)
@@ -50,8 +49,7 @@ class ScheduledTask:
 
     def handle_exception(self, error: Exception) -> None:
         """Ignore the end of the queue."""
-        if not isinstance(error, EventQueueClosedError):
-            raise error
+        raise_unless_closed(error)
 
 
 class Scheduler:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from kraftlake.protocol import ClientConfig, NodeClient, NodeConnector, NodeError
+from kraftlake.records.varint import MalformedError
 from tests.protocol.fake_nodes import FakeController, encoded, frame, receive_frame, serving
 
 FETCH = 1
@@ -46,19 +47,40 @@ def test_the_versions_of_an_api_are_known(client: NodeClient) -> None:
     assert not client.versions_of(2)
 
 
-def test_a_raw_request_has_the_header_of_its_version_and_its_answer_is_returned_without_one(
+def echoed(client: NodeClient, *, versions: range = range(12, 14), timeout: float | None = None) -> bytes:
+    return client.ask_encoded(
+        FETCH, versions, lambda version: b"body of %d" % version, lambda data, at: data[at:], timeout=timeout
+    )
+
+
+def test_a_request_that_the_caller_encodes_has_the_header_and_the_newest_common_version(
     node: EchoNode, client: NodeClient
 ) -> None:
-    header = struct.pack(">hhih", FETCH, 11, 2, 5) + "näme".encode()
-    assert client.ask_raw(FETCH, 11, b"body", flexible=False) == header + b"body"
+    client.versions_of(FETCH)
     node.head = b"\0"
-    header = struct.pack(">hhih", FETCH, 12, 3, 5) + "näme".encode()
-    assert client.ask_raw(FETCH, 12, b"body", flexible=True) == header + b"\0body"
+    for correlation_id, (versions, version) in enumerate([(range(12, 14), 13), (range(12, 30), 17)], 2):
+        header = struct.pack(">hhih", FETCH, version, correlation_id, 5) + "näme".encode()
+        assert echoed(client, versions=versions) == header + b"\0body of %d" % version
 
 
 def test_a_version_that_the_node_lacks_is_not_sent(client: NodeClient) -> None:
-    with pytest.raises(NodeError, match=r"^127\.0\.0\.1:\d+ does not offer version 18 of API 1"):
-        client.ask_raw(FETCH, 18, b"", flexible=True)
+    with pytest.raises(NodeError, match=r"^127\.0\.0\.1:\d+ offers only versions 4 to 17 of API 1"):
+        echoed(client, versions=range(18, 19))
+
+
+@pytest.mark.parametrize("fault", [ValueError("?"), IndexError("?"), MalformedError("?"), struct.error("?")])
+def test_an_answer_that_cannot_be_decoded_is_one_error_and_the_last(
+    node: EchoNode, client: NodeClient, fault: Exception
+) -> None:
+    def decode(data: bytes, position: int) -> object:
+        raise fault
+
+    client.versions_of(FETCH)
+    node.head = b"\0"
+    with pytest.raises(NodeError, match=r"it sent \d+ bytes that are no answer of API 1"):
+        client.ask_encoded(FETCH, range(12, 14), lambda _: b"", decode)
+    with pytest.raises(NodeError, match="broke the connection off"):
+        echoed(client)
 
 
 @pytest.mark.parametrize("head", [b"\xff\xff\xff\xff\xff\xff", b"\x01\x07\x02xy"])
@@ -66,18 +88,18 @@ def test_an_answer_without_a_readable_header_is_one_error(node: EchoNode, client
     client.versions_of(FETCH)
     node.head = head
     with pytest.raises(NodeError, match=r"does not speak Kafka's protocol: it sent .* without a response header"):
-        client.ask_raw(FETCH, 12, b"", flexible=True)
+        echoed(client)
 
 
 def test_the_answer_to_another_request_is_one_error(node: EchoNode, client: NodeClient) -> None:
     client.versions_of(FETCH)
-    node.shift = 1
+    node.shift, node.head = 1, b"\0"
     with pytest.raises(NodeError, match="the answer to request 3, not to 2"):
-        client.ask_raw(FETCH, 11, b"", flexible=False)
+        echoed(client)
 
 
 def test_one_request_may_wait_for_a_time_of_its_own(node: EchoNode, client: NodeClient) -> None:
     client.versions_of(FETCH)
     node.silent_apis.add(FETCH)
     with pytest.raises(NodeError, match=r"did not answer within 0\.01 s"):
-        client.ask_raw(FETCH, 12, b"", flexible=True, timeout=0.01)
+        echoed(client, timeout=0.01)

@@ -6,7 +6,7 @@ Source: KIP-595 (observers), KIP-919 (controllers as bootstrap servers); org.apa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Self, TypeVar
+from typing import Any, Final, Protocol, Self, TypeVar
 
 import attrs
 from kio.schema.errors import ErrorCode
@@ -16,6 +16,7 @@ from kraftlake.protocol.connection import AuthenticationError, NodeError
 from kraftlake.protocol.describe import (
     CONTROLLERS,
     OF_ANOTHER_TYPE,
+    UNKNOWN_LEADER,
     Leader,
     NoLeaderError,
     OtherClusterError,
@@ -30,13 +31,23 @@ from kraftlake.protocol.observer.raw_batch import RawBatch
 from kraftlake.protocol.observer.requests import (
     FetchAnswer,
     OffsetAndEpoch,
-    SnapshotPart,
     fetch,
     fetch_snapshot,
 )
 from kraftlake.runtime.errors import CorruptDataError, OffsetError
 
-T = TypeVar("T", FetchAnswer, SnapshotPart, QuorumDescription)
+
+class _Answer(Protocol):
+    """What a controller answers; `error` and `leader` tell whether it leads."""
+
+    @property
+    def error(self) -> ErrorCode: ...
+
+    @property
+    def leader(self) -> Leader: ...
+
+
+T = TypeVar("T", bound=_Answer)
 
 _OF_THE_LEADER: Final = frozenset(
     {
@@ -45,8 +56,23 @@ _OF_THE_LEADER: Final = frozenset(
         ErrorCode.unknown_leader_epoch,
         ErrorCode.invalid_request,  # what a Fetch without an epoch is answered with, and the leader's name
         ErrorCode.broker_not_available,
+        ErrorCode.not_controller,
     }
 )
+_ANY_PLACE = OffsetAndEpoch(offset=0, epoch=0)
+
+
+@attrs.frozen
+class _ControllerAnswer:
+    """The response of a controller; its error is the caller's affair, unless another controller leads."""
+
+    response: Any
+    leader: Leader = UNKNOWN_LEADER
+
+    @property
+    def error(self) -> ErrorCode:
+        is_other = self.response.error_code is ErrorCode.not_controller
+        return ErrorCode.not_controller if is_other else ErrorCode.none
 
 
 class SnapshotNeededError(OffsetError):
@@ -63,9 +89,10 @@ class SnapshotGoneError(NodeError):
 
 
 class QuorumObserver:
-    """Fetches from whichever controller leads, for one thread; an observer without an id is listed nowhere.
+    """Fetches from whichever controller leads, and asks it, for one thread; without an id it is listed nowhere.
 
-    `cluster_id` None is that of the first controller that answers. Each new connection is checked against it.
+    `cluster_id` None is that of the first controller that answers. Each new connection is checked against it. Besides
+    `addresses`, the leader is looked for at the addresses that the last controller gave for all controllers.
     """
 
     def __init__(
@@ -76,6 +103,7 @@ class QuorumObserver:
         cluster_id: str | None = None,
     ) -> None:
         self._bootstrap = tuple(addresses)
+        self._controllers: tuple[Address, ...] = ()
         self._connect = connect
         self.cluster_id = cluster_id
         self.leader = Leader(id=-1, epoch=-1, address=None)
@@ -139,6 +167,15 @@ class QuorumObserver:
         """The voters and observers, by the leader. Raises as `fetch`."""
         return self._of_leader(describe_quorum)
 
+    def ask_controller(
+        self, name: str, versions: range, make: Callable[[Any], Any], *, timeout: float | None = None
+    ) -> Any:
+        """The response of the active controller to a request of the API `name`, with whatever error; see `ask`.
+
+        Raises as `fetch`; a NoLeaderError where each controller that answers says that it is not the active one.
+        """
+        return self._of_leader(lambda node: _ControllerAnswer(node.ask(name, versions, make, timeout=timeout))).response
+
     def _fetch_once(self, node: NodeClient, log: ObservedLog, wait_ms: int) -> FetchAnswer:
         at = log.fetched
         if at.epoch < 0:  # every log that the leader of an epoch has written to continues with that epoch
@@ -152,7 +189,7 @@ class QuorumObserver:
         """The answer of the leader, which is looked for where the known node does not lead."""
         faults: list[str] = []
         kind: type[NodeError] = NodeError
-        waiting: list[Address] = [*self._bootstrap]
+        waiting: list[Address] = [*self._bootstrap, *self._controllers]
         if self.leader.address is not None:
             waiting.insert(0, self.leader.address)
         asked: set[Address] = set()
@@ -216,13 +253,18 @@ class QuorumObserver:
         if answer.error_code is not ErrorCode.none:
             raise _RefusedError(f"{node.address} does not describe its cluster: {answer.error_code.name}.")
         self.cluster_id = checked_cluster_id(node, answer.cluster_id, self.cluster_id)
+        self._controllers = tuple(Address(each.host, int(each.port)) for each in answer.brokers)
 
-    def _learn(self, node: NodeClient, answer: FetchAnswer | SnapshotPart | QuorumDescription) -> bool:
+    def _learn(self, node: NodeClient, answer: _Answer) -> bool:
         """Take in an error; whether it told of a leader or an epoch that was not known before.
 
         Raises NodeError for an error that has nothing to do with who leads.
         """
         error, told = answer.error, answer.leader
+        if error is ErrorCode.not_controller:  # the answer does not say which controller is; that to a Fetch does
+            told = fetch(
+                node, _ANY_PLACE, leader_epoch=-1, cluster_id=self.cluster_id, high_watermark=-1, wait_ms=0
+            ).leader
         if error is ErrorCode.cluster_authorization_failed:
             what, operation = ("fetch the metadata log", "CLUSTER_ACTION")
             if isinstance(answer, QuorumDescription):

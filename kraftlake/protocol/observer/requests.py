@@ -5,22 +5,22 @@ Source: KIP-595, KIP-630, KIP-853 and KIP-1166; org.apache.kafka.raft.KafkaRaftC
 
 from __future__ import annotations
 
-import uuid
-from datetime import timedelta
 from typing import Any, Final
 
 import attrs
 from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
-from kio.static.primitive import i32, i32Timedelta, i64
+from kio.static.primitive import i32, i64
 
 from kraftlake.protocol.connection import NodeError
 from kraftlake.protocol.describe import METADATA_TOPIC, UNKNOWN_LEADER, Leader, leader_of, only_partition
+from kraftlake.protocol.fetch_request import FETCH, FetchHeader, encode_fetch, encode_partition
+from kraftlake.protocol.fetch_response import decode_fetch
 from kraftlake.protocol.node_client import NodeClient
 from kraftlake.protocol.observer.raw_batch import RawBatch, split_batches
 from kraftlake.runtime.errors import CorruptDataError
 
-METADATA_TOPIC_ID: Final = uuid.UUID(int=1)
+METADATA_TOPIC_ID: Final = (1).to_bytes(16, "big")
 MAX_FETCH_BYTES: Final = 8 * 1024 * 1024
 """As KafkaRaftClient.MAX_FETCH_SIZE_BYTES; a batch is never larger."""
 _FETCH_VERSIONS = range(
@@ -78,38 +78,48 @@ def fetch(
     Raises NodeError where the node does not answer, or answers what can't be.
     """
 
-    def request(module: Any) -> Any:
-        newer = {"high_watermark": i64(high_watermark)} if module.FetchRequest.__version__ >= 18 else {}
-        partition = module.FetchPartition(
-            partition=i32(0), current_leader_epoch=i32(leader_epoch), fetch_offset=i64(at.offset),
-            last_fetched_epoch=i32(at.epoch), log_start_offset=i64(-1), partition_max_bytes=i32(MAX_FETCH_BYTES),
-            **newer,
-        )  # fmt: skip
-        topic = module.FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=(partition,))
-        return module.FetchRequest(
-            cluster_id=cluster_id, max_wait=i32Timedelta.parse(timedelta(milliseconds=wait_ms)), min_bytes=i32(1),
-            max_bytes=i32(MAX_FETCH_BYTES), topics=(topic,), forgotten_topics_data=(),
-        )  # fmt: skip
+    header = FetchHeader(cluster_id=cluster_id, max_wait_ms=wait_ms, max_bytes=MAX_FETCH_BYTES)
 
-    answer = node.ask("fetch", _FETCH_VERSIONS, request, timeout=wait_ms / 1000 + _ANSWER_SECONDS)
-    partition = only_partition(node, answer.error_code, answer.responses)
-    if not hasattr(partition, "error_code"):
-        return FetchAnswer(error=partition, leader=UNKNOWN_LEADER)
-    diverging, snapshot = partition.diverging_epoch, partition.snapshot_id
+    def request(version: int) -> bytes:
+        partition = encode_partition(
+            version, index=0, current_leader_epoch=leader_epoch, fetch_offset=at.offset, last_fetched_epoch=at.epoch,
+            log_start_offset=-1, max_bytes=MAX_FETCH_BYTES, high_watermark=high_watermark,
+        )  # fmt: skip
+        return encode_fetch(version, header, [(METADATA_TOPIC_ID, [partition])])
+
+    answer = node.ask_encoded(
+        FETCH, _FETCH_VERSIONS, request, decode_fetch, timeout=wait_ms / 1000 + _ANSWER_SECONDS
+    )  # fmt: skip
+    if answer.error:
+        return FetchAnswer(error=_error(node, answer.error), leader=UNKNOWN_LEADER)
+    if len(answer.partitions) != 1:
+        node.close()
+        raise NodeError(f"{node.address} answered for {len(answer.partitions)} partitions, and was asked for one.")
+    (partition,) = answer.partitions
+    diverging, snapshot = partition.diverging, partition.snapshot
     try:
-        batches = tuple(split_batches(partition.records or b""))
+        batches = tuple(split_batches(partition.records))
     except CorruptDataError as fault:
         node.close()
         raise NodeError(f"{node.address} sent a broken part of the metadata log: {fault}.") from None
+    leader_id, epoch = partition.leader
     return FetchAnswer(
-        error=partition.error_code,
-        leader=leader_of(partition.current_leader, answer.node_endpoints),
-        high_watermark=int(partition.high_watermark),
-        log_start_offset=int(partition.log_start_offset),
-        diverging=_place(diverging.end_offset, diverging.epoch),
-        snapshot=_place(snapshot.end_offset, snapshot.epoch),
+        error=_error(node, partition.error),
+        leader=Leader(id=leader_id, epoch=epoch, address=answer.endpoints.get(leader_id)),
+        high_watermark=partition.high_watermark,
+        log_start_offset=partition.log_start_offset,
+        diverging=None if diverging is None else OffsetAndEpoch(offset=diverging[1], epoch=diverging[0]),
+        snapshot=None if snapshot is None else OffsetAndEpoch(offset=snapshot[0], epoch=snapshot[1]),
         batches=batches,
     )
+
+
+def _error(node: NodeClient, code: int) -> ErrorCode:
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        node.close()
+        raise NodeError(f"{node.address} answered with the error {code}, which Kafka does not know.") from None
 
 
 def fetch_snapshot(
@@ -139,7 +149,3 @@ def fetch_snapshot(
     return SnapshotPart(
         error=partition.error_code, leader=leader, size=int(partition.size), data=bytes(partition.unaligned_records)
     )
-
-
-def _place(offset: int, epoch: int) -> OffsetAndEpoch | None:
-    return OffsetAndEpoch(offset=int(offset), epoch=int(epoch)) if epoch >= 0 and offset >= 0 else None

@@ -12,7 +12,8 @@ from importlib import import_module
 from typing import Any
 
 from kio.schema.api_versions.v3.response import ApiVersion, ApiVersionsResponse
-from kio.schema.describe_cluster.v1.response import DescribeClusterResponse
+from kio.schema.broker_heartbeat.v1.response import BrokerHeartbeatResponse
+from kio.schema.describe_cluster.v1.response import DescribeClusterBroker, DescribeClusterResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.types import BrokerId, TopicName
 from kio.serial import entity_reader
@@ -45,6 +46,10 @@ class FakeQuorum:
         self.addresses: list[Address] = []
         self.named: list[Address] = []
         self.fetches = 0
+        self.heartbeats: list[tuple[int, int]] = []
+        self.heartbeat_error = ErrorCode.none
+        self.tells_controllers = False
+        self.down: set[int] = set()
         self.part_bytes = 1 << 20
         self.replicas: dict[int, tuple[int, int, int]] = {}
 
@@ -60,6 +65,8 @@ class FakeQuorum:
     def _talk(self, connection: socket.socket, node: int) -> None:
         while True:
             data = receive_frame(connection)
+            if node in self.down:
+                return
             api_key, version, correlation_id = struct.unpack(">hhi", data[:8])
             body = {
                 18: self._api_versions,
@@ -67,21 +74,32 @@ class FakeQuorum:
                 1: self._fetch,
                 59: self._fetch_snapshot,
                 55: self._quorum,
+                63: self._heartbeat,
             }[api_key]
             answer = body(node, version, data)
             tags = b"" if api_key == 18 else b"\0"
             connection.sendall(self.spoil(frame(struct.pack(">i", correlation_id) + tags + encoded(answer))))
 
     def _api_versions(self, node: int, version: int, data: bytes) -> Any:
-        versions = {18: (0, 4), 1: (13, self.fetch_version), 59: (0, 1), 60: (0, 1), 55: (0, 1)}
+        versions = {18: (0, 4), 1: (13, self.fetch_version), 59: (0, 1), 60: (0, 1), 55: (0, 1), 63: (0, 1)}
         keys = [ApiVersion(api_key=i16(k), min_version=i16(a), max_version=i16(b)) for k, (a, b) in versions.items()]
         return ApiVersionsResponse(error_code=ErrorCode.none, api_keys=tuple(keys), throttle_time=_NOW)
 
     def _cluster(self, node: int, version: int, data: bytes) -> Any:
+        brokers = tuple(
+            DescribeClusterBroker(broker_id=BrokerId(id_), host=where.host, port=i32(where.port))
+            for id_, where in enumerate(self.named if self.tells_controllers else ())
+        )
         return DescribeClusterResponse(
             throttle_time=_NOW, error_code=self.cluster_error, cluster_id=self.cluster_id, controller_id=BrokerId(-1),
-            brokers=(),
+            brokers=brokers,
         )  # fmt: skip
+
+    def _heartbeat(self, node: int, version: int, data: bytes) -> Any:
+        request = self._request("broker_heartbeat", version, data)
+        self.heartbeats.append((node, int(request.broker_id)))
+        error = self.heartbeat_error if node == self.model.leader else ErrorCode.not_controller
+        return BrokerHeartbeatResponse(throttle_time=_NOW, error_code=error, should_shut_down=False)
 
     def _request(self, name: str, version: int, data: bytes) -> Any:
         module = import_module(f"kio.schema.{name}.v{version}.request")

@@ -4,6 +4,7 @@ import io
 import os
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -154,6 +155,48 @@ def test_a_snapshot_comes_in_parts_and_one_that_was_deleted_is_an_error(quorum: 
         quorum.snapshot_error = ErrorCode.snapshot_not_found
         with pytest.raises(NodeError, match="has deleted the snapshot"):
             observer.fetch_snapshot(needed.value.snapshot, file.write)
+
+
+def heartbeat(observer: QuorumObserver) -> object:
+    def make(module: Any) -> Any:
+        return module.BrokerHeartbeatRequest(
+            broker_id=7, current_metadata_offset=0, want_fence=False, want_shut_down=False
+        )
+
+    return observer.ask_controller("broker_heartbeat", range(2), make).error_code
+
+
+def test_a_request_reaches_the_active_controller_through_any_other_and_follows_it(quorum: FakeQuorum) -> None:
+    with observing(quorum.addresses[1]) as observer:
+        assert heartbeat(observer) is ErrorCode.none
+        assert observer.leader.address == quorum.addresses[2]
+        assert quorum.model.elect(0, 1)
+        assert heartbeat(observer) is ErrorCode.none
+        assert observer.leader.address == quorum.addresses[0]
+        assert heartbeat(observer) is ErrorCode.none
+    assert quorum.heartbeats[-2:] == [(0, 7)] * 2, "the connection to the active controller is kept"
+
+
+def test_an_error_of_the_active_controller_is_the_askers_affair(quorum: FakeQuorum) -> None:
+    quorum.heartbeat_error = ErrorCode.stale_broker_epoch
+    with observing(*quorum.addresses) as observer:
+        assert heartbeat(observer) is ErrorCode.stale_broker_epoch
+
+
+def test_controllers_without_an_active_one_are_told_apart_from_no_answer(quorum: FakeQuorum) -> None:
+    quorum.heartbeat_error = ErrorCode.not_controller
+    with observing(*quorum.addresses) as observer, pytest.raises(NoLeaderError, match="does not lead"):
+        heartbeat(observer)
+
+
+def test_a_new_leader_is_found_at_an_address_that_only_controllers_gave(quorum: FakeQuorum) -> None:
+    quorum.tells_controllers = True
+    with observing(quorum.addresses[2]) as observer:
+        assert heartbeat(observer) is ErrorCode.none
+        quorum.down.add(2)
+        assert quorum.model.elect(0, 1)
+        assert heartbeat(observer) is ErrorCode.none
+    assert quorum.heartbeats == [(2, 7), (0, 7)]
 
 
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -1,0 +1,93 @@
+"""Checks that the arrays of a response fit into its bytes, before kio reads it.
+
+kio's reader reserves memory for whatever length an array claims, and ends the process where there is not so much.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import fields
+from functools import lru_cache
+from typing import Any, Final
+
+from kio.serial._introspect import EntityField, EntityTupleField, PrimitiveTupleField, classify_field
+
+from kraftlake.records.varint import MalformedError, read_uvarint
+
+_INT16: Final = struct.Struct(">h")
+_INT32: Final = struct.Struct(">i")
+_SIZES: Final = {
+    "bool": 1, "int8": 1, "int16": 2, "uint16": 2, "error_code": 2, "int32": 4, "timedelta_i32": 4, "int64": 8,
+    "timedelta_i64": 8, "datetime_i64": 8, "float64": 8, "uuid": 16,
+}  # fmt: skip
+_STRING: Final = "string"
+
+
+class _Plan:
+    """How one field is passed over: by its size, its length, its nested message, or as an array of such."""
+
+    def __init__(self, field: Any) -> None:
+        found = classify_field(field)
+        self.is_array = isinstance(found, EntityTupleField | PrimitiveTupleField)
+        self.entity = found.type_ if isinstance(found, EntityField | EntityTupleField) else None
+        self.kind = field.metadata.get("kafka_type", "")
+        self.size = _SIZES.get(self.kind)
+
+    def end(self, data: bytes, position: int, *, flexible: bool) -> int:
+        """The position after the field."""
+        if not self.is_array:
+            return self._end_of_one(data, position, flexible=flexible)
+        count, position = _length(data, position, flexible=flexible)
+        if count > len(data) - position:  # each element has at least a byte
+            raise MalformedError(f"an array of {count} elements does not fit into {len(data) - position} bytes")
+        if self.size is not None:
+            return position + count * self.size
+        for _ in range(count):
+            position = self._end_of_one(data, position, flexible=flexible)
+        return position
+
+    def _end_of_one(self, data: bytes, position: int, *, flexible: bool) -> int:
+        if self.entity is not None:
+            return end_of_message(self.entity, data, position)
+        if self.size is not None:
+            return position + self.size
+        length, position = _length(data, position, flexible=flexible, short=self.kind == _STRING)
+        return position + length
+
+
+@lru_cache
+def _plans(message: Any) -> tuple[tuple[_Plan, ...], dict[int, _Plan]]:
+    """The fields of a message in their order, and those with tags."""
+    plans = [(field.metadata.get("tag"), _Plan(field)) for field in fields(message)]
+    return tuple(plan for tag, plan in plans if tag is None), {tag: plan for tag, plan in plans if tag is not None}
+
+
+def end_of_message(message: Any, data: bytes, position: int) -> int:
+    """The position after a message of a type of kio's.
+
+    Raises MalformedError, IndexError or struct.error where an array is longer than what is left of `data`.
+    """
+    in_order, tagged = _plans(message)
+    flexible = message.__flexible__
+    for plan in in_order:
+        position = plan.end(data, position, flexible=flexible)
+    if flexible:
+        count, position = read_uvarint(data, position)
+        for _ in range(count):
+            tag, position = read_uvarint(data, position)
+            size, position = read_uvarint(data, position)
+            if tag in tagged:
+                tagged[tag].end(data, position, flexible=True)
+            position += size
+    if position > len(data):
+        raise MalformedError("the response ends too early")
+    return position
+
+
+def _length(data: bytes, position: int, *, flexible: bool, short: bool = False) -> tuple[int, int]:
+    """A length, 0 for null, and the position after it; without tagged fields `short` ones have two bytes."""
+    if flexible:
+        length, position = read_uvarint(data, position)
+        return max(length - 1, 0), position
+    number = _INT16 if short else _INT32
+    return max(number.unpack_from(data, position)[0], 0), position + number.size

@@ -1,0 +1,161 @@
+"""The requests of a broker to the active controller, as Kafka's protocol has them.
+
+Source: org.apache.kafka.server.partition.DefaultAlterPartitionManager, org.apache.kafka.server.AssignmentsManager,
+org.apache.kafka.server.BrokerLifecycleManager.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from typing import Any
+
+from kraftlake.delta import TopicIdPartition
+from kraftlake.image import LeaderRecoveryState
+from kraftlake.protocol import QuorumObserver
+from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager.alter_partition_manager import AlterPartitionRequest, AlterPartitionResponse
+from kraftlake.replica_manager.assignments_manager import AssignReplicasRequest, AssignReplicasResponse
+from kraftlake.replica_manager.controller_channel import AlterPartitionAnswer, BrokerState, LeaderAndIsr
+from kraftlake.replica_manager.errors import ErrorCode
+from kraftlake.replica_manager.lifecycle.registration_requests import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+
+
+def register_broker(
+    quorum: QuorumObserver, request: BrokerRegistrationRequest, *, timeout: float
+) -> BrokerRegistrationResponse:
+    """Register; version 4, of Kafka 3.9 and later. `timeout` in seconds; raises as QuorumObserver.ask_controller."""
+
+    def make(module: Any) -> Any:
+        listeners = tuple(
+            module.Listener(name=name, host=one.host, port=one.port, security_protocol=one.security_protocol)
+            for name, one in request.listeners.items()
+        )
+        features = tuple(
+            module.Feature(name=name, min_supported_version=levels.min, max_supported_version=levels.max)
+            for name, levels in request.features.items()
+        )
+        return module.BrokerRegistrationRequest(
+            broker_id=request.broker_id, cluster_id=request.cluster_id, incarnation_id=_uuid(request.incarnation_id),
+            listeners=listeners, features=features, rack=request.rack, log_dirs=tuple(map(_uuid, request.log_dirs)),
+            previous_broker_epoch=request.previous_broker_epoch,
+        )  # fmt: skip
+
+    answer = quorum.ask_controller("broker_registration", range(4, 5), make, timeout=timeout)
+    return BrokerRegistrationResponse(error=ErrorCode.of(answer.error_code), broker_epoch=int(answer.broker_epoch))
+
+
+def send_heartbeat(
+    quorum: QuorumObserver, request: BrokerHeartbeatRequest, *, timeout: float
+) -> BrokerHeartbeatResponse:
+    """Send a heartbeat; version 1, which has the log directories. Raises as `register_broker`."""
+
+    def make(module: Any) -> Any:
+        return module.BrokerHeartbeatRequest(
+            broker_id=request.broker_id, broker_epoch=request.broker_epoch,
+            current_metadata_offset=request.current_metadata_offset, want_fence=request.want_fence,
+            want_shut_down=request.want_shut_down, offline_log_dirs=tuple(map(_uuid, request.offline_log_dirs)),
+        )  # fmt: skip
+
+    answer = quorum.ask_controller("broker_heartbeat", range(1, 2), make, timeout=timeout)
+    return BrokerHeartbeatResponse(
+        error=ErrorCode.of(answer.error_code), is_caught_up=answer.is_caught_up, is_fenced=answer.is_fenced,
+        should_shut_down=answer.should_shut_down,
+    )  # fmt: skip
+
+
+def alter_partition(
+    quorum: QuorumObserver, request: AlterPartitionRequest, *, timeout: float
+) -> AlterPartitionResponse:
+    """Propose ISRs; version 3, which has the brokers' epochs (KIP-903). Raises as `register_broker`."""
+    by_topic: dict[Uuid, list[tuple[int, LeaderAndIsr]]] = defaultdict(list)
+    for name, proposal in request.partitions.items():
+        by_topic[name.topic_id].append((name.topic_partition.partition, proposal))
+
+    def make(module: Any) -> Any:
+        def partition(index: int, proposal: LeaderAndIsr) -> Any:
+            isr = [module.BrokerState(broker_id=one.broker_id, broker_epoch=one.broker_epoch) for one in proposal.isr]
+            return module.PartitionData(
+                partition_index=index, leader_epoch=proposal.leader_epoch, new_isr_with_epochs=tuple(isr),
+                leader_recovery_state=int(proposal.leader_recovery_state), partition_epoch=proposal.partition_epoch,
+            )  # fmt: skip
+
+        topics = tuple(
+            module.TopicData(topic_id=_uuid(id_), partitions=tuple(partition(*one) for one in partitions))
+            for id_, partitions in by_topic.items()
+        )
+        return module.AlterPartitionRequest(
+            broker_id=request.broker_id, broker_epoch=request.broker_epoch, topics=topics
+        )
+
+    answer = quorum.ask_controller("alter_partition", range(3, 4), make, timeout=timeout)
+    names = {(name.topic_id, name.topic_partition.partition): name for name in request.partitions}
+    answers: dict[TopicIdPartition, AlterPartitionAnswer] = {}
+    for topic in answer.topics:
+        for one in topic.partitions:
+            key = (_id(topic.topic_id), one.partition_index)
+            if key in names:
+                error = ErrorCode.of(one.error_code)
+                answers[names[key]] = _decided(one) if error is ErrorCode.NONE else error
+    return AlterPartitionResponse(error=ErrorCode.of(answer.error_code), partitions=answers)
+
+
+def _decided(one: Any) -> LeaderAndIsr:
+    """The state of a partition that the controller answers; it does not repeat the brokers' epochs."""
+    return LeaderAndIsr(
+        leader=int(one.leader_id),
+        leader_epoch=int(one.leader_epoch),
+        isr=tuple(BrokerState(int(broker_id), -1) for broker_id in one.isr),
+        leader_recovery_state=LeaderRecoveryState(int(one.leader_recovery_state)),
+        partition_epoch=int(one.partition_epoch),
+    )
+
+
+def assign_replicas_to_dirs(
+    quorum: QuorumObserver, request: AssignReplicasRequest, *, timeout: float
+) -> AssignReplicasResponse:
+    """Report the directories of replicas (KIP-858). Raises as `register_broker`."""
+    tree: dict[Uuid, dict[Uuid, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for name, directory in request.directories.items():
+        tree[directory][name.topic_id].append(name.topic_partition.partition)
+
+    def make(module: Any) -> Any:
+        def topic(id_: Uuid, indexes: list[int]) -> Any:
+            partitions = tuple(module.PartitionData(partition_index=index) for index in indexes)
+            return module.TopicData(topic_id=_uuid(id_), partitions=partitions)
+
+        directories = tuple(
+            module.DirectoryData(id_=_uuid(directory), topics=tuple(topic(*one) for one in topics.items()))
+            for directory, topics in tree.items()
+        )
+        return module.AssignReplicasToDirsRequest(
+            broker_id=request.broker_id, broker_epoch=request.broker_epoch, directories=directories
+        )
+
+    answer = quorum.ask_controller("assign_replicas_to_dirs", range(1), make, timeout=timeout)
+    codes = {
+        (_id(directory.id_), _id(topic.topic_id), int(one.partition_index)): ErrorCode.of(one.error_code)
+        for directory in answer.directories
+        for topic in directory.topics
+        for one in topic.partitions
+    }
+    keys = {
+        name: (directory, name.topic_id, name.topic_partition.partition)
+        for name, directory in request.directories.items()
+    }
+    results = {name: codes[key] for name, key in keys.items() if key in codes}
+    return AssignReplicasResponse(error=ErrorCode.of(answer.error_code), results=results)
+
+
+def _uuid(id_: Uuid) -> uuid.UUID:
+    return uuid.UUID(bytes=bytes(id_))
+
+
+def _id(found: uuid.UUID | None) -> Uuid:
+    """An id as kio reads it, which has None for the id of zeros."""
+    return Uuid.ZERO if found is None else Uuid(found.bytes)

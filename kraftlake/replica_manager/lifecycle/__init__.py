@@ -1,0 +1,1 @@
+"""The life of a broker in its cluster: registration, heartbeats, controlled shutdown."""

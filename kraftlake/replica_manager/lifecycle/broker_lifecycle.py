@@ -1,0 +1,231 @@
+"""The states of a broker, and when it sends the controller what. Pure: the driver has the clock and the network.
+
+Source: org.apache.kafka.server.BrokerLifecycleManager (KIP-631, KIP-858).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Final, TypeAlias
+
+import attrs
+
+from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager.errors import ErrorCode
+from kraftlake.replica_manager.lifecycle.registration_requests import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+from kraftlake.runtime.log import get_logger
+
+_log = get_logger(__name__)
+_MS: Final = 1_000_000
+_AFTER_CATCH_UP_MS: Final = 10
+_AFTER_FIRST_SHUTDOWN_ANSWER_MS: Final = 50
+
+LifecycleRequest: TypeAlias = BrokerRegistrationRequest | BrokerHeartbeatRequest
+LifecycleResponse: TypeAlias = BrokerRegistrationResponse | BrokerHeartbeatResponse
+
+
+class LifecycleState(IntEnum):
+    """The state of a broker, with Kafka's numbers. Source: org.apache.kafka.metadata.BrokerState."""
+
+    NOT_RUNNING = 0
+    STARTING = 1
+    """It catches up with the metadata log."""
+    RECOVERY = 2
+    """It has caught up, and is fenced."""
+    RUNNING = 3
+    """It has been unfenced."""
+    PENDING_CONTROLLED_SHUTDOWN = 6
+    """It waits until the controller has moved its leaderships."""
+    SHUTTING_DOWN = 7
+
+
+@attrs.frozen(kw_only=True)
+class LifecycleConfig:
+    """Kafka's settings of a broker's life, with its names and defaults; times in ms.
+
+    Source: org.apache.kafka.raft.KRaftConfigs, org.apache.kafka.server.config.ServerLogConfigs.
+    """
+
+    broker_heartbeat_interval_ms: int = 2_000
+    broker_session_timeout_ms: int = 9_000
+    initial_broker_registration_timeout_ms: int = 60_000
+    log_dir_failure_timeout_ms: int = 30_000
+
+    @property
+    def channel_retry_timeout_ms(self) -> int:
+        """How long the channel may try to send a request, so that a newer heartbeat comes within the session."""
+        return self.broker_session_timeout_ms // 2
+
+
+class BrokerLifecycle:
+    """The state machine of one broker process; all times are those of one monotonic clock, in ns.
+
+    The driver calls `next_request` when `due_ns` has come, sends what that returns, and hands the answer to `answered`;
+    at most one request is in flight. As Kafka's broker, it registers again only when it is told to
+    (`resend_registration`): after STALE_BROKER_EPOCH or BROKER_ID_NOT_REGISTERED, as after all other errors, the
+    heartbeat is repeated after `broker_heartbeat_interval_ms`. A broker that has not registered within
+    `initial_broker_registration_timeout_ms`, or has not told of a failed directory within `log_dir_failure_timeout_ms`,
+    shuts down, and `fault` says why. `metadata_offset` gives the last offset of the metadata log that was applied.
+    """
+
+    def __init__(
+        self,
+        registration: BrokerRegistrationRequest,
+        metadata_offset: Callable[[], int],
+        config: LifecycleConfig | None = None,
+    ) -> None:
+        self.config = config or LifecycleConfig()
+        self.state = LifecycleState.NOT_RUNNING
+        self.broker_epoch = -1
+        """The epoch of the registration, −1 before the first."""
+        self.fault: str | None = None
+        """Why the broker shuts down although nothing asked it to."""
+        self._registration = registration
+        self._metadata_offset = metadata_offset
+        self._registered = False
+        self._ready_to_unfence = False
+        self._got_shutdown_answer = False
+        self._in_flight: LifecycleRequest | None = None
+        self._at_once_after_answer = False
+        self._communicate_at_ns: int | None = None
+        self._register_by_ns: int | None = None
+        self._unreported: dict[Uuid, int] = {}
+        """Failed directories that no answered heartbeat had, with the times by which one must have had them."""
+        self._offline: list[Uuid] = []
+
+    @property
+    def due_ns(self) -> int | None:
+        """When `next_request` has to be called next; None while nothing is due."""
+        if self.state in (LifecycleState.NOT_RUNNING, LifecycleState.SHUTTING_DOWN):
+            return None
+        dues = [self._communicate_at_ns, self._register_by_ns, *self._unreported.values()]
+        return min((due for due in dues if due is not None), default=None)
+
+    # events
+
+    def start(self, now_ns: int) -> None:
+        """Begin to register."""
+        assert self.state is LifecycleState.NOT_RUNNING, "a process starts once"
+        self.state = LifecycleState.STARTING
+        self._register_by_ns = now_ns + self.config.initial_broker_registration_timeout_ms * _MS
+        self._communicate_at_ns = now_ns
+
+    def set_ready_to_unfence(self, now_ns: int) -> None:
+        """Ask to be unfenced from now on: the broker can serve."""
+        self._ready_to_unfence = True
+        self._schedule(now_ns)
+
+    def directory_failed(self, directory: Uuid, now_ns: int) -> None:
+        """Tell the controller that a log directory is offline."""
+        if directory in self._offline:
+            return
+        self._offline.append(directory)
+        self._unreported[directory] = now_ns + self.config.log_dir_failure_timeout_ms * _MS
+        if self._registered:
+            self._schedule(now_ns)
+
+    def resend_registration(self, now_ns: int) -> None:
+        """Register again, for another broker epoch."""
+        self._registered = False
+        self._schedule(now_ns)
+
+    def begin_controlled_shutdown(self, now_ns: int) -> None:
+        """Ask for controlled shutdown where the broker runs; shut down at once where it does not."""
+        if self.state is LifecycleState.RUNNING:
+            self.state = LifecycleState.PENDING_CONTROLLED_SHUTDOWN
+            self._schedule(now_ns)
+        elif self.state is not LifecycleState.PENDING_CONTROLLED_SHUTDOWN:
+            self.begin_shutdown()
+
+    def begin_shutdown(self) -> None:
+        """Shut down without the controller's leave."""
+        self.state = LifecycleState.SHUTTING_DOWN
+
+    # communication
+
+    def next_request(self, now_ns: int) -> LifecycleRequest | None:
+        """What to send now, if anything is due."""
+        self._check_deadlines(now_ns)
+        due = self.due_ns
+        if due is None or self._communicate_at_ns is None or self._communicate_at_ns > now_ns:
+            return None
+        self._communicate_at_ns = None
+        if self._in_flight is not None:
+            self._at_once_after_answer = True
+            return None
+        self._in_flight = self._heartbeat() if self._registered else self._registration
+        return self._in_flight
+
+    def _check_deadlines(self, now_ns: int) -> None:
+        if self.due_ns is None:
+            return
+        if self._register_by_ns is not None and self._register_by_ns <= now_ns:
+            waited = self.config.initial_broker_registration_timeout_ms
+            self.fault = f"no controller has registered the broker within {waited} ms"
+            self.begin_shutdown()
+        for directory, by_ns in self._unreported.items():
+            if by_ns <= now_ns:
+                waited = self.config.log_dir_failure_timeout_ms
+                self.fault = f"no controller could be told within {waited} ms that log directory {directory} is offline"
+                self.begin_shutdown()
+
+    def _heartbeat(self) -> BrokerHeartbeatRequest:
+        return BrokerHeartbeatRequest(
+            broker_id=self._registration.broker_id,
+            broker_epoch=self.broker_epoch,
+            current_metadata_offset=self._metadata_offset(),
+            want_fence=not self._ready_to_unfence,
+            want_shut_down=self.state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN,
+            offline_log_dirs=tuple(self._offline),
+        )
+
+    def answered(self, response: LifecycleResponse | None, now_ns: int) -> None:
+        """Take in the answer to the request in flight; None where no controller has answered in time."""
+        request, self._in_flight = self._in_flight, None
+        assert request is not None, "an answer follows a request"
+        if self.state is LifecycleState.SHUTTING_DOWN:
+            return
+        if response is None or response.error is not ErrorCode.NONE:
+            error = "no answer" if response is None else response.error.name
+            _log.warning("broker_not_heard", broker=request.broker_id, request=type(request).__name__, error=error)
+            self._at_once_after_answer = False  # never at once after a failure
+            self._schedule(now_ns, self.config.broker_heartbeat_interval_ms)
+        elif isinstance(response, BrokerRegistrationResponse):
+            self.broker_epoch = response.broker_epoch
+            self._registered = True
+            self._register_by_ns = None
+            self._schedule(now_ns)
+        else:
+            assert isinstance(request, BrokerHeartbeatRequest), "each request has its response"
+            for directory in request.offline_log_dirs:
+                self._unreported.pop(directory, None)
+            self._schedule(now_ns, self._after_heartbeat(response))
+
+    def _after_heartbeat(self, response: BrokerHeartbeatResponse) -> int:
+        """Change the state as the controller says; returns the ms until the next heartbeat."""
+        state = self.state
+        if state is LifecycleState.STARTING:
+            if response.is_caught_up:
+                self.state = LifecycleState.RECOVERY
+            return _AFTER_CATCH_UP_MS
+        if state is LifecycleState.RECOVERY and not response.is_fenced:
+            self.state = LifecycleState.RUNNING
+        elif state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN:
+            first, self._got_shutdown_answer = not self._got_shutdown_answer, True
+            if response.should_shut_down:
+                self.begin_shutdown()
+            elif first:
+                return _AFTER_FIRST_SHUTDOWN_ANSWER_MS
+        return self.config.broker_heartbeat_interval_ms
+
+    def _schedule(self, now_ns: int, after_ms: int = 0) -> None:
+        """Communicate after a time, in place of the time that was scheduled."""
+        after_ms = 0 if self._at_once_after_answer else after_ms
+        self._at_once_after_answer = False
+        self._communicate_at_ns = now_ns + after_ms * _MS

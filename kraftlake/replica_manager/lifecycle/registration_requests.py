@@ -1,0 +1,67 @@
+"""What a broker tells the controller of itself, and what the controller answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from kraftlake.image.endpoint import Endpoint, VersionRange
+from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager.errors import ErrorCode
+
+
+def _sorted(ids: Iterable[Uuid]) -> tuple[Uuid, ...]:
+    return tuple(sorted(ids, key=Uuid.sort_key))
+
+
+@attrs.frozen(kw_only=True)
+class BrokerRegistrationRequest:
+    """One process of a broker.
+
+    `features` must hold the levels that the cluster has finalized; `listeners` are the advertised ones by name;
+    `log_dirs` are the ids of the directories that are online, sorted. `previous_broker_epoch` is the epoch at the last
+    clean shutdown, −1 if unknown.
+    """
+
+    broker_id: int
+    cluster_id: str
+    incarnation_id: Uuid
+    listeners: Mapping[str, Endpoint]
+    features: Mapping[str, VersionRange]
+    log_dirs: tuple[Uuid, ...] = attrs.field(converter=_sorted)
+    rack: str | None = None
+    previous_broker_epoch: int = -1
+
+
+@attrs.frozen(kw_only=True)
+class BrokerRegistrationResponse:
+    """The answer to a registration, with the broker's epoch."""
+
+    error: ErrorCode = ErrorCode.NONE
+    broker_epoch: int = -1
+
+
+@attrs.frozen(kw_only=True)
+class BrokerHeartbeatRequest:
+    """A sign of life; `current_metadata_offset` is the last offset of the metadata log that the broker has applied.
+
+    `offline_log_dirs` are the directories that have failed since the process began.
+    """
+
+    broker_id: int
+    broker_epoch: int
+    current_metadata_offset: int
+    want_fence: bool
+    want_shut_down: bool
+    offline_log_dirs: tuple[Uuid, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class BrokerHeartbeatResponse:
+    """The answer to a heartbeat: how the controller sees the broker."""
+
+    error: ErrorCode = ErrorCode.NONE
+    is_caught_up: bool = False
+    is_fenced: bool = True
+    should_shut_down: bool = False

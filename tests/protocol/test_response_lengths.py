@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import struct
+from dataclasses import fields
+from datetime import timedelta
+from importlib import import_module
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+from kio.serial._introspect import EntityField, EntityTupleField, PrimitiveTupleField, classify_field
+
+from kraftlake.protocol import Connection, NodeClient, NodeError
+from kraftlake.protocol.response_lengths import end_of_message
+from kraftlake.records.varint import MalformedError, uvarint
+from tests.protocol.fake_nodes import encoded, frame, receive_frame, serving
+
+RESPONSES = {
+    "api_versions": range(3, 4), "sasl_handshake": range(1, 2), "sasl_authenticate": range(1, 3),
+    "describe_cluster": range(2), "describe_quorum": range(3), "fetch_snapshot": range(2),
+    "offset_for_leader_epoch": range(4, 5), "list_offsets": range(6, 10), "alter_partition": range(3, 4),
+    "broker_registration": range(4, 5), "broker_heartbeat": range(1, 2), "assign_replicas_to_dirs": range(1),
+}  # fmt: skip
+
+
+def response_type(name: str, version: int) -> type[Any]:
+    module = import_module(f"kio.schema.{name}.v{version}.response")
+    found: type[Any] = getattr(module, "".join(map(str.capitalize, name.split("_"))) + "Response")
+    return found
+
+
+TYPES = [response_type(name, version) for name, versions in RESPONSES.items() for version in versions]
+
+
+def bits(count: int) -> st.SearchStrategy[int]:
+    return st.integers(-(2 ** (count - 1)), 2 ** (count - 1) - 1)
+
+
+VALUES = {
+    "bool": st.booleans(), "int8": bits(8), "int16": bits(16), "int32": bits(32), "int64": bits(64),
+    "uint16": st.integers(0, 65535), "string": st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
+    "bytes": st.binary(max_size=200), "records": st.binary(max_size=200),
+    "error_code": st.sampled_from(list(ErrorCode)),
+    "uuid": st.uuids(), "timedelta_i32": st.integers(0, 9999).map(lambda ms: timedelta(milliseconds=ms)),
+    "timedelta_i64": st.integers(0, 9999).map(lambda ms: timedelta(milliseconds=ms)),
+}  # fmt: skip
+
+
+def messages(kind: type[Any]) -> st.SearchStrategy[Any]:
+    """Messages of a type of kio's, with arrays of up to three elements."""
+
+    def values(field: Any) -> st.SearchStrategy[Any]:
+        found = classify_field(field)
+        nested = isinstance(found, EntityField | EntityTupleField)
+        one = messages(found.type_) if nested else VALUES[field.metadata["kafka_type"]]
+        is_array = isinstance(found, EntityTupleField | PrimitiveTupleField)
+        return st.lists(one, max_size=3).map(tuple) if is_array else one
+
+    return st.builds(kind, **{field.name: values(field) for field in fields(kind)})
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=lambda kind: f"{kind.__name__}-{kind.__version__}")
+@given(drawn=st.data())
+def test_every_response_that_kio_writes_ends_where_it_ends(kind: type[Any], drawn: st.DataObject) -> None:
+    data = encoded(drawn.draw(messages(kind)))
+    assert end_of_message(kind, b"head" + data, 4) == len(data) + 4
+    cut = drawn.draw(st.integers(0, len(data) - 1))
+    with pytest.raises((MalformedError, IndexError, struct.error)):
+        end_of_message(kind, data[:cut], 0)
+
+
+def test_an_unknown_tagged_field_is_passed_over() -> None:
+    kind = TYPES[-1]
+    data = encoded(kind(throttle_time=timedelta(0), error_code=ErrorCode.none, directories=()))
+    assert end_of_message(kind, data[:-1] + b"\x01\x09\x02xy", 0) == len(data) + 4
+
+
+@pytest.mark.parametrize("count", [2**31 - 1, 2**32 - 2, 100])
+def test_an_answer_that_claims_a_longer_array_than_it_holds_is_one_error(count: int) -> None:
+    def talk(connection: Any) -> None:
+        while True:
+            request = receive_frame(connection)
+            versions = struct.pack(">h", 0) + uvarint(count + 1) + bytes(20)
+            connection.sendall(frame(request[4:8] + versions))
+
+    with (
+        serving(talk) as address,
+        NodeClient(Connection(address, timeout=30.0)) as node,
+        pytest.raises(NodeError, match=f"an array of {count} elements does not fit into 20 bytes"),
+    ):
+        node.versions_of(1)

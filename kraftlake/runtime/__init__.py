@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     )
     from kraftlake.runtime.process_setup import configure_service
     from kraftlake.runtime.value import Value
-    from kraftlake.runtime.words import counted, in_words, shown
+    from kraftlake.runtime.words import counted, did_you_mean, in_words, shown
 
 __all__ = [
     "EPOCH",
@@ -73,6 +73,7 @@ __all__ = [
     "check_spark",
     "configure_service",
     "counted",
+    "did_you_mean",
     "fields_as_json",
     "get_logger",
     "html_table",

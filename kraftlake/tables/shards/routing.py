@@ -78,7 +78,8 @@ class Router:
         payloads = rows["payload"].cast(pa.large_binary()).combine_chunks()
         shards = shards_of(*_values(payloads), control, self._shards)
         batches = _Batches.of(rows, (keys == NoOpRecord.API_KEY) & ~control)
-        of_all, first = shards == self._shards + 1, int(batches.base_offsets[0])
+        # Not the first batch's offset: where a batch is divided among pieces, several chunks would have the same.
+        of_all, first = shards == self._shards + 1, int(offsets[0])
         for shard in range(self._shards + 1):
             chosen = of_all | (shards == shard)
             if shard == self._shards:

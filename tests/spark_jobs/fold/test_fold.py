@@ -111,6 +111,19 @@ def check_local_changes(log: MetadataLog, from_offset: int, to_offset: int, shar
     assert sorted(map(repr, rows)) == sorted(map(repr, expected))
 
 
+def test_pieces_of_one_batch_are_folded_in_the_logs_order(tmp_path: Path) -> None:
+    records: list[Message] = [r.FeatureLevelRecord(name="metadata.version", feature_level=27)]
+    for number in range(1, 12):
+        records += [r.TopicRecord(name="foo", topic_id=uuid_of(number)), r.RemoveTopicRecord(topic_id=uuid_of(number))]
+    versioned = [ApiMessageAndVersion(message, 0) for message in (*records, r.TopicRecord(name="foo"))]
+    log = lake_with(tmp_path / "lake", [RecordBatch.of(0, 1, 1_700_000_000_000, versioned)], 1)
+    plan, _ = plan_fold(log, log.end_offset - 1, parallelism=3, shards=1)
+    assert len(plan.pieces) > 2
+    for seed in range(5):
+        rows = folded(plan, random.Random(seed))
+        assert equal(local_image(log, log.end_offset - 1), topics_of(rows), others_of(rows)[1])
+
+
 @given(batches=logs(), shards=st.integers(1, 5))
 def test_without_compiled_code_it_is_the_same(batches: list[RecordBatch], shards: int) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:

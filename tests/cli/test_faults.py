@@ -273,9 +273,9 @@ def test_a_picture_whose_reader_went_away_ends_like_every_other_answer(command: 
 def test_an_interrupt_ends_the_command_silently() -> None:
     # The signal comes from within, so that it hits the command at work and not its start.
     program = (
-        "import os, signal, kraftlake\n"
+        "import os, signal, time, kraftlake\n"
         "from kraftlake.cli.application import application\n"
-        "kraftlake.open = lambda *_, **__: os.kill(os.getpid(), signal.SIGINT)\n"
+        "kraftlake.open = lambda *_, **__: (os.kill(os.getpid(), signal.SIGINT), time.sleep(9))\n"
         f"application.main(['image', {str(DIRECTORY)!r}])\n"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)

@@ -35,14 +35,9 @@ def _logs_as_nobody_chose_them() -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share a JVM (Spark's in this process, Kafka's own classes) or Spark's cluster run in one worker."""
+    """Tests that start a JVM share one worker, so that they share the JVM: Spark's one, and Kafka's own another."""
     for item in items:
         if item.get_closest_marker("spark"):
-            fixtures = getattr(item, "fixturenames", ())
-            if "spark_cluster" in fixtures:
-                group = "cluster"
-            elif "spark" in item.nodeid or "tables" in item.nodeid or "spark" in fixtures:
-                group = "spark"
-            else:
-                group = "kafka"
+            of_spark = "spark" in item.nodeid or "tables" in item.nodeid or "spark" in getattr(item, "fixturenames", ())
+            group = "spark" if of_spark else "kafka"
             item.add_marker(pytest.mark.xdist_group(group))

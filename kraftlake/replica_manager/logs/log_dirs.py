@@ -16,14 +16,12 @@ from kraftlake.image.broker_partitions import hosted_partitions
 from kraftlake.image.topics.directory_id import LOST
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.logs.base_log_manager import is_reserved
+from kraftlake.replica_manager.logs.partition_folder import DELETE, FUTURE, STRAY, PartitionFolder
 from kraftlake.runtime.arguments import path_texts, whole
 from kraftlake.runtime.errors import NotASourceError
 
 METADATA_FILE = "partition.metadata"
 _LARGEST_FILE = 64 * 1024
-_PARTITION = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>\d{1,10})")
-_MARKED = re.compile(r"(?P<name>.+)\.(?P<id>[0-9a-f]{32})-(?P<mark>delete|future|stray)")
-_METADATA_TOPIC = "__cluster_metadata"
 
 
 @attrs.frozen(kw_only=True)
@@ -96,14 +94,14 @@ def compare_log_dirs(image: MetadataImage, broker_id: int, paths: Iterable[str |
     for path in map(Path, path_texts(paths)):
         directory_id = ids[str(path)] = _directory_id(path)
         for folder, name, mark in _folders(path):
-            if mark == "delete":
+            if mark == DELETE:
                 deleted.append(str(folder))
                 continue
-            if mark == "future":
+            if mark == FUTURE:
                 moving.append(str(folder))
                 continue
             state = expected.get(name)
-            why = _why_stray(image, name, folder, broker_id, marked=mark == "stray")
+            why = _why_stray(image, name, folder, broker_id, marked=mark == STRAY)
             if state is None or why:
                 strays.append(Finding(partition=str(name), path=str(folder), expected=None, reason=why))
                 continue
@@ -137,14 +135,12 @@ def compare_log_dirs(image: MetadataImage, broker_id: int, paths: Iterable[str |
 
 
 def _folders(path: Path) -> Iterator[tuple[Path, TopicPartition, str]]:
-    """The partition folders in a log directory, with Kafka's mark (delete, future, stray) or an empty text."""
+    """The partition folders in a log directory, with the mark of a PartitionFolder."""
     check_log_dirs((path,))
     for folder in sorted(path.iterdir()):
-        marked = _MARKED.fullmatch(folder.name)
-        name = _PARTITION.fullmatch(marked["name"] if marked else folder.name)
-        if name is None or name["topic"] == _METADATA_TOPIC or folder.is_symlink() or not folder.is_dir():
-            continue
-        yield folder, TopicPartition(name["topic"], int(name["partition"])), marked["mark"] if marked else ""
+        found = PartitionFolder.parse(folder.name)
+        if found is not None and not folder.is_symlink() and folder.is_dir():
+            yield folder, found.topic_partition, found.mark
 
 
 def _why_stray(image: MetadataImage, name: TopicPartition, folder: Path, broker_id: int, *, marked: bool) -> str:

@@ -14,6 +14,7 @@ from kraftlake.replica_manager.errors import (
     NotLeaderOrFollowerError,
     ReplicationError,
 )
+from kraftlake.replica_manager.logs.partition_folder import FUTURE, LONGEST_NAME, marked_name
 from kraftlake.replica_manager.partition.hosted_partition import OfflinePartition
 from kraftlake.runtime.log import get_logger
 
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 
 _log = get_logger(__name__)
 
-_LONGEST_NAME = 255
-_MARK_OF_A_COPY = "." + "0" * 32 + "-future"
+_ANY_ID = "0" * 32
 
 
 def alter_replica_log_dirs(
@@ -51,7 +51,7 @@ def alter_replica_log_dirs(
 
 def _move(manager: ReplicaManager, name: TopicPartition, directory: str) -> None:
     logs = manager.context.log_manager
-    if len(f"{name}{_MARK_OF_A_COPY}") > _LONGEST_NAME:
+    if len(marked_name(name, _ANY_ID, FUTURE)) > LONGEST_NAME:
         raise InvalidTopicError(f"The name of {name} is too long for the folder of a copy.")
     if not logs.is_log_dir_online(directory):
         raise KafkaStorageError(f"The log directory {directory} is offline.")

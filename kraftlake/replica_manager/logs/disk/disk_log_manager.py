@@ -16,18 +16,21 @@ from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
 from kraftlake.replica_manager.logs.disk.files import DiskFiles, Files
 from kraftlake.replica_manager.logs.disk.guarded_files import GuardedFiles
 from kraftlake.replica_manager.logs.disk.log_directory import (
-    DELETE,
-    FUTURE,
     HIGH_WATERMARKS,
     LOG_STARTS,
     RECOVERY_POINTS,
-    STRAY,
     LogDirectory,
-    PartitionFolder,
-    marked_name,
 )
 from kraftlake.replica_manager.logs.disk.log_loader import StoredState, load_log
 from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.replica_manager.logs.partition_folder import (
+    DELETE,
+    FUTURE,
+    STRAY,
+    PartitionFolder,
+    folder_name,
+    marked_name,
+)
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.runtime.log import get_logger
@@ -118,7 +121,7 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
         )
 
     def _make(self, name: TopicPartition, topic_id: Uuid, directory: str, *, is_future: bool) -> DiskPartitionLog:
-        folder = marked_name(name, self._unique(), FUTURE) if is_future else f"{name.topic}-{name.partition}"
+        folder = marked_name(name, self._unique(), FUTURE) if is_future else folder_name(name)
         log = self._open(self._opened[directory], folder, name, topic_id, StoredState(clean=True))
         log.files.sync_folder(directory)
         return log
@@ -137,17 +140,16 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
         self._doomed.append((due, log.directory, log.folder))
 
     def _make_current(self, future: DiskPartitionLog) -> None:
-        name = future.topic_partition
-        future.move_to(f"{future.directory}/{name.topic}-{name.partition}")
+        future.move_to(f"{future.directory}/{folder_name(future.topic_partition)}")
 
     def handle_log_dir_failure(self, directory: str) -> None:
         """Take a directory offline; nothing more is written to it."""
-        BaseLogManager.handle_log_dir_failure(self, directory)
+        super().handle_log_dir_failure(directory)
         self._opened.pop(directory, None)
 
     def write_high_watermarks(self, directory: str, high_watermarks: dict[TopicPartition, int]) -> None:
         """Replace the checkpoint of a directory, durably."""
-        BaseLogManager.write_high_watermarks(self, directory, high_watermarks)
+        super().write_high_watermarks(directory, high_watermarks)
         self._opened[directory].write_offsets(HIGH_WATERMARKS, high_watermarks)
 
     def flush_logs(self) -> None:
@@ -234,9 +236,8 @@ def open_log_manager(
     problem: KafkaStorageError | None = None
     for path in directories:
         guarded = GuardedFiles(files or DiskFiles(), path, failed)
-        new_id = Uuid(random.getrandbits(128).to_bytes(16, "big"))
         try:
-            directory = LogDirectory.open(path, guarded, cluster_id=cluster_id, node_id=node_id, new_id=new_id)
+            directory = LogDirectory.open(path, guarded, cluster_id=cluster_id, node_id=node_id, new_id=Uuid.random())
         except KafkaStorageError as error:
             problem = error
             continue

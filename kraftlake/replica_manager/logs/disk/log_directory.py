@@ -7,19 +7,19 @@ org.apache.kafka.storage.internals.checkpoint.OffsetCheckpointFile.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Final
 
 import attrs
 
 from kraftlake.delta import TopicPartition
-from kraftlake.kafka_files.file_names import META_PROPERTIES, METADATA_DIRECTORY
+from kraftlake.kafka_files.file_names import META_PROPERTIES
 from kraftlake.kafka_files.node.broker_directory import CLEAN_SHUTDOWN, LOCK
 from kraftlake.kafka_files.node.meta_properties import meta_properties, read_properties
 from kraftlake.kafka_files.node.partition_files import offsets_content, parse_offsets
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.logs.disk.files import Files, LogFile
+from kraftlake.replica_manager.logs.partition_folder import PartitionFolder
 from kraftlake.runtime.errors import CorruptDataError, UsageError
 from kraftlake.runtime.log import get_logger
 
@@ -28,37 +28,6 @@ _log = get_logger(__name__)
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
-DELETE: Final = "-delete"
-FUTURE: Final = "-future"
-STRAY: Final = "-stray"
-_PARTITION: Final = re.compile(r"(.+)-([0-9]+)")
-_MARKED: Final = re.compile(r"(.+)-([0-9]+)\.([^.]+)(-delete|-future|-stray)")
-_LONGEST_NAME: Final = 255
-
-
-@attrs.frozen(kw_only=True)
-class PartitionFolder:
-    """A folder of a partition by its name; `mark` is one of DELETE, FUTURE and STRAY, empty for a replica's log."""
-
-    name: str
-    topic_partition: TopicPartition
-    mark: str = ""
-
-    @classmethod
-    def parse(cls, name: str) -> PartitionFolder | None:
-        """None for any other folder."""
-        found = _MARKED.fullmatch(name) or _PARTITION.fullmatch(name)
-        if found is None or name == METADATA_DIRECTORY:
-            return None
-        mark = found[4] if len(found.groups()) > 2 else ""
-        return cls(name=name, topic_partition=TopicPartition(found[1], int(found[2])), mark=mark)
-
-
-def marked_name(topic_partition: TopicPartition, unique: str, mark: str) -> str:
-    """The name of a marked folder; the topic's name is cut where a file system has no longer names."""
-    tail = f"-{topic_partition.partition}.{unique}{mark}"
-    topic = topic_partition.topic if mark == FUTURE else topic_partition.topic[: _LONGEST_NAME - len(tail)]
-    return topic + tail
 
 
 @attrs.define(eq=False, kw_only=True)

@@ -26,6 +26,7 @@ from kraftlake.replica_manager.logs.disk.disk_log import DELETED, DiskPartitionL
 from kraftlake.replica_manager.logs.disk.files import Files
 from kraftlake.replica_manager.logs.disk.log_segment import LOG, LogSegment, batches_in
 from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.replica_manager.logs.partition_folder import folder_name
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.runtime.log import get_logger
@@ -70,7 +71,7 @@ def load_log(
     and indexes, leader epochs and producers' states are made from the batches. Raises InconsistentTopicIdError where
     partition.metadata names another topic, CorruptDataError for a file of text that Kafka does not start with.
     """
-    path = f"{directory}/{folder or f'{topic_partition.topic}-{topic_partition.partition}'}"
+    path = f"{directory}/{folder or folder_name(topic_partition)}"
     files.make_folder(path)
     _finish_exchanges(files, path)
     log = DiskPartitionLog(

@@ -20,7 +20,6 @@ FETCH: Final = 1
 FETCH_VERSIONS: Final = range(13, 19)
 """The versions that have topic ids (KIP-516); all of them have tagged fields."""
 _PARTITION = struct.Struct(">iiqiqi")
-_WITHOUT_TAGS = struct.Struct(">iiqiqiB")
 _HIGH_WATERMARK = struct.Struct(">BBBq")
 _LIMITS = struct.Struct(">iiibii")
 _REPLICA = struct.Struct(">iq")
@@ -65,9 +64,8 @@ def encode_partition(
     than its own.
     """
     fields = (index, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, max_bytes)
-    if version < 18 or high_watermark is None:
-        return _WITHOUT_TAGS.pack(*fields, 0)
-    return _PARTITION.pack(*fields) + _HIGH_WATERMARK.pack(1, 1, 8, high_watermark)
+    known = version >= 18 and high_watermark is not None
+    return _PARTITION.pack(*fields) + (_HIGH_WATERMARK.pack(1, 1, 8, high_watermark) if known else _NO_TAGS)
 
 
 def encode_fetch(

@@ -87,14 +87,9 @@ public class KafkaLogs {
         log.updateHighWatermark(log.logEndOffset());
         Map seen = seen(log);
         log.flush(true);
+        settle();
         log.close();
-        final CountDownLatch written = new CountDownLatch(1);
-        SCHEDULER.scheduleOnce("behind the files that are written later", new Runnable() {
-            public void run() {
-                written.countDown();
-            }
-        });
-        written.await();
+        settle();
         return seen;
     }
 
@@ -121,6 +116,7 @@ public class KafkaLogs {
         log.flush(true);
         told.put("append", list(System.nanoTime() - wall, CPU.getCurrentThreadCpuTime() - cpu));
         long end = log.logEndOffset();
+        settle();
         log.close();
         File[] snapshots = folder.listFiles();
         for (int at = 0; at < snapshots.length; at++) {
@@ -137,6 +133,17 @@ public class KafkaLogs {
         }
         log.close();
         return told;
+    }
+
+    /** Waits for what the log has given the scheduler's one thread: flushes, which need it open, and files. */
+    static void settle() throws Exception {
+        final CountDownLatch done = new CountDownLatch(1);
+        SCHEDULER.scheduleOnce("settled", new Runnable() {
+            public void run() {
+                done.countDown();
+            }
+        });
+        done.await();
     }
 
     static void take(UnifiedLog log, List step) throws Exception {

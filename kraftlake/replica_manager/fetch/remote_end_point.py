@@ -35,13 +35,12 @@ from kraftlake.replica_manager.fetch.leader_end_point import (
     LeaderUnreachableError,
 )
 from kraftlake.replica_manager.logs.partition_log import FetchIsolation, OffsetAndEpoch
+from kraftlake.replica_manager.logs.timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kraftlake.replica_manager.partition.leader import FetchPartition
 
 T = TypeVar("T")
 _EPOCH_VERSIONS: Final = range(4, 5)
 _OFFSET_VERSIONS: Final = range(6, 10)
-_EARLIEST: Final = -2
-_LATEST: Final = -1
 _NO_ANSWER = EpochEndOffset(error=ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
@@ -153,11 +152,11 @@ class RemoteLeaderEndPoint:
 
     def earliest_offset(self, partition: TopicPartition, current_leader_epoch: int) -> int:
         """The leader's log start offset. Raises ReplicationError with the leader's error."""
-        return self._offset(partition, current_leader_epoch, _EARLIEST)
+        return self._offset(partition, current_leader_epoch, EARLIEST_TIMESTAMP)
 
     def latest_offset(self, partition: TopicPartition, current_leader_epoch: int) -> int:
         """The leader's log end offset. Raises ReplicationError with the leader's error."""
-        return self._offset(partition, current_leader_epoch, _LATEST)
+        return self._offset(partition, current_leader_epoch, LATEST_TIMESTAMP)
 
     def _offset(self, name: TopicPartition, current_leader_epoch: int, timestamp: int) -> int:
         def request(module: Any) -> Any:

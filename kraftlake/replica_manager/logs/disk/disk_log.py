@@ -18,7 +18,7 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import RecordTooLargeError
 from kraftlake.replica_manager.logs.base_log import BasePartitionLog
 from kraftlake.replica_manager.logs.disk.files import Files
-from kraftlake.replica_manager.logs.disk.log_segment import SUFFIXES, LogSegment
+from kraftlake.replica_manager.logs.disk.log_segment import LOG, SUFFIXES, LogSegment, Run
 from kraftlake.replica_manager.logs.disk.producer_snapshots import ProducerSnapshots
 from kraftlake.replica_manager.logs.leader_epochs import LeaderEpochs
 from kraftlake.replica_manager.logs.log_batch import LogBatch
@@ -55,7 +55,7 @@ class DiskPartitionLog(BasePartitionLog):
     _flushed_ms: int = attrs.field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
-        BasePartitionLog.__attrs_post_init__(self)
+        super().__attrs_post_init__()
         self.snapshots = ProducerSnapshots(self.files, self.folder)
         self._epochs = LeaderEpochs(self._write_epochs)
         self._flushed_ms = self.clock.milliseconds()
@@ -73,7 +73,7 @@ class DiskPartitionLog(BasePartitionLog):
     def assign_topic_id(self, topic_id: Uuid) -> None:
         """Set the topic's id, and write it to partition.metadata."""
         before = self.topic_id
-        BasePartitionLog.assign_topic_id(self, topic_id)
+        super().assign_topic_id(topic_id)
         if before is None:
             self.files.write_whole(f"{self.folder}/{PARTITION_METADATA}", topic_id_content(topic_id))
 
@@ -100,12 +100,12 @@ class DiskPartitionLog(BasePartitionLog):
 
     def _append(self, batches: Sequence[LogBatch], origin: AppendOrigin) -> LogAppendInfo:
         if not batches:
-            return BasePartitionLog._append(self, batches, origin)
+            return super()._append(batches, origin)
         if origin is not AppendOrigin.REPLICATION:
             self._check_size(batches)
         info = LogAppendInfo()
         for run in self._runs(batches, origin):
-            part = BasePartitionLog._append(self, run, origin)
+            part = super()._append(run, origin)
             info = attrs.evolve(
                 part,
                 first_offset=info.first_offset if info.first_offset >= 0 else part.first_offset,
@@ -126,22 +126,23 @@ class DiskPartitionLog(BasePartitionLog):
 
     def _runs(self, batches: Sequence[LogBatch], origin: AppendOrigin) -> Iterator[Sequence[LogBatch]]:
         """The batches by segment; a segment is rolled before its first run. A leader's append is never divided."""
-        if origin is not AppendOrigin.REPLICATION:
-            self._roll_for(batches)
-            yield batches
-            return
-        start = 0
-        for end in range(1, len(batches) + 1):
-            if end == len(batches) or self.active.should_roll(
-                batches[start : end + 1], self.config, self.clock.milliseconds()
-            ):
-                self._roll_for(batches[start:end])
-                yield batches[start:end]
-                start = end
+        now, start, run = self.clock.milliseconds(), 0, Run()
+        for at, batch in enumerate(batches):
+            grown = run.grown(batch)
+            if at > start and origin is AppendOrigin.REPLICATION and self._should_roll(grown, now):
+                self._roll_for(run, batches[start], now)
+                yield batches[start:at]
+                start, grown = at, Run().grown(batch)
+            run = grown
+        self._roll_for(run, batches[start], now)
+        yield batches[start:]
 
-    def _roll_for(self, run: Sequence[LogBatch]) -> None:
-        if self.active.should_roll(run, self.config, self.clock.milliseconds()):
-            self.roll(run[0].base_offset)
+    def _should_roll(self, run: Run, now_ms: int) -> bool:
+        return self.active.should_roll(run, self.config, now_ms)
+
+    def _roll_for(self, run: Run, first: LogBatch, now_ms: int) -> None:
+        if self._should_roll(run, now_ms):
+            self.roll(first.base_offset)
 
     def roll(self, base_offset: int | None = None) -> LogSegment:
         """Begin a segment at the log end, or at the later `base_offset`; an empty one there is used."""
@@ -215,7 +216,7 @@ class DiskPartitionLog(BasePartitionLog):
     def reload_producers(self, end: int) -> None:
         """Take the producers' states before offset `end` from the last snapshot and the batches behind it.
 
-        As in Kafka, a snapshot at or below the log start offset does not count.
+        As in Kafka, a snapshot at or below the log start offset does not count, and one is written at `end`.
         """
         self.snapshots.delete(
             [offset for offset in self.snapshots.offsets if not self.log_start_offset < offset <= end]
@@ -237,6 +238,7 @@ class DiskPartitionLog(BasePartitionLog):
                 break
             self.producers.replay([batch])
             self._transactions.append(batch)
+        self.note_producers(end)
 
     def _restart(self, offset: int) -> None:
         self._remove(self.segments)
@@ -284,9 +286,7 @@ class DiskPartitionLog(BasePartitionLog):
     def _age_of(self, segment: LogSegment) -> int:
         """Its largest timestamp, else when its file was last changed."""
         return (
-            segment.largest_timestamp
-            if segment.largest_timestamp >= 0
-            else self.files.modified_ms(segment.path(SUFFIXES[0]))
+            segment.largest_timestamp if segment.largest_timestamp >= 0 else self.files.modified_ms(segment.path(LOG))
         )
 
     def remove_after(self, segment: LogSegment) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 import attrs
 
@@ -15,6 +16,7 @@ from kraftlake.replica_manager.logs.disk.files import Files, LogFile
 from kraftlake.replica_manager.logs.log_batch import LogBatch, joined, log_batches
 from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.replica_manager.logs.open_transactions import EndedTransaction
+from kraftlake.replica_manager.logs.timestamps import NO_TIMESTAMP
 
 OFFSET_ENTRY: Final = Struct(">ii")
 """The last offset of a batch, relative to the segment's base offset, and the position of the batch."""
@@ -30,7 +32,6 @@ TRANSACTION_INDEX: Final = ".txnindex"
 SUFFIXES: Final = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
 _CHUNK: Final = 64 * 1024
 _LARGEST_RELATIVE_OFFSET: Final = (1 << 31) - 1
-NO_TIMESTAMP: Final = -1
 
 
 def batches_in(file: LogFile, position: int = 0) -> Iterator[tuple[int, LogBatch]]:
@@ -55,6 +56,18 @@ def batches_in(file: LogFile, position: int = 0) -> Iterator[tuple[int, LogBatch
 def file_name(base_offset: int, suffix: str) -> str:
     """The name of a segment's file."""
     return f"{base_offset:020d}{suffix}"
+
+
+class Run(NamedTuple):
+    """What a segment must know of batches before they are appended: bytes, largest timestamp and last offset."""
+
+    size: int = 0
+    newest: int = NO_TIMESTAMP
+    last_offset: int = -1
+
+    def grown(self, batch: LogBatch) -> Run:
+        """The same with one more batch."""
+        return Run(self.size + batch.size, max(self.newest, batch.max_timestamp), batch.last_offset)
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -107,17 +120,15 @@ class LogSegment:
         whole = self._indexed and all(index.is_whole for index in indexes)
         return whole and (last is None or last[1] < max(self.size, 1))
 
-    def should_roll(self, run: Sequence[LogBatch], config: LogConfig, now_ms: int) -> bool:
+    def should_roll(self, run: Run, config: LogConfig, now_ms: int) -> bool:
         """Whether the next batches belong into a new segment."""
-        size = sum(batch.size for batch in run)
-        newest = max(batch.max_timestamp for batch in run)
         full = config.segment_index_bytes
         return (
-            self.size > config.segment_bytes - size
-            or (self.size > 0 and self._waited_ms(newest, now_ms) > config.segment_ms - self.roll_jitter_ms)
+            self.size > config.segment_bytes - run.size
+            or (self.size > 0 and self._waited_ms(run.newest, now_ms) > config.segment_ms - self.roll_jitter_ms)
             or len(self.offsets) >= full // OFFSET_ENTRY.size
             or len(self.times) >= full // TIME_ENTRY.size - 1  # the last one is for the segment's end
-            or run[-1].last_offset - self.base_offset > _LARGEST_RELATIVE_OFFSET
+            or run.last_offset - self.base_offset > _LARGEST_RELATIVE_OFFSET
         )
 
     def _waited_ms(self, newest: int, now_ms: int) -> int:
@@ -230,7 +241,7 @@ class LogSegment:
         relative = offset - self.base_offset
         self.offsets.truncate(self.offsets.up_to(relative - 1))
         times = self.times
-        times.truncate(next((n for n in range(len(times)) if times[n][1] >= relative), len(times)))
+        times.truncate(bisect_left(range(len(times)), relative, key=lambda index: int(times[index][1])))
         if self.transactions is not None:
             self.transactions.truncate(self.transactions.up_to(offset - 1))
         self.log.truncate(position)

@@ -13,6 +13,7 @@ from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
 from kraftlake.replica_manager.logs.disk.files import DiskFiles
 from kraftlake.replica_manager.logs.disk.guarded_files import GuardedFiles
 from kraftlake.replica_manager.logs.disk.log_loader import StoredState, load_log
+from kraftlake.replica_manager.logs.disk.producer_snapshots import decode_snapshot
 from kraftlake.replica_manager.logs.log_batch import LogBatch
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import CorruptDataError
@@ -130,7 +131,8 @@ def test_a_damaged_snapshot_of_producers_is_not_used(tmp_path: Path) -> None:
     made = opened(tmp_path, stored=CLEAN).producers.get(7)
     assert made is not None
     assert made.last_sequence == state.last_sequence
-    assert not last.exists()
+    (written_again,) = decode_snapshot(last.read_bytes())
+    assert (written_again.producer_id, written_again.last_sequence) == (7, state.last_sequence)
 
 
 def test_a_failed_call_takes_the_directory_offline(tmp_path: Path) -> None:

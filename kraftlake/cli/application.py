@@ -6,6 +6,7 @@ import click
 
 from kraftlake.cli.commands.bisect import bisect
 from kraftlake.cli.commands.blame import blame
+from kraftlake.cli.commands.broker import broker
 from kraftlake.cli.commands.controlled.brokers import brokers
 from kraftlake.cli.commands.controlled.settings import acls, configs, features, quotas
 from kraftlake.cli.commands.controlled.topics import topics
@@ -71,6 +72,7 @@ for _command in (
     verify,
     import_,
     follow,
+    broker,
     export,
     restore,
     format_,

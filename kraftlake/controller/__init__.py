@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from kraftlake.controller.cluster.supported_features import SUPPORTED
     from kraftlake.controller.config import ControllerConfig
     from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
     from kraftlake.controller.quorum.active_controller import ActiveController, Executed
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "SUPPORTED",
     "ActiveController",
     "ApiError",
     "BootstrapMetadata",

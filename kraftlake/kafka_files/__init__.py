@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from kraftlake.kafka_files.open_source import node_files, open_kafka_files
     from kraftlake.kafka_files.problem import Problem
     from kraftlake.kafka_files.snapshots.batches import checkpoint_batches
-    from kraftlake.kafka_files.snapshots.snapshot import Snapshot
+    from kraftlake.kafka_files.snapshots.snapshot import Snapshot, read_snapshot
     from kraftlake.kafka_files.sniffing.sniffing import sniff
     from kraftlake.kafka_files.sniffing.source_kind import SourceKind
+    from kraftlake.kafka_files.stored_file import DiskFile
     from kraftlake.kafka_files.writer import write_checkpoint, write_segment
 
 
@@ -35,6 +36,7 @@ __all__ = [
     "BrokenFileError",
     "BrokerDirectory",
     "DirectoryFollower",
+    "DiskFile",
     "MetadataDirectory",
     "NodeFiles",
     "Problem",
@@ -51,6 +53,7 @@ __all__ = [
     "open_directory",
     "open_kafka_files",
     "read_broker_directory",
+    "read_snapshot",
     "segment_name",
     "snapshot_name",
     "sniff",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kraftlake.protocol.observer.requests import OffsetAndEpoch
     from kraftlake.protocol.quorum_client import QuorumClient, QuorumPosition
     from kraftlake.protocol.quorum_watch import QuorumWatch
+    from kraftlake.protocol.response_lengths import end_of_message
 
 
 __all__ = [
@@ -69,6 +70,7 @@ __all__ = [
     "decode_fetch",
     "encode_fetch",
     "encode_partition",
+    "end_of_message",
     "joined_addresses",
     "parse_addresses",
     "parse_client_config",

@@ -27,8 +27,9 @@ DEFAULT_STATE_TOPIC_PARTITIONS: Final = 50
 
 @attrs.frozen(kw_only=True)
 class BrokerParts:
-    """The parts that the publisher updates. `share_coordinator` is None if share groups are off; `on_share_version` is
-    called with the level of feature share.version when it changes.
+    """The parts that the publisher updates. A coordinator is None where the broker has none: `share_coordinator` if
+    share groups are off, all of them if it serves no clients. `on_share_version` is called with the level of feature
+    share.version when it changes.
 
     `followers` are updated after topics and coordinators, in this order: dynamic configs, client quotas, SCRAM
     credentials, delegation tokens, ACLs, features. `state_topic_partitions` has the partition counts of state topics
@@ -37,8 +38,8 @@ class BrokerParts:
 
     log_manager: LogManager
     replica_manager: ReplicaManager
-    group_coordinator: GroupCoordinator
-    transaction_coordinator: Coordinator
+    group_coordinator: GroupCoordinator | None = None
+    transaction_coordinator: Coordinator | None = None
     share_coordinator: ShareCoordinator | None = None
     on_share_version: Callable[[int], None] | None = None
     followers: Sequence[MetadataPublisher] = ()
@@ -94,13 +95,14 @@ class BrokerMetadataPublisher(MetadataPublisher):
                 for kind, topic, coordinator in self._coordinators():
                     what = f"updating the {kind} coordinator with local changes of {where}"
                     self._guard(what, self._update_coordinator, topic, coordinator, delta, new_image)
-                if deleted:
+                if deleted and parts.group_coordinator is not None:
                     what = f"updating the group coordinator with deleted partitions of {where}"
                     self._guard(what, parts.group_coordinator.on_partitions_deleted, deleted)
             for part in parts.followers:
                 self._guard(f"updating {part.name} with {where}", part.on_metadata_update, delta, new_image, manifest)
-            what = f"giving the group coordinator the new image of {where}"
-            self._guard(what, parts.group_coordinator.on_metadata_update, delta, new_image)
+            if parts.group_coordinator is not None:
+                what = f"giving the group coordinator the new image of {where}"
+                self._guard(what, parts.group_coordinator.on_metadata_update, delta, new_image)
             if parts.share_coordinator is not None:
                 what = f"giving the share coordinator the new image of {where}"
                 self._guard(what, parts.share_coordinator.on_metadata_update, delta, new_image)
@@ -144,13 +146,12 @@ class BrokerMetadataPublisher(MetadataPublisher):
 
     def _coordinators(self) -> list[tuple[str, str, Coordinator]]:
         parts = self._parts
-        coordinators: list[tuple[str, str, Coordinator]] = [
+        coordinators: list[tuple[str, str, Coordinator | None]] = [
             ("group", GROUP_METADATA_TOPIC, parts.group_coordinator),
             ("transaction", TRANSACTION_STATE_TOPIC, parts.transaction_coordinator),
+            ("share", SHARE_GROUP_STATE_TOPIC, parts.share_coordinator),
         ]
-        if parts.share_coordinator is not None:
-            coordinators.append(("share", SHARE_GROUP_STATE_TOPIC, parts.share_coordinator))
-        return coordinators
+        return [(kind, topic, one) for kind, topic, one in coordinators if one is not None]
 
     def _update_coordinator(
         self, topic: str, coordinator: Coordinator, delta: MetadataDelta, new_image: MetadataImage

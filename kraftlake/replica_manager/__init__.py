@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from kraftlake.replica_manager.alter_partition_manager import BatchingAlterPartitionManager
+    from kraftlake.replica_manager.assignments_manager import AssignmentsManager
     from kraftlake.replica_manager.broker_context import BrokerContext
     from kraftlake.replica_manager.config import ReplicaManagerConfig
     from kraftlake.replica_manager.fetch.fetcher_thread import ReplicaFetcherThread
+    from kraftlake.replica_manager.fetch.fetcher_threads import FetcherThreads
     from kraftlake.replica_manager.fetch.remote_end_point import RemoteLeaderEndPoint
     from kraftlake.replica_manager.lifecycle.broker_lifecycle import BrokerLifecycle, LifecycleConfig, LifecycleState
     from kraftlake.replica_manager.lifecycle.broker_lifecycle_manager import BrokerLifecycleManager
     from kraftlake.replica_manager.lifecycle.registration_requests import BrokerRegistrationRequest
+    from kraftlake.replica_manager.logs.disk.disk_log_manager import DiskLogManager
     from kraftlake.replica_manager.logs.log_config import LogConfig
     from kraftlake.replica_manager.logs.log_dirs import LogDirReport, check_log_dirs, compare_log_dirs
     from kraftlake.replica_manager.logs.memory_log import MemoryPartitionLog
@@ -28,18 +32,25 @@ if TYPE_CHECKING:
     from kraftlake.replica_manager.replay.replayed_broker import ReplayedBroker
     from kraftlake.replica_manager.replay.transition_json import summary_to_json, transition_to_json
     from kraftlake.replica_manager.replica_manager import ReplicaManager
+    from kraftlake.replica_manager.replication_quota import ReplicationQuota
+    from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
     from kraftlake.replica_manager.topic_config_handler import TopicConfigHandler
     from kraftlake.replica_manager.transitions import FetcherName, Transition, TransitionKind
 
 
 __all__ = [
+    "AssignmentsManager",
+    "BatchingAlterPartitionManager",
     "BrokerContext",
     "BrokerLifecycle",
     "BrokerLifecycleManager",
     "BrokerRegistrationRequest",
     "BrokerReplay",
     "Cause",
+    "DelayedRequests",
+    "DiskLogManager",
     "FetcherName",
+    "FetcherThreads",
     "LifecycleConfig",
     "LifecycleState",
     "LogConfig",
@@ -54,6 +65,7 @@ __all__ = [
     "ReplicaFetcherThread",
     "ReplicaManager",
     "ReplicaManagerConfig",
+    "ReplicationQuota",
     "TopicConfigHandler",
     "Transition",
     "TransitionKind",

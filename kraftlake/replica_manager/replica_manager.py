@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from threading import RLock
 from typing import Final
 
@@ -57,6 +58,7 @@ class ReplicaManager:
         self._scheduler = scheduler
         self._tasks: dict[str, ScheduledTask] = {}
         self._partitions: dict[TopicPartition, HostedPartition] = {}
+        self._failed_directories: set[str] = set()
 
     # periodic tasks
 
@@ -219,15 +221,16 @@ class ReplicaManager:
             self.context.tell(TransitionKind.PARTITION_OFFLINE, topic_partition, reason=reason, directory=directory)
 
     def handle_log_dir_failure(self, directory: str) -> None:
-        """Take the replicas in a failed log directory offline, and report the directory to the controller.
+        """Take the replicas in a failed log directory offline, and report the directory to the controller, once.
 
         Raises LogDirNotFoundError when the broker has no such directory.
         """
         logs = self.context.log_manager
-        if not logs.is_log_dir_online(directory):
-            return
-        directory_id = logs.directory_id(directory)
+        logs.is_log_dir_online(directory)
         with self.lock:
+            if directory in self._failed_directories:
+                return
+            self._failed_directories.add(directory)
             self.context.tell(TransitionKind.DIRECTORY_FAILED, directory=directory)
             online = list(self.online_partitions())
             gone = [p.topic_partition for p in online if p.log is not None and p.log.directory == directory]
@@ -238,10 +241,18 @@ class ReplicaManager:
                 partition.remove_future_log(delete=False)
             for name in gone:
                 self.mark_partition_offline(name, "its log directory has failed", directory)
-        logs.handle_log_dir_failure(directory)
+        directory_id = logs.handle_log_dir_failure(directory)
         _log.warning("log_directory_failed", directory=directory, partitions=len(gone))
         if directory_id is not None:
             self.context.directory_events.handle_failure(directory_id)
+
+    @contextmanager
+    def guarding(self, topic_partition: TopicPartition) -> Iterator[None]:
+        """Keep metadata changes and fetchers away from a replica, for work on its logs."""
+        with self.lock:
+            partition = self.online_partition(topic_partition)
+            with nullcontext() if partition is None else partition.lock:
+                yield
 
     def begin_controlled_shutdown(self) -> None:
         """From now on, stop followers whose partition has no leader, and followers outside the ISR."""

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from kraftlake.runtime.arguments import path_texts
     from kraftlake.runtime.backoff import Backoff
     from kraftlake.runtime.clock import Clock, SystemClock
+    from kraftlake.runtime.event_order import EventQueueClosedError
+    from kraftlake.runtime.event_queue import KafkaEventQueue
     from kraftlake.runtime.extras import check_spark
+    from kraftlake.runtime.fault_handler import LoggingFaultHandler
     from kraftlake.runtime.fault_sentences import sentence_of
     from kraftlake.runtime.html import html_table
     from kraftlake.runtime.java_properties import parse_properties
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
         time_of,
     )
     from kraftlake.runtime.process_setup import configure_service
+    from kraftlake.runtime.scheduler import Scheduler
     from kraftlake.runtime.value import Value
     from kraftlake.runtime.words import counted, did_you_mean, in_words, shown
 
@@ -52,10 +56,13 @@ __all__ = [
     "Clock",
     "CorruptDataError",
     "EnvironmentFaultError",
+    "EventQueueClosedError",
     "ImportConflictError",
+    "KafkaEventQueue",
     "KraftlakeError",
     "LakeError",
     "LogTime",
+    "LoggingFaultHandler",
     "MetricName",
     "MetricsRegistry",
     "MetricsServer",
@@ -63,6 +70,7 @@ __all__ = [
     "NotASourceError",
     "OffsetError",
     "ReplayError",
+    "Scheduler",
     "SystemClock",
     "Tags",
     "UnknownRecordError",

@@ -1,4 +1,4 @@
-"""Puts the rooms together into processes that run until they are told to end: `kraftlake follow`."""
+"""Puts the rooms together into processes that run until they are told to end: `kraftlake follow` and `broker`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,20 @@ from typing import TYPE_CHECKING
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from kraftlake.server.broker.broker_config import BrokerConfig, Listener
+    from kraftlake.server.broker.broker_server import BrokerServer
     from kraftlake.server.follow_config import ClusterConfig, FollowConfig, MetricsConfig, read_follow_config
     from kraftlake.server.follow_service import FollowService
 
-__all__ = ["ClusterConfig", "FollowConfig", "FollowService", "MetricsConfig", "read_follow_config"]
+__all__ = [
+    "BrokerConfig",
+    "BrokerServer",
+    "ClusterConfig",
+    "FollowConfig",
+    "FollowService",
+    "Listener",
+    "MetricsConfig",
+    "read_follow_config",
+]
 
 __getattr__, __dir__ = lazy_exports(__name__, __all__)

@@ -95,9 +95,12 @@ class MetadataLoader:
         """
         self._append("Handling a commit", lambda: self.load(batches))
 
-    def handle_load_snapshot(self, snapshot: SnapshotReader) -> None:
-        """Take a snapshot in place of the log up to its end. Raises as `handle_commit`."""
-        self._append(f"Loading snapshot {snapshot.name}", lambda: self.load_snapshot(snapshot))
+    def handle_load_snapshot(self, snapshot: SnapshotReader) -> Future[None]:
+        """Take a snapshot in place of the log up to its end; the future is done when it has been read.
+
+        Raises as `handle_commit`.
+        """
+        return self._append(f"Loading snapshot {snapshot.name}", lambda: self.load_snapshot(snapshot))
 
     def handle_leader_change(self, leader_and_epoch: LeaderAndEpoch) -> None:
         """Take in the quorum's leader from a newer source than the log. Raises as `handle_commit`."""

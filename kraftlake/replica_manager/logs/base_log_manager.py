@@ -108,11 +108,18 @@ class BaseLogManager(ABC, Generic[LogT]):
         configs = self._topic_configs(topic)
         return self._defaults.overridden(configs) if configs else self._defaults
 
+    def update_defaults(self, defaults: LogConfig) -> None:
+        """Apply `defaults` to all logs, below the configs of their topics."""
+        self._defaults = defaults
+        for logs in (self._logs, self._future_logs):
+            for name, log in list(logs.items()):
+                log.update_config(self.config_of(name.topic))
+
     def update_topic_config(self, topic: str, configs: Mapping[str, str]) -> None:
         """Apply `configs` over the defaults to all logs of a topic."""
         config = self._defaults.overridden(configs)
         for logs in (self._logs, self._future_logs):
-            for name, log in logs.items():
+            for name, log in list(logs.items()):
                 if name.topic == topic:
                     log.update_config(config)
 
@@ -154,10 +161,12 @@ class BaseLogManager(ABC, Generic[LogT]):
         """The id of an online directory."""
         return self.directories.get(directory)
 
-    def handle_log_dir_failure(self, directory: str) -> None:
-        """Take a directory offline; its logs are kept."""
+    def handle_log_dir_failure(self, directory: str) -> Uuid | None:
+        """Take a directory offline; its logs are kept. Returns its id, None where that is not known."""
         if directory in self.directories:
             self.offline[directory] = self.directories.pop(directory)
+        known = self.offline[directory]
+        return None if is_reserved(known) else known
 
     def delete_logs(
         self, partitions: Iterable[TopicPartition], on_error: Callable[[TopicPartition, Exception], None]

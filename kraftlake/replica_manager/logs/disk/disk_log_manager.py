@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from random import Random
 
 import attrs
@@ -53,6 +54,19 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
     """The folders that `startup` has found to be strays, now or earlier. They are renamed, and never deleted."""
     _doomed: list[tuple[int, str, str]] = attrs.field(factory=list, init=False)
     """When (epoch ms) to delete which folder of which directory."""
+    guard: Callable[[TopicPartition], AbstractContextManager[object]] = attrs.field(
+        default=lambda _: nullcontext(), init=False
+    )
+    """Keeps other threads away from a replica's logs while the upkeep works on one of them."""
+
+    @property
+    def previous_broker_epoch(self) -> int:
+        """The broker epoch that all directories had at their last shutdown in order; −1 where there is no such.
+
+        Source: kafka.log.LogManager.readBrokerEpochFromCleanShutdownFiles (KIP-966).
+        """
+        epochs = {directory.broker_epoch for directory in self._opened.values()}
+        return epochs.pop() if len(epochs) == 1 and not self.offline else -1
 
     def add(self, directory: LogDirectory) -> None:
         """Use a directory that was opened."""
@@ -142,10 +156,10 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
     def _make_current(self, future: DiskPartitionLog) -> None:
         future.move_to(f"{future.directory}/{folder_name(future.topic_partition)}")
 
-    def handle_log_dir_failure(self, directory: str) -> None:
+    def handle_log_dir_failure(self, directory: str) -> Uuid | None:
         """Take a directory offline; nothing more is written to it."""
-        super().handle_log_dir_failure(directory)
         self._opened.pop(directory, None)
+        return super().handle_log_dir_failure(directory)
 
     def write_high_watermarks(self, directory: str, high_watermarks: dict[TopicPartition, int]) -> None:
         """Replace the checkpoint of a directory, durably."""
@@ -155,7 +169,9 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
     def flush_logs(self) -> None:
         """Make those logs durable whose flush.ms have passed."""
         for log in self._online():
-            log.flush_if_due()
+            with self.guard(log.topic_partition):
+                if self._has(log):
+                    log.flush_if_due()
 
     def checkpoint(self) -> None:
         """Write down how far each log is durable and where it starts, so that a restart checks only what is after.
@@ -166,7 +182,7 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
             self._checkpoint(directory)
 
     def _checkpoint(self, directory: LogDirectory) -> None:
-        logs = {name: log for name, log in self._logs.items() if log.directory == directory.path}
+        logs = {name: log for name, log in list(self._logs.items()) if log.directory == directory.path}
         directory.write_offsets(RECOVERY_POINTS, {name: log.recovery_point for name, log in logs.items()})
         starts = {
             name: log.log_start_offset
@@ -178,13 +194,20 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
     def clean_logs(self) -> None:
         """Delete what retention allows, and files whose time to be deleted has come. Kafka does so every 5 minutes."""
         for log in self._online():
-            log.delete_old_segments()
-            log.delete_files()
+            with self.guard(log.topic_partition):
+                if self._has(log):
+                    log.delete_old_segments()
+                    log.delete_files()
         now = self._clock.milliseconds()
         for due, directory, folder in list(self._doomed):
             if due <= now and directory in self._opened:
                 self._opened[directory].files.delete_folder(folder)
         self._doomed = [doomed for doomed in self._doomed if doomed[0] > now]
+
+    def _has(self, log: DiskPartitionLog) -> bool:
+        """Whether a log was not deleted or replaced meanwhile."""
+        name = log.topic_partition
+        return log in (self._logs.get(name), self._future_logs.get(name)) and log.directory in self._opened
 
     def _online(self) -> list[DiskPartitionLog]:
         return [log for log in (*self._logs.values(), *self._future_logs.values()) if log.directory in self._opened]
@@ -192,12 +215,15 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
     def shutdown(self, broker_epoch: int) -> None:
         """Make everything durable and close it; a directory whose logs all are needs no recovery."""
         for directory in list(self._opened.values()):
-            for log in self._online():
-                if log.directory == directory.path:
-                    log.flush()
-                    log.close()
-            self._checkpoint(directory)
-            directory.close(broker_epoch=broker_epoch)
+            try:
+                for log in self._online():
+                    if log.directory == directory.path:
+                        log.flush()
+                        log.close()
+                self._checkpoint(directory)
+                directory.close(broker_epoch=broker_epoch)
+            except KafkaStorageError as error:  # the others are closed in order
+                _log.error("log_directory_not_closed", directory=directory.path, why=str(error))
 
     def abandon(self) -> None:
         """Close all files as a process does that is killed: nothing is written."""

@@ -39,6 +39,8 @@ class LogDirectory:
     directory_id: Uuid
     was_clean: bool
     """Whether the broker that used it last has shut down in order."""
+    broker_epoch: int
+    """The broker epoch of that broker, −1 where it is not known or the shutdown was not in order."""
     _lock: LogFile = attrs.field(repr=False)
 
     @classmethod
@@ -58,9 +60,12 @@ class LogDirectory:
             raise
         marker = f"{path}/{CLEAN_SHUTDOWN}"
         was_clean = files.exists(marker)
+        epoch = _epoch_in(files.read(marker)) if was_clean else -1
         files.delete(marker)
         files.sync_folder(path)
-        return cls(path=path, files=files, directory_id=directory_id, was_clean=was_clean, lock=lock)
+        return cls(
+            path=path, files=files, directory_id=directory_id, was_clean=was_clean, broker_epoch=epoch, lock=lock
+        )
 
     def partitions(self) -> list[PartitionFolder]:
         """The partitions' folders, by name."""
@@ -89,6 +94,14 @@ class LogDirectory:
             content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
             self.files.write_whole(f"{self.path}/{CLEAN_SHUTDOWN}", content.encode())
         self._lock.close()
+
+
+def _epoch_in(marker: bytes) -> int:
+    """The broker epoch in a clean-shutdown marker; −1 for one without, as Kafka before 4.0 writes it."""
+    try:
+        return int(json.loads(marker)["brokerEpoch"])
+    except (ValueError, TypeError, KeyError):
+        return -1
 
 
 def _identity(path: str, files: Files, cluster_id: str, node_id: int, new_id: Uuid) -> Uuid:

@@ -1,0 +1,120 @@
+"""`kraftlake broker`: a broker that replicates what a real cluster has, and serves nobody."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+import click
+
+from kraftlake.cli.faults import stop_at_signals
+from kraftlake.cli.options.command import Example, option
+from kraftlake.cli.options.parameters import BROKER, ParsedParameter
+from kraftlake.cli.options.shared import MOVE, Call, command
+from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.process_setup import configure_service
+
+if TYPE_CHECKING:
+    from kraftlake.server import Listener
+
+
+def _listener(value: str) -> Listener:
+    """`NAME://HOST:PORT`, as in Kafka's advertised.listeners."""
+    from kraftlake.protocol import parse_addresses
+    from kraftlake.server import Listener
+
+    name, scheme, where = value.partition("://")
+    if not scheme or not name or "," in where:
+        raise UsageError(f"{value!r} is no listener: give its name, host and port as in PLAINTEXT://localhost:9092.")
+    (address,) = parse_addresses(where)
+    return Listener(name=name, host=address.host, port=address.port)
+
+
+def _setting(value: str) -> tuple[str, str]:
+    """`NAME=VALUE`."""
+    name, equals, setting = value.partition("=")
+    if not equals or not name.strip():
+        raise UsageError(f"{value!r} sets nothing: give a setting as in log.retention.hours=48.")
+    return name.strip(), setting.strip()
+
+
+@command(
+    "broker",
+    section=MOVE,
+    question="Be a broker of a real cluster that keeps replicas, and serves nobody.",
+    source=False,
+    examples=(
+        Example(
+            "broker 7 of the cluster of these controllers",
+            "kraftlake broker --id 7 --bootstrap c1:9093,c2:9093 --log-dirs /data/kraftlake --listener PLAINTEXT://b7:9092",
+        ),
+        Example(
+            "two disks, TLS, and the retention of the cluster's other brokers",
+            "kraftlake broker --id 7 --bootstrap c1:9093 --command-config client.properties --log-dirs /d1,/d2 "
+            "--listener SSL://b7:9094 --override log.retention.hours=720",
+        ),
+    ),
+)
+@option("--id", "broker_id", type=BROKER, required=True, metavar="ID", help="Its node.id: of no other node.")
+@option("--bootstrap", required=True, metavar="HOST:PORT,…", help="Controllers of the cluster.")
+@option(
+    "--log-dirs", required=True, metavar="DIR,…", help="Where the replicas lie, in Kafka's format. Made if missing."
+)
+@option("--command-config", metavar="FILE", help="The properties of TLS and SASL that Kafka's own tools take.")
+@option(
+    "--listener",
+    type=ParsedParameter("listener", _listener),
+    metavar="NAME://HOST:PORT",
+    help="Where it listens and says so to others; NAME is that of the brokers' own listener. PLAINTEXT, this machine's "
+    "name and 9092 if not given.",
+)
+@option("--cluster-id", metavar="ID", help="The cluster's id, checked; the controllers are asked for it if not given.")
+@option("--rack", metavar="NAME", help="Its broker.rack.")
+@option(
+    "--override",
+    "settings",
+    type=ParsedParameter("setting", _setting),
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A broker setting of Kafka's, such as log.retention.hours or num.replica.fetchers. Repeatable.",
+)
+def broker(
+    call: Call,
+    *,
+    broker_id: int,
+    bootstrap: str,
+    log_dirs: str,
+    listener: Listener | None,
+    rack: str | None,
+    settings: tuple[tuple[str, str], ...],
+) -> None:
+    """Join a cluster as a broker, copy the replicas that are assigned to it, until SIGTERM or Ctrl-C: exit code 0.
+
+    It registers, follows the metadata log, fetches from the leaders, is taken into ISRs, and leaves in a controlled
+    way. Its directories are those of a Kafka broker: one with the same node.id can be started on them.
+
+    It serves nobody: a partition that it leads is unavailable. Put it last in the lists of replicas. Elected
+    nevertheless, it leaves, so that another replica leads; where no other one is in sync, it stays and says so.
+    What it does is told on stderr.
+    """
+    configure_service()
+    from kraftlake.server import BrokerConfig, BrokerServer, Listener
+
+    directories = tuple(directory.strip() for directory in log_dirs.split(",") if directory.strip())
+    if not directories:
+        raise click.UsageError("--log-dirs is empty: give a folder.")
+    config = BrokerConfig(
+        broker_id=broker_id,
+        bootstrap=bootstrap,
+        log_dirs=directories,
+        command_config=call.command_config,
+        cluster_id=call.cluster_id,
+        rack=rack,
+        listener=listener or Listener(name="PLAINTEXT", host=socket.getfqdn(), port=9092),
+        settings=dict(settings),
+    )
+    from kraftlake.cli.output.logs import log_as_service
+
+    log_as_service(as_json=call.as_json, debug=call.verbose, colours=call.terminal.error_colour)
+    with stop_at_signals(normal=True) as stop:
+        BrokerServer(config, stop=stop).run()

@@ -1,0 +1,1 @@
+"""A broker that replicates and serves nobody: `kraftlake broker`."""

@@ -1,0 +1,230 @@
+"""The parts of a broker's process, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Final
+
+from kraftlake.controller import SUPPORTED
+from kraftlake.delta import TopicPartition
+from kraftlake.image import Endpoint, MetadataImage
+from kraftlake.protocol import NodeConnector, QuorumObserver, parse_addresses
+from kraftlake.publisher import (
+    BrokerMetadataPublisher,
+    BrokerParts,
+    ConfigType,
+    DynamicConfigHandler,
+    DynamicConfigPublisher,
+    DynamicConfigs,
+    MetadataCache,
+)
+from kraftlake.records.uuid import Uuid
+from kraftlake.replay import MetadataLoader
+from kraftlake.replica_manager import (
+    AssignmentsManager,
+    BatchingAlterPartitionManager,
+    BrokerContext,
+    BrokerLifecycle,
+    BrokerLifecycleManager,
+    BrokerRegistrationRequest,
+    DelayedRequests,
+    DiskLogManager,
+    FetcherThreads,
+    MetadataView,
+    NodeToControllerChannel,
+    ReplicaManager,
+    ReplicationQuota,
+    TopicConfigHandler,
+)
+from kraftlake.replica_manager.logs.disk.disk_log_manager import open_log_manager
+from kraftlake.runtime import Clock, KafkaEventQueue, LoggingFaultHandler, Scheduler, get_logger
+from kraftlake.server.broker.broker_config import BrokerConfig, log_defaults
+from kraftlake.server.broker.leaderships import Leaderships
+from kraftlake.server.broker.metadata_feed import MetadataFeed
+from kraftlake.server.broker.neighbours import NO_LEVELS, SERVES_NOBODY
+
+_FLUSH_MS: Final = 3_000
+_CHECKPOINT_MS: Final = 60_000
+"""log.flush.offset.checkpoint.interval.ms and log.flush.start.offset.checkpoint.interval.ms."""
+_RETENTION_MS: Final = 300_000
+"""log.retention.check.interval.ms."""
+_THROTTLED_RATE: Final = "follower.replication.throttled.rate"
+
+
+class CachedView(MetadataView):
+    """The view of the image that the metadata cache has."""
+
+    def __init__(self, cache: MetadataCache) -> None:
+        self._cache = cache
+
+    @property
+    def image(self) -> MetadataImage:  # type: ignore[override]
+        """The newest image."""
+        return self._cache.image
+
+
+class Broker:
+    """The lifecycle, the metadata feed, the logs and the replica manager of one broker, from `start` to `close`.
+
+    `end` gets the reason where it has to end although nobody asked it to. Raises, when made, as `open_log_manager`.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        cluster_id: str,
+        listeners: Mapping[str, Endpoint],
+        connect: NodeConnector,
+        clock: Clock,
+        end: Callable[[str], object],
+    ) -> None:
+        self._config, self._clock, self._end = config, clock, end
+        self._faults = LoggingFaultHandler("broker")
+        self._closing = ExitStack()
+        self._log = get_logger(__name__).bind(broker_id=config.broker_id)
+        self._scheduler = Scheduler(KafkaEventQueue(clock, "scheduler"))
+        self._upkeep = Scheduler(KafkaEventQueue(clock, "log-upkeep"))
+        self._follower_quota = ReplicationQuota(clock)
+        self._settings = DynamicConfigs()
+        self._manager: ReplicaManager | None = None
+        self.cache = MetadataCache(config.broker_id)
+        self.view = CachedView(self.cache)
+        self.logs = self._open_logs(cluster_id)
+        addresses = parse_addresses(config.bootstrap)
+        self._feed = MetadataFeed(QuorumObserver(addresses, connect=connect, cluster_id=cluster_id), end)
+        self.loader = MetadataLoader(clock=clock, fault_handler=self._faults, high_watermark=self._feed.high_watermark)
+
+        def channel(name: str, retry_timeout_ms: int | None = None) -> NodeToControllerChannel:
+            made = NodeToControllerChannel(
+                name, addresses, connect, cluster_id=cluster_id, retry_timeout_ms=retry_timeout_ms, clock=clock
+            )
+            self._closing.callback(made.close)
+            return made
+
+        registration = BrokerRegistrationRequest(
+            broker_id=config.broker_id, cluster_id=cluster_id, incarnation_id=Uuid.random(), rack=config.rack,
+            listeners=listeners, features={**SUPPORTED, SERVES_NOBODY: NO_LEVELS},
+            log_dirs=tuple(self.logs.directories.values()),
+            previous_broker_epoch=self.logs.previous_broker_epoch,
+        )  # fmt: skip
+        lifecycle = BrokerLifecycle(registration, lambda: self.loader.image.offset, config.lifecycle)
+        heartbeats = channel("heartbeat", config.lifecycle.channel_retry_timeout_ms)
+        self.lifecycle = BrokerLifecycleManager(lifecycle, heartbeats, clock)
+        self.leaderships = Leaderships(lambda look: self._scheduler.after(0, look), self._leave_as_leader)
+        self.manager = self._manager = self._replica_manager(connect, channel)
+        self.publisher = self._publisher()
+
+    def _open_logs(self, cluster_id: str) -> DiskLogManager:
+        config = self._config
+        try:
+            return open_log_manager(
+                config.log_dirs, cluster_id=cluster_id, node_id=config.broker_id, clock=self._clock,
+                defaults=config.log_defaults, topic_configs=self.view.topic_configs, on_failure=self._directory_failed,
+            )  # fmt: skip
+        except BaseException:
+            self._scheduler.shutdown()
+            self._upkeep.shutdown()
+            raise
+
+    def _directory_failed(self, directory: str, fault: OSError) -> None:
+        """Handle the failure later: whoever met it holds the lock of a partition."""
+        self._log.error("log_directory_failed", directory=directory, cause=str(fault))
+        if self._manager is not None:
+            self._scheduler.after(0, lambda: self._take_offline(directory))
+
+    def _take_offline(self, directory: str) -> None:
+        self.manager.handle_log_dir_failure(directory)
+        if not self.logs.directories:
+            self._end(f"no log directory is left: {', '.join(sorted(self.logs.offline))}")
+
+    def _replica_manager(
+        self, connect: NodeConnector, channel: Callable[[str], NodeToControllerChannel]
+    ) -> ReplicaManager:
+        config, later = self._config, self._scheduler.after
+        broker_epoch = lambda: self.lifecycle.broker_epoch  # noqa: E731
+        context = BrokerContext(
+            broker_id=config.broker_id, clock=self._clock, metadata=self.view, broker_epoch=broker_epoch,
+            config=config.replication, log_manager=self.logs, listener=self.leaderships,
+            directory_events=AssignmentsManager(
+                config.broker_id, broker_epoch, lambda: self.view.image, channel("directory-assignments"),
+                schedule=later, on_failure=self.lifecycle.directory_failed,
+            ),
+            alter_partition_manager=BatchingAlterPartitionManager(
+                config.broker_id, broker_epoch, channel("alter-partition"), later
+            ),
+            delayed_operations=DelayedRequests(config.replication, self._clock),
+        )  # fmt: skip
+        fetchers = FetcherThreads(
+            manager=lambda: manager, connect=connect, fault_handler=self._faults,
+            follower_quota=self._follower_quota,
+        )  # fmt: skip
+        manager = ReplicaManager(
+            context, fetchers=fetchers.of_leader, log_dir_fetchers=fetchers.of_log_dirs, scheduler=self._scheduler
+        )
+        self.leaderships.manager = manager
+        self.logs.guard = manager.guarding
+        return manager
+
+    def _leave_as_leader(self, led: Sequence[TopicPartition]) -> None:
+        more = f" and {len(led) - 1} more" if len(led) > 1 else ""
+        self._end(
+            f"it was elected leader of {led[0]}{more}, which it can't serve, and has left so that another replica "
+            f"leads; put it last in the lists of replicas"
+        )
+
+    def _publisher(self) -> BrokerMetadataPublisher:
+        broker_id = self._config.broker_id
+        topics = TopicConfigHandler(broker_id, self.logs, follower_quota=self._follower_quota)
+        handlers: dict[ConfigType, DynamicConfigHandler] = {ConfigType.TOPIC: topics, ConfigType.BROKER: self}
+        parts = BrokerParts(
+            log_manager=self.logs,
+            replica_manager=self.manager,
+            followers=(DynamicConfigPublisher(broker_id, handlers, self._faults),),
+        )
+        return BrokerMetadataPublisher(
+            broker_id, self.cache, parts, fault_handler=self._faults, fatal_fault_handler=self
+        )
+
+    def start(self) -> None:
+        """Observe the quorum, and register."""
+        self._feed.start(self.loader)
+        self.lifecycle.start()
+
+    def install(self) -> None:
+        """Have the metadata published from now on: the first image loads the logs and starts the replica manager."""
+        self.loader.install_publishers([self.publisher])
+        for task, period_ms in (
+            (self.logs.flush_logs, _FLUSH_MS),
+            (self.logs.checkpoint, _CHECKPOINT_MS),
+            (self.logs.clean_logs, _RETENTION_MS),
+        ):
+            self._upkeep.schedule(task.__name__, task, delay_ms=period_ms, period_ms=period_ms)
+
+    def close(self) -> None:
+        """End all threads, and close the logs, which need no recovery then."""
+        self._feed.close()
+        self.loader.close()
+        self.manager.shutdown(checkpoint=self.publisher.first_publish_done)
+        self._upkeep.shutdown()
+        self._scheduler.shutdown()
+        if self.publisher.first_publish_done:
+            self.logs.shutdown(self.lifecycle.broker_epoch)
+        else:
+            self.logs.abandon()
+        self.lifecycle.close()
+        self._closing.close()
+
+    def handle_fault(self, what: str, cause: BaseException | None = None) -> None:
+        """End, because the logs or the replica manager can't be started."""
+        self._faults.handle_fault(what, cause)
+        self._end(f"{what} has failed: {cause}")
+
+    def process_config_changes(self, name: str, configs: Mapping[str, str]) -> None:
+        """Apply the dynamic configs of this broker and of all brokers (""), over its settings."""
+        self._settings.process_config_changes(name, configs)
+        settings = self._settings.effective(str(self._config.broker_id), self._config.settings)
+        self.logs.update_defaults(log_defaults(settings))
+        rate = settings.get(_THROTTLED_RATE)
+        self._follower_quota.bytes_per_second = None if rate is None else float(rate)

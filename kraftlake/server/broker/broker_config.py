@@ -1,0 +1,139 @@
+"""The configuration of `kraftlake broker`, and Kafka's broker settings in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from kraftlake.records import parse_integer, trim
+from kraftlake.replica_manager import LifecycleConfig, LogConfig, ReplicaManagerConfig
+from kraftlake.runtime import UsageError, did_you_mean
+
+_MINUTE_MS: Final = 60_000
+_HOUR_MS: Final = 60 * _MINUTE_MS
+_LOG_SETTINGS: Final[Mapping[str, tuple[str, int]]] = {
+    "log.cleanup.policy": ("cleanup.policy", 0),
+    "log.cleaner.delete.retention.ms": ("delete.retention.ms", 1),
+    "log.segment.delete.delay.ms": ("file.delete.delay.ms", 1),
+    "log.flush.interval.messages": ("flush.messages", 1),
+    "log.flush.interval.ms": ("flush.ms", 1),
+    "log.index.interval.bytes": ("index.interval.bytes", 1),
+    "log.index.size.max.bytes": ("segment.index.bytes", 1),
+    "message.max.bytes": ("max.message.bytes", 1),
+    "min.insync.replicas": ("min.insync.replicas", 1),
+    "log.retention.bytes": ("retention.bytes", 1),
+    "log.retention.hours": ("retention.ms", _HOUR_MS),
+    "log.retention.minutes": ("retention.ms", _MINUTE_MS),
+    "log.retention.ms": ("retention.ms", 1),
+    "log.roll.hours": ("segment.ms", _HOUR_MS),
+    "log.roll.ms": ("segment.ms", 1),
+    "log.roll.jitter.hours": ("segment.jitter.ms", _HOUR_MS),
+    "log.roll.jitter.ms": ("segment.jitter.ms", 1),
+    "log.segment.bytes": ("segment.bytes", 1),
+    "unclean.leader.election.enable": ("unclean.leader.election.enable", 0),
+}
+"""The topic config that a broker's setting is the default of, and its unit in that of the topic config (0: a text).
+
+Of several for one topic config the last counts. Source: org.apache.kafka.server.config.ServerTopicConfigSynonyms.
+"""
+
+
+def _by_setting(config: type[Any]) -> dict[str, str]:
+    return {field.name.replace("_", "."): field.name for field in attrs.fields(config)}
+
+
+_REPLICATION_SETTINGS: Final = _by_setting(ReplicaManagerConfig)
+_LIFECYCLE_SETTINGS: Final = _by_setting(LifecycleConfig)
+_NOT_TO_BE_SET: Final = {"inter.broker.listener.name", "replica.lag.time.max.ms"}
+
+
+@attrs.frozen(kw_only=True)
+class Listener:
+    """Where the broker listens, and what it registers: an advertised listener."""
+
+    name: str
+    host: str
+    port: int
+
+
+@attrs.frozen(kw_only=True)
+class BrokerConfig:
+    """A broker of a KRaft cluster that replicates and serves nobody.
+
+    `bootstrap` is HOST:PORT[,…] of controllers; `command_config` the path of a properties file for connections to
+    controllers and leaders; `cluster_id` None is that of the quorum. The listener's name is also that of the leaders'
+    listener. `settings` are Kafka's broker settings (`log.retention.hours`, `num.replica.fetchers`) that differ from
+    their defaults. Raises UsageError for a setting that is not known here, or has no value of its type.
+    """
+
+    broker_id: int
+    bootstrap: str
+    log_dirs: tuple[str, ...]
+    listener: Listener
+    command_config: str | None = None
+    cluster_id: str | None = None
+    rack: str | None = None
+    settings: Mapping[str, str] = attrs.field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        known = {*_LOG_SETTINGS, *_REPLICATION_SETTINGS, *_LIFECYCLE_SETTINGS} - _NOT_TO_BE_SET
+        for name in self.settings:
+            if name not in known:
+                raise UsageError(
+                    f"{name} is no broker setting that is known here. {did_you_mean(name, sorted(known))}".rstrip()
+                )
+        assert self.replication
+        assert self.lifecycle
+        assert self.log_defaults
+
+    @property
+    def replication(self) -> ReplicaManagerConfig:
+        """The settings of the replica manager.
+
+        Followers can't fetch from a broker that serves nobody, so it never takes one out of an ISR for not fetching.
+        """
+        values: dict[str, Any] = {
+            "inter_broker_listener_name": self.listener.name,
+            "replica_lag_time_max_ms": 2**31 - 1,
+        }
+        values["num_replica_alter_log_dirs_threads"] = len(self.log_dirs)
+        return ReplicaManagerConfig(**values | self._values(_REPLICATION_SETTINGS))
+
+    @property
+    def lifecycle(self) -> LifecycleConfig:
+        """The settings of registration and heartbeats."""
+        return LifecycleConfig(**self._values(_LIFECYCLE_SETTINGS))
+
+    @property
+    def log_defaults(self) -> LogConfig:
+        """The configs of topics that set none."""
+        return log_defaults(self.settings)
+
+    def _values(self, names: Mapping[str, str]) -> dict[str, Any]:
+        return {field: _number(name, self.settings[name]) for name, field in names.items() if name in self.settings}
+
+
+def log_defaults(settings: Mapping[str, str]) -> LogConfig:
+    """The topic configs that broker settings are the defaults of; others are ignored.
+
+    Raises UsageError for a value that is not of the setting's type.
+    """
+    configs = {}
+    for name, (config, unit) in _LOG_SETTINGS.items():
+        if name in settings:
+            value = settings[name]
+            configs[config] = value if unit == 0 else str(_in_unit(_number(name, value), unit))
+    return LogConfig().overridden(configs)
+
+
+def _in_unit(value: int, unit: int) -> int:
+    return value if value < 0 else value * unit  # −1 is "without limit" in every unit
+
+
+def _number(name: str, value: str) -> int:
+    try:
+        return parse_integer(trim(value), bits=64)
+    except ValueError as problem:
+        raise UsageError(f"The broker setting {name} has the value {value!r}: {problem}.") from None

@@ -1,0 +1,96 @@
+"""Feeds the metadata loader of a broker with what the quorum commits."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event, Thread
+from typing import Final
+
+from kraftlake.kafka_files import DiskFile, read_snapshot, snapshot_name
+from kraftlake.protocol import NodeError, ObservedLog, OffsetAndEpoch, QuorumObserver, SnapshotNeededError
+from kraftlake.replay import MetadataLoader
+from kraftlake.replay.live.fetched import decoded
+from kraftlake.runtime import Backoff, EventQueueClosedError, KraftlakeError, get_logger
+from kraftlake.runtime.errors import QueueFullError
+
+_WAIT_MS: Final = 500
+_BACKOFF: Final = Backoff(base=0.1, cap=5.0)
+_QUEUE_FULL_SECONDS: Final = 0.05
+
+
+class MetadataFeed:
+    """Observes the quorum in a thread, from `start` to `close`: its log from the beginning, or its newest snapshot.
+
+    A quorum that can't be asked is asked again, for as long as it takes. `fail` gets any other error in a sentence,
+    such as that the quorum has lost what was committed, and the thread ends. Source: KIP-595 (observers).
+    """
+
+    def __init__(self, observer: QuorumObserver, fail: Callable[[str], object]) -> None:
+        self._observer = observer
+        self._fail = fail
+        self._observed = ObservedLog(OffsetAndEpoch(offset=0, epoch=0))
+        self._loader: MetadataLoader | None = None
+        self._closing = Event()
+        self._thread = Thread(target=self._run, name="metadata-feed", daemon=True)
+        self._log = get_logger(__name__)
+
+    def high_watermark(self) -> int | None:
+        """The offset below which all is committed, None while no leader has told it."""
+        told = self._observed.high_watermark
+        return told if told >= 0 else None
+
+    def start(self, loader: MetadataLoader) -> None:
+        """Begin to give the loader what is committed."""
+        self._loader = loader
+        self._thread.start()
+
+    def close(self) -> None:
+        """End, after the fetch that waits."""
+        self._closing.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._observer.close()
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._closing.is_set():
+            try:
+                self._step()
+                failures = 0
+            except NodeError as fault:
+                failures += 1
+                if failures & (failures - 1) == 0:  # ever more rarely
+                    self._log.warning("quorum_not_reached", failures=failures, cause=str(fault))
+                self._closing.wait(_BACKOFF.pause(failures, 0.5))
+            except EventQueueClosedError:
+                return
+            except (KraftlakeError, OSError) as fault:
+                self._fail(f"the metadata log can't be followed: {fault}")
+                return
+
+    def _step(self) -> None:
+        assert self._loader is not None, "it was started"
+        try:
+            batches = decoded(self._observer.fetch(self._observed, wait_ms=_WAIT_MS))
+        except SnapshotNeededError as answer:
+            self._load_snapshot(self._loader, answer.snapshot)
+            return
+        while batches and not self._closing.is_set():
+            try:
+                self._loader.handle_commit(batches)
+                return
+            except QueueFullError:
+                self._closing.wait(_QUEUE_FULL_SECONDS)
+
+    def _load_snapshot(self, loader: MetadataLoader, id_: OffsetAndEpoch) -> None:
+        with tempfile.TemporaryDirectory(prefix="kraftlake-") as folder:
+            path = Path(folder) / snapshot_name(id_.offset, id_.epoch)
+            with path.open("wb") as file:
+                self._observer.fetch_snapshot(id_, file.write)
+            self._log.info("snapshot_fetched", offset=id_.offset, epoch=id_.epoch, bytes=path.stat().st_size)
+            loader.handle_load_snapshot(read_snapshot(DiskFile.at(path))).result()
+        high_watermark = self._observed.high_watermark
+        self._observed = ObservedLog(id_)
+        self._observed.high_watermark = high_watermark

@@ -1,0 +1,51 @@
+"""The brokers that answer the clients of a broker that serves nobody."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Final
+
+from kraftlake.image import AclsImage, MetadataImage, VersionRange
+from kraftlake.protocol import Address
+
+SERVES_NOBODY: Final = "kraftlake.serves.nobody"
+"""A feature in the registration, which tells such brokers from those that serve."""
+NO_LEVELS: Final = VersionRange(min=0, max=0)
+_PLAINTEXT: Final = 0
+_ANY_HOST: Final = "*"
+
+
+class Neighbours:
+    """The brokers that serve, by the newest image: those whose listener has the same name and is PLAINTEXT, too.
+
+    A neighbour takes this machine for the client's, so none is named while an ACL or a quota is for a host or an IP
+    address: it would be passed by.
+    """
+
+    def __init__(self, broker_id: int, listener: str, image: Callable[[], MetadataImage]) -> None:
+        self._broker_id = broker_id
+        self._listener = listener
+        self._image = image
+        self._acls: AclsImage | None = None
+        self._has_acls_of_hosts = False
+
+    def addresses(self) -> list[Address] | None:
+        """Their addresses, in random order; None where none may be asked."""
+        image = self._image()
+        if self._tells_hosts_apart(image):
+            return None
+        found = [
+            Address(endpoint.host, endpoint.port)
+            for broker in image.cluster.brokers.values()
+            if not broker.fenced and broker.id != self._broker_id and SERVES_NOBODY not in broker.supported_features
+            if (endpoint := broker.listeners.get(self._listener)) and endpoint.security_protocol == _PLAINTEXT
+        ]
+        random.shuffle(found)
+        return found
+
+    def _tells_hosts_apart(self, image: MetadataImage) -> bool:
+        if image.acls is not self._acls:
+            self._acls = image.acls
+            self._has_acls_of_hosts = any(acl.host != _ANY_HOST for acl in image.acls.acls.values())
+        return self._has_acls_of_hosts or any("ip" in dict(entity.entries) for entity in image.client_quotas.entities)

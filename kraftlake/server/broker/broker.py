@@ -45,10 +45,7 @@ from kraftlake.server.broker.metadata_feed import MetadataFeed
 from kraftlake.server.broker.neighbours import NO_LEVELS, SERVES_NOBODY
 
 _FLUSH_MS: Final = 3_000
-_CHECKPOINT_MS: Final = 60_000
-"""log.flush.offset.checkpoint.interval.ms and log.flush.start.offset.checkpoint.interval.ms."""
-_RETENTION_MS: Final = 300_000
-"""log.retention.check.interval.ms."""
+_DELETION_MS: Final = 10_000
 _THROTTLED_RATE: Final = "follower.replication.throttled.rate"
 
 
@@ -195,10 +192,12 @@ class Broker:
     def install(self) -> None:
         """Have the metadata published from now on: the first image loads the logs and starts the replica manager."""
         self.loader.install_publishers([self.publisher])
+        upkeep = self._config.upkeep
         for task, period_ms in (
             (self.logs.flush_logs, _FLUSH_MS),
-            (self.logs.checkpoint, _CHECKPOINT_MS),
-            (self.logs.clean_logs, _RETENTION_MS),
+            (self.logs.delete_files, _DELETION_MS),
+            (self.logs.checkpoint, upkeep.log_flush_offset_checkpoint_interval_ms),
+            (self.logs.clean_logs, upkeep.log_retention_check_interval_ms),
         ):
             self._upkeep.schedule(task.__name__, task, delay_ms=period_ms, period_ms=period_ms)
 

@@ -44,8 +44,20 @@ def _by_setting(config: type[Any]) -> dict[str, str]:
     return {field.name.replace("_", "."): field.name for field in attrs.fields(config)}
 
 
+@attrs.frozen(kw_only=True)
+class UpkeepConfig:
+    """Kafka's settings of how often logs are worked on, with its names and defaults; times in ms.
+
+    Source: org.apache.kafka.server.config.ServerLogConfigs.
+    """
+
+    log_retention_check_interval_ms: int = 300_000
+    log_flush_offset_checkpoint_interval_ms: int = 60_000
+
+
 _REPLICATION_SETTINGS: Final = _by_setting(ReplicaManagerConfig)
 _LIFECYCLE_SETTINGS: Final = _by_setting(LifecycleConfig)
+_UPKEEP_SETTINGS: Final = _by_setting(UpkeepConfig)
 _NOT_TO_BE_SET: Final = {"inter.broker.listener.name", "replica.lag.time.max.ms"}
 
 
@@ -78,7 +90,7 @@ class BrokerConfig:
     settings: Mapping[str, str] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        known = {*_LOG_SETTINGS, *_REPLICATION_SETTINGS, *_LIFECYCLE_SETTINGS} - _NOT_TO_BE_SET
+        known = {*_LOG_SETTINGS, *_REPLICATION_SETTINGS, *_LIFECYCLE_SETTINGS, *_UPKEEP_SETTINGS} - _NOT_TO_BE_SET
         for name in self.settings:
             if name not in known:
                 raise UsageError(
@@ -86,6 +98,7 @@ class BrokerConfig:
                 )
         assert self.replication
         assert self.lifecycle
+        assert self.upkeep
         assert self.log_defaults
 
     @property
@@ -105,6 +118,11 @@ class BrokerConfig:
     def lifecycle(self) -> LifecycleConfig:
         """The settings of registration and heartbeats."""
         return LifecycleConfig(**self._values(_LIFECYCLE_SETTINGS))
+
+    @property
+    def upkeep(self) -> UpkeepConfig:
+        """The settings of the work on logs."""
+        return UpkeepConfig(**self._values(_UPKEEP_SETTINGS))
 
     @property
     def log_defaults(self) -> LogConfig:

@@ -307,6 +307,11 @@ class DiskPartitionLog(BasePartitionLog):
         self.snapshots.delete([offset for offset in self.snapshots.offsets if offset in gone])
         self._new_names = True
 
+    @property
+    def awaits_deletion(self) -> bool:
+        """Whether `delete_files` will have something to do."""
+        return bool(self._doomed)
+
     def delete_files(self) -> None:
         """Delete the files of removed segments whose time has come."""
         now = self.clock.milliseconds()

@@ -43,7 +43,8 @@ _log = get_logger(__name__)
 class DiskLogManager(BaseLogManager[DiskPartitionLog]):
     """A `LogManager` of directories on a disk, which `open_log_manager` opens.
 
-    It has no thread: whoever drives a broker calls `flush_logs`, `checkpoint` and `clean_logs` from time to time.
+    It has no thread: whoever drives a broker calls `flush_logs`, `checkpoint`, `clean_logs` and `delete_files` from
+    time to time.
     `on_failure` gets the path of a directory that has failed, which is offline from then on.
     """
 
@@ -197,7 +198,15 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
             with self.guard(log.topic_partition):
                 if self._has(log):
                     log.delete_old_segments()
-                    log.delete_files()
+        self.delete_files()
+
+    def delete_files(self) -> None:
+        """Delete files and folders whose time to be deleted has come."""
+        for log in self._online():
+            if log.awaits_deletion:
+                with self.guard(log.topic_partition):
+                    if self._has(log):
+                        log.delete_files()
         now = self._clock.milliseconds()
         for due, directory, folder in list(self._doomed):
             if due <= now and directory in self._opened:

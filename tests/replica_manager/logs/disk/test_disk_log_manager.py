@@ -136,11 +136,14 @@ def test_a_deleted_log_is_renamed_at_once_and_goes_later(broker: Broker) -> None
     errors: dict[TopicPartition, Exception] = {}
     manager.delete_logs([FOO_0], errors.__setitem__)
     assert folders(broker) == ["a/foo-0-delete"]
-    log_of(manager, FOO_0)
-    manager.clean_logs()
+    log = log_of(manager, FOO_0, 1)
+    log.truncate_fully_and_start_at(5)
+    manager.delete_files()
     assert len(folders(broker)) == 2
+    assert log.awaits_deletion
     broker.clock.advance(100)
-    manager.clean_logs()
+    manager.delete_files()
+    assert not log.awaits_deletion
     assert (folders(broker), errors) == (["a/foo-0"], {})
     manager.delete_logs([FOO_0], errors.__setitem__)
     manager.abandon()

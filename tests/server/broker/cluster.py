@@ -1,0 +1,263 @@
+"""A real cluster of three controllers and two brokers, which brokers of ours join."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
+from kio.schema.errors import ErrorCode
+from kio.static.primitive import i8
+
+from kraftlake.delta import MetadataDelta, TopicPartition
+from kraftlake.image import MetadataImage, PartitionRegistration
+from kraftlake.protocol import NodeConnector, QuorumObserver, parse_addresses
+from kraftlake.replay import LeaderAndEpoch, MetadataLoader
+from kraftlake.runtime import LoggingFaultHandler, SystemClock
+from kraftlake.server.broker.metadata_feed import MetadataFeed
+from kraftlake.spark_jobs.java import find_java
+from tests.interop.jars import kafka_tools_jars
+from tests.kafka_node import KafkaNode, started_nodes
+from tests.replica_manager.kafka_follower import PATIENCE, wait_for
+from tests.server.broker.kraftlake_broker import KraftlakeBroker
+
+CONTROLLERS, BROKERS = (101, 102, 103), (1, 2)
+SETTINGS = {
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "replica.high.watermark.checkpoint.interval.ms": "500",
+    "log.retention.check.interval.ms": "1000",
+    "log.cleaner.backoff.ms": "500",
+    "log.cleaner.dedupe.buffer.size": "4194304",
+    "auto.create.topics.enable": "false",
+}
+OURS = {
+    name: SETTINGS[name]
+    for name in (
+        "broker.session.timeout.ms", "broker.heartbeat.interval.ms", "replica.high.watermark.checkpoint.interval.ms",
+    )
+} | {"replica.fetch.backoff.ms": "200"}  # fmt: skip
+_BROKER = 4
+_MAY_PASS = {
+    KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError.REQUEST_TIMED_OUT, KafkaError.NOT_CONTROLLER,
+}  # fmt: skip
+_DONE_BEFORE = {KafkaError.TOPIC_ALREADY_EXISTS, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.ELECTION_NOT_NEEDED}
+"""The answers to a request whose first answer got lost."""
+
+
+class Observed:
+    """The newest image of a cluster, as an observer of its quorum has it."""
+
+    name = "observed"
+
+    def __init__(self, controllers: str, cluster_id: str) -> None:
+        clock, self.faults = SystemClock(), list[str]()
+        observer = QuorumObserver(parse_addresses(controllers), connect=NodeConnector(), cluster_id=cluster_id)
+        self._feed = MetadataFeed(observer, self.faults.append)
+        self._loader = MetadataLoader(
+            clock=clock, fault_handler=LoggingFaultHandler("observed"), high_watermark=self._feed.high_watermark
+        )
+        self.image = MetadataImage.EMPTY
+        self.controller: int | None = None
+        self._loader.install_publishers([self])
+        self._feed.start(self._loader)
+
+    def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: object) -> None:
+        self.image = new_image
+
+    def on_controller_change(self, leader_and_epoch: LeaderAndEpoch) -> None:
+        self.controller = leader_and_epoch.leader_id
+
+    def close(self) -> None:
+        pass
+
+    def end(self) -> None:
+        self._feed.close()
+        self._loader.close()
+
+
+@attrs.define(kw_only=True)
+class Cluster:
+    """The running nodes, what the quorum says, and the brokers of ours beside them."""
+
+    folder: Path
+    nodes: dict[int, KafkaNode]
+    observed: Observed
+    stack: ExitStack
+
+    @property
+    def controllers(self) -> str:
+        return ",".join(self.nodes[id_].controller for id_ in CONTROLLERS)
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(node.bootstrap for node in self.nodes.values() if "broker" in node.roles)
+
+    # what the controller says
+
+    @property
+    def running(self) -> set[int]:
+        return {id_ for id_, broker in self.observed.image.cluster.brokers.items() if not broker.fenced}
+
+    def partition(self, name: TopicPartition) -> PartitionRegistration | None:
+        topic = self.observed.image.topics.get_topic(name.topic)
+        return None if topic is None else topic.partitions.get(name.partition)
+
+    def isr(self, name: TopicPartition) -> set[int]:
+        found = self.partition(name)
+        return set() if found is None else set(found.isr)
+
+    def leader(self, name: TopicPartition) -> int:
+        found = self.partition(name)
+        return -1 if found is None else found.leader
+
+    def await_isr(self, wanted: set[int], *names: TopicPartition) -> None:
+        wait_for(
+            lambda: all(self.isr(name) == wanted for name in names),
+            f"{names} have the ISR {wanted}, not {[(self.leader(name), self.isr(name)) for name in names]}",
+        )
+
+    def active_controller(self) -> Any:
+        return wait_for(lambda: self.observed.controller, "the quorum has a leader")
+
+    # what an administrator does
+
+    def administer(self, do: Callable[[AdminClient], Mapping[Any, Future[Any]]]) -> None:
+        """Do something with the Admin API, again where the broker that was asked has gone away."""
+        deadline, again = time.monotonic() + PATIENCE, False
+        while True:
+            # A new client, since one that is used again may ask a broker that is gone.
+            client = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 2})
+            try:
+                for future in do(client).values():
+                    future.result(timeout=20)
+            except (KafkaException, TimeoutError) as fault:
+                code = fault.args[0].code() if isinstance(fault, KafkaException) else KafkaError._TIMED_OUT
+                if again and code in _DONE_BEFORE:
+                    return
+                if code not in _MAY_PASS or time.monotonic() > deadline:
+                    raise
+                again = True
+            else:
+                return
+
+    def create(self, topic: str, *replicas: list[int], **configs: object) -> list[TopicPartition]:
+        """A topic of partitions with these replicas, once they run; `_` stands for the dots in the names of configs."""
+        wait_for(lambda: {id_ for ids in replicas for id_ in ids} <= self.running, "the brokers run")
+        named = {name.replace("_", "."): str(value) for name, value in configs.items()}
+        new = NewTopic(topic, len(replicas), replica_assignment=list(replicas), config=named)
+        self.administer(lambda admin: admin.create_topics([new], request_timeout=20))
+        names = [TopicPartition(topic, number) for number in range(len(replicas))]
+        wait_for(lambda: all(map(self.partition, names)), f"{topic} is in the metadata")
+        return names
+
+    def configure(self, topic: str, **configs: object) -> None:
+        """Set dynamic configs of a topic; None deletes one."""
+        entries = [
+            ConfigEntry(
+                name.replace("_", "."), None if value is None else str(value),
+                incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
+            )
+            for name, value in configs.items()
+        ]  # fmt: skip
+        resource = ConfigResource("topic", topic, incremental_configs=entries)
+        self.administer(lambda admin: admin.incremental_alter_configs([resource], request_timeout=20))
+
+    def configure_broker(self, broker_id: int, name: str, value: str | None) -> None:
+        """Set or delete a dynamic config of a broker, as `kafka-configs --bootstrap-controller` does."""
+
+        def make(module: Any) -> Any:
+            config = module.AlterableConfig(name=name, config_operation=i8(value is None), value=value)
+            resource = module.AlterConfigsResource(
+                resource_type=i8(_BROKER), resource_name=str(broker_id), configs=(config,)
+            )
+            return module.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+
+        (controller,) = parse_addresses(self.nodes[self.active_controller()].controller)
+        with NodeConnector()(controller) as node:
+            answer = node.ask("incremental_alter_configs", range(1, 2), make, timeout=PATIENCE)
+        assert all(one.error_code == ErrorCode.none for one in answer.responses), answer
+
+    def reassign(self, replicas: Mapping[TopicPartition, list[int]]) -> None:
+        """With Kafka's own tool, which has the Admin API alter the reassignments."""
+        wanted = [{"topic": name.topic, "partition": name.partition, "replicas": ids} for name, ids in replicas.items()]
+        file = self.folder / "reassignment.json"
+        file.write_text(json.dumps({"version": 1, "partitions": wanted}))
+        self.tool(
+            "org.apache.kafka.tools.reassign.ReassignPartitionsCommand", "--bootstrap-server", self.bootstrap,
+            "--reassignment-json-file", file, "--execute",
+        )  # fmt: skip
+
+    def tool(self, tool: str, *words: object) -> str:
+        """What one of Kafka's own tools says."""
+        class_path = ":".join(map(str, kafka_tools_jars().values()))
+        done = subprocess.run(
+            [str(find_java().executable), "-XX:TieredStopAtLevel=1", "-cp", class_path, tool, *map(str, words)],
+            capture_output=True, text=True, timeout=PATIENCE, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{tool}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
+        return done.stdout + done.stderr
+
+    # more brokers
+
+    def ours(self, broker_id: int, directories: Sequence[Path] | None = None, **settings: object) -> KraftlakeBroker:
+        """A broker of ours with two directories of its own by default, not started; killed with the cluster."""
+        folder = self.folder / f"ours-{broker_id}"
+        folder.mkdir(exist_ok=True)
+        broker = KraftlakeBroker(
+            broker_id=broker_id, bootstrap=self.controllers, directories=directories or [folder / "d1", folder / "d2"],
+            port=_free_port(), log=folder / "stderr",
+            settings=OURS | {name.replace("_", "."): str(value) for name, value in settings.items()},
+        )  # fmt: skip
+        self.stack.callback(broker.kill)
+        return broker
+
+    def theirs(self, broker_id: int, *, directories: int = 1) -> KafkaNode:
+        """One more real broker, formatted and not started; it logs what it recovers. Killed with the cluster."""
+        folder = self.folder / f"theirs-{broker_id}"
+        paths = [folder / f"data{number or ''}" for number in range(directories)]
+        settings = SETTINGS | {"log.dirs": ",".join(map(str, paths))}
+        node = attrs.evolve(
+            self.nodes[BROKERS[0]], node_id=broker_id, folder=folder, broker_port=_free_port(), settings=settings
+        )
+        node.format()
+        logging = folder / "log4j2.properties"
+        logging.write_text(logging.read_text().replace("rootLogger.level=warn", "rootLogger.level=info"))
+        self.stack.callback(node.kill)
+        return node
+
+
+@contextmanager
+def started_cluster(folder: Path) -> Iterator[Cluster]:
+    """The cluster, with its internal topics made, so that no broker of ours is chosen for them."""
+    from confluent_kafka import Producer
+
+    roles = dict.fromkeys(CONTROLLERS, "controller") | dict.fromkeys(BROKERS, "broker")
+    with started_nodes(folder, roles, settings=SETTINGS) as nodes, ExitStack() as stack:
+        controllers = ",".join(nodes[id_].controller for id_ in CONTROLLERS)
+        observed = Observed(controllers, nodes[CONTROLLERS[0]].cluster_id)
+        stack.callback(observed.end)
+        cluster = Cluster(folder=folder, nodes=nodes, observed=observed, stack=stack)
+        (first,) = cluster.create("first", [1, 2])
+        cluster.await_isr({1, 2}, first)
+        producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": "first", "log_level": 2})
+        producer.init_transactions(PATIENCE)
+        yield cluster
+        assert not observed.faults
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])

@@ -9,7 +9,7 @@ from typing import Final
 from kraftlake.controller import SUPPORTED
 from kraftlake.delta import TopicPartition
 from kraftlake.image import Endpoint, MetadataImage
-from kraftlake.protocol import NodeConnector, QuorumObserver, parse_addresses
+from kraftlake.protocol import Address, NodeConnector, QuorumObserver, parse_addresses
 from kraftlake.publisher import (
     BrokerMetadataPublisher,
     BrokerParts,
@@ -112,6 +112,11 @@ class Broker:
         self.leaderships = Leaderships(lambda look: self._scheduler.after(0, look), self._leave_as_leader)
         self.manager = self._manager = self._replica_manager(connect, channel)
         self.publisher = self._publisher()
+
+    @property
+    def controller(self) -> Address | None:
+        """Where the active controller is, None while that is not known."""
+        return self._feed.controller
 
     def _open_logs(self, cluster_id: str) -> DiskLogManager:
         config = self._config

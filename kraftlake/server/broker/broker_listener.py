@@ -35,12 +35,20 @@ class BrokerListener:
     Clients take any broker of a cluster for the one to ask. What every broker answers alike goes to the first of the
     `neighbours` that can be reached, and its answer back; requests for data are refused, see `refusal`. Where there is
     no neighbour, ApiVersions alone is answered besides. Where none may be asked (`neighbours` returns None), each
-    connection is closed at once: clients take a broker that goes away for a fault that passes.
+    connection is closed at once: clients take a broker that goes away for a fault that passes. A request that is for
+    controllers instead, as `controllers` says, goes to the first of them that can be reached.
     """
 
-    def __init__(self, host: str, port: int, neighbours: Callable[[], Sequence[Address] | None]) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        neighbours: Callable[[], Sequence[Address] | None],
+        controllers: Callable[[bytes], Sequence[Address] | None] = lambda _: None,
+    ) -> None:
         self._where = (host, port)
         self._neighbours = neighbours
+        self._controllers = controllers
         self._open = 0
         self._loop = asyncio.new_event_loop()
         self._socket: socket.socket | None = None
@@ -113,11 +121,27 @@ class BrokerListener:
         """The answer to a request; None where the connection has to be closed."""
         if not is_of_any_broker(frame):
             return refusal(frame)
-        if upstream is None:
-            return api_versions(frame)
-        reader, writer = upstream
-        writer.write(_LENGTH.pack(len(frame)) + frame)
-        return await _read_frame(reader)
+        controllers = self._controllers(frame)
+        if controllers is not None:
+            return await _asked(controllers, frame)
+        return api_versions(frame) if upstream is None else await _forwarded(upstream, frame)
+
+
+async def _asked(addresses: Sequence[Address], frame: bytes) -> bytes | None:
+    """The answer of the first of the addresses that can be reached, over a connection of its own."""
+    stream = await _connected(addresses)
+    if stream is None:
+        return None
+    try:
+        return await _forwarded(stream, frame)
+    finally:
+        stream[1].close()
+
+
+async def _forwarded(upstream: _Stream, frame: bytes) -> bytes:
+    reader, writer = upstream
+    writer.write(_LENGTH.pack(len(frame)) + frame)
+    return await _read_frame(reader)
 
 
 async def _connected(addresses: Sequence[Address]) -> _Stream | None:

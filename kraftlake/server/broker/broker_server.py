@@ -24,6 +24,7 @@ from kraftlake.runtime import Clock, KraftlakeError, SystemClock, get_logger
 from kraftlake.server.broker.broker import Broker
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.broker_listener import BrokerListener
+from kraftlake.server.broker.config_changes import changes_configs_of
 from kraftlake.server.broker.neighbours import Neighbours
 
 _LEAVES_WITHIN_SECONDS: Final = 300.0
@@ -56,8 +57,11 @@ class BrokerServer:
         largest = config.replication.replica_fetch_response_max_bytes + _LARGEST_BATCH
         self._connect = NodeConnector(config=connector.config, max_response_bytes=largest)
         parse_addresses(config.bootstrap)
+        self._broker: Broker | None = None
         self._neighbours: Neighbours | None = None
-        self.listener = BrokerListener(config.listener.host, config.listener.port, self._neighbours_to_ask)
+        self.listener = BrokerListener(
+            config.listener.host, config.listener.port, self._neighbours_to_ask, self._controllers_to_ask
+        )
 
     @property
     def _security_protocol(self) -> int:
@@ -68,6 +72,12 @@ class BrokerServer:
         """None before there is an image, and where clients use TLS or SASL: no neighbour can be asked for them."""
         is_plain = self._security_protocol == 0
         return self._neighbours.addresses() if is_plain and self._neighbours is not None else None
+
+    def _controllers_to_ask(self, frame: bytes) -> list[Address] | None:
+        """None for a request that is for no controller."""
+        if self._broker is None or not changes_configs_of(frame, self._config.broker_id):
+            return None
+        return [] if self._broker.controller is None else [self._broker.controller]
 
     def run(self) -> None:
         """Be a broker until `stop` is set.
@@ -89,6 +99,7 @@ class BrokerServer:
                 clock=self._clock, end=self.end,
             )  # fmt: skip
             stack.callback(broker.close)
+            self._broker = broker
             self._neighbours = Neighbours(config.broker_id, config.listener.name, lambda: broker.cache.image)
             self._live(broker, cluster_id)
         if self._ended is not None:

@@ -9,7 +9,7 @@ from threading import Event, Thread
 from typing import Final
 
 from kraftlake.kafka_files import DiskFile, read_snapshot, snapshot_name
-from kraftlake.protocol import NodeError, ObservedLog, OffsetAndEpoch, QuorumObserver, SnapshotNeededError
+from kraftlake.protocol import Address, NodeError, ObservedLog, OffsetAndEpoch, QuorumObserver, SnapshotNeededError
 from kraftlake.replay import MetadataLoader
 from kraftlake.replay.live.fetched import decoded
 from kraftlake.runtime import Backoff, EventQueueClosedError, KraftlakeError, get_logger
@@ -40,6 +40,11 @@ class MetadataFeed:
         """The offset below which all is committed, None while no leader has told it."""
         told = self._observed.high_watermark
         return told if told >= 0 else None
+
+    @property
+    def controller(self) -> Address | None:
+        """Where the active controller is, None while that is not known."""
+        return self._observer.leader.address
 
     def start(self, loader: MetadataLoader) -> None:
         """Begin to give the loader what is committed."""

@@ -40,9 +40,14 @@ _OF_CONTROLLERS: Final = frozenset(
 """The APIs that Kafka's brokers don't offer."""
 
 
+def api_of(frame: bytes) -> str | None:
+    """The name of the API that a request is of; None for one that is not known here."""
+    return api_key_map.get(_HEADER.unpack_from(frame)[0])
+
+
 def is_of_any_broker(frame: bytes) -> bool:
     """Whether another broker answers a request as this one would, if it served: it is not about data or directories."""
-    name = api_key_map.get(_HEADER.unpack_from(frame)[0])
+    name = api_of(frame)
     return name not in _OF_A_BROKER and name not in _ANSWERS
 
 
@@ -64,20 +69,30 @@ def refusal(frame: bytes) -> bytes | None:
 
     Raises ValueError, IndexError, struct.error, MalformedError or a SerialError for what is no request.
     """
-    api_key, version, correlation, length = _HEADER.unpack_from(frame)
-    position = _HEADER.size + max(length, 0)
-    name = api_key_map.get(api_key)
+    name = api_of(frame)
     answer = None if name is None else _ANSWERS.get(name)
-    if name is None or answer is None or version not in _versions(name):
+    asked = None if answer is None else request_in(frame)
+    if name is None or answer is None or asked is None:
+        return None
+    _, version, correlation, _ = _HEADER.unpack_from(frame)
+    response = _entity(name, version, EntityType.response)
+    made = answer(import_module(response.__module__), asked)
+    return None if made is None else _encoded(correlation, made, flexible_header=response.__flexible__)
+
+
+def request_in(frame: bytes) -> Any:
+    """A request as kio declares it; None for a version or an API that is not known here. Raises as `refusal`."""
+    _, version, _, length = _HEADER.unpack_from(frame)
+    position = _HEADER.size + max(length, 0)
+    name = api_of(frame)
+    if name is None or version not in _versions(name):
         return None
     request = _entity(name, version, EntityType.request)
     if request.__flexible__:
         position = _after_tags(frame, position)
     end_of_message(request, frame, position)
     asked, _ = entity_reader(request)(frame, position)
-    response = _entity(name, version, EntityType.response)
-    made = answer(import_module(response.__module__), asked)
-    return None if made is None else _encoded(correlation, made, flexible_header=response.__flexible__)
+    return asked
 
 
 def _versions(name: str) -> range:

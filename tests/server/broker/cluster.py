@@ -15,8 +15,6 @@ from typing import Any
 import attrs
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
-from kio.schema.errors import ErrorCode
-from kio.static.primitive import i8
 
 from kraftlake.delta import MetadataDelta, TopicPartition
 from kraftlake.image import MetadataImage, PartitionRegistration
@@ -48,7 +46,6 @@ OURS = {
         "broker.session.timeout.ms", "broker.heartbeat.interval.ms", "replica.high.watermark.checkpoint.interval.ms",
     )
 } | {"replica.fetch.backoff.ms": "200"}  # fmt: skip
-_BROKER = 4
 _MAY_PASS = {
     KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError.REQUEST_TIMED_OUT, KafkaError.NOT_CONTROLLER,
 }  # fmt: skip
@@ -162,42 +159,28 @@ class Cluster:
         wait_for(lambda: all(map(self.partition, names)), f"{topic} is in the metadata")
         return names
 
-    def configure(self, topic: str, **configs: object) -> None:
-        """Set dynamic configs of a topic; None deletes one."""
+    def configure(self, kind: str, name: str, **configs: object) -> None:
+        """Set dynamic configs of a topic or a broker; None deletes one."""
         entries = [
             ConfigEntry(
-                name.replace("_", "."), None if value is None else str(value),
+                setting.replace("_", "."), None if value is None else str(value),
                 incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
             )
-            for name, value in configs.items()
+            for setting, value in configs.items()
         ]  # fmt: skip
-        resource = ConfigResource("topic", topic, incremental_configs=entries)
+        resource = ConfigResource(kind, name, incremental_configs=entries)
         self.administer(lambda admin: admin.incremental_alter_configs([resource], request_timeout=20))
 
-    def configure_broker(self, broker_id: int, name: str, value: str | None) -> None:
-        """Set or delete a dynamic config of a broker, as `kafka-configs --bootstrap-controller` does."""
-
-        def make(module: Any) -> Any:
-            config = module.AlterableConfig(name=name, config_operation=i8(value is None), value=value)
-            resource = module.AlterConfigsResource(
-                resource_type=i8(_BROKER), resource_name=str(broker_id), configs=(config,)
-            )
-            return module.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
-
-        (controller,) = parse_addresses(self.nodes[self.active_controller()].controller)
-        with NodeConnector()(controller) as node:
-            answer = node.ask("incremental_alter_configs", range(1, 2), make, timeout=PATIENCE)
-        assert all(one.error_code == ErrorCode.none for one in answer.responses), answer
-
-    def reassign(self, replicas: Mapping[TopicPartition, list[int]]) -> None:
-        """With Kafka's own tool, which has the Admin API alter the reassignments."""
+    def reassign(self, replicas: Mapping[TopicPartition, list[int]], *, throttle: int | None = None) -> None:
+        """With Kafka's own tool, which throttles each broker (bytes a second), and alters the reassignments."""
         wanted = [{"topic": name.topic, "partition": name.partition, "replicas": ids} for name, ids in replicas.items()]
         file = self.folder / "reassignment.json"
         file.write_text(json.dumps({"version": 1, "partitions": wanted}))
-        self.tool(
+        said = self.tool(
             "org.apache.kafka.tools.reassign.ReassignPartitionsCommand", "--bootstrap-server", self.bootstrap,
-            "--reassignment-json-file", file, "--execute",
+            "--reassignment-json-file", file, "--execute", *([] if throttle is None else ["--throttle", throttle]),
         )  # fmt: skip
+        assert "Successfully started" in said, said
 
     def tool(self, tool: str, *words: object) -> str:
         """What one of Kafka's own tools says."""

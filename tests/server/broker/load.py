@@ -61,7 +61,7 @@ class Load:
     def __init__(self, bootstrap: str, names: Sequence[TopicPartition], *, per_second: int = 500) -> None:
         self.acked: list[Record] = []
         self._faults: list[Any] = []
-        self._names, self._pause = names, 10 / per_second
+        self._names, self._pause = tuple(names), 10 / per_second
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True, "linger.ms": 5,

@@ -25,7 +25,6 @@ pytestmark = [
 ]
 SMALL = 1024 * 1024
 """The smallest segment.bytes that Kafka takes."""
-RATE = "follower.replication.throttled.rate"
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +52,8 @@ def test_reassigned_replicas_are_copied_byte_for_byte(cluster: Cluster) -> None:
     broker.start()
     broker.await_event("logs_loaded")
     with Load(cluster.bootstrap, names[:2]) as load:
-        cluster.reassign({name: [*cluster.partition(name).replicas, 7] for name in names})  # type: ignore[union-attr]
+        wanted = {name: [*cluster.partition(name).replicas, 7] for name in names}  # type: ignore[union-attr]
+        cluster.reassign(wanted, throttle=100_000_000)
         cluster.await_isr({1, 2, 7}, *names)
         load.await_more()
     for name in names[:-1]:
@@ -205,7 +205,7 @@ def test_topics_are_deleted_and_configs_take_effect(cluster: Cluster) -> None:
     await_same(cluster, directories, again)
     wait_for(lambda: not [one for path in directories for one in path.glob("again-0.*-delete")], "its folder is gone")
     # min.insync.replicas
-    cluster.configure("again", min_insync_replicas=3)
+    cluster.configure("topic", "again", min_insync_replicas=3)
     write(cluster.bootstrap, again, 100)
     await_same(cluster, directories, again)
     # segment.bytes, retention.ms
@@ -214,18 +214,18 @@ def test_topics_are_deleted_and_configs_take_effect(cluster: Cluster) -> None:
     write(cluster.bootstrap, short, 4_000)
     await_same(cluster, directories, short)
     assert len(segments_of(directories, short)) == 1
-    cluster.configure("short", segment_bytes=SMALL)
+    cluster.configure("topic", "short", segment_bytes=SMALL)
     write(cluster.bootstrap, short, 6_000)
     await_same(cluster, directories, short)
     wait_for(lambda: len(segments_of(directories, short)) > 2, "it has small segments")
-    cluster.configure("short", retention_ms=1)
+    cluster.configure("topic", "short", retention_ms=1)
     leader = [cluster.nodes[1].log_directory]
     for replica in (leader, directories):
         wait_for(
             lambda: (found := segments_of(replica, short)) and int(found[0].stem) == 10_000,  # noqa: B023
             "retention has deleted the old segments",
         )
-    cluster.configure("short", retention_ms=None)
+    cluster.configure("topic", "short", retention_ms=None)
     write(cluster.bootstrap, short, 500)
     await_same(cluster, directories, short)
     # follower.replication.throttled.*
@@ -233,14 +233,14 @@ def test_topics_are_deleted_and_configs_take_effect(cluster: Cluster) -> None:
     (quick,) = cluster.create("quick", [1, 2])
     for name in (slow, quick):
         write(cluster.bootstrap, name, 10_000)
-    cluster.configure("slow", follower_replication_throttled_replicas="*")
-    cluster.configure_broker(9, RATE, "1000")
+    cluster.configure("topic", "slow", follower_replication_throttled_replicas="*")
+    cluster.configure("broker", "9", follower_replication_throttled_rate=1000)
     cluster.reassign({slow: [1, 2, 9], quick: [1, 2, 9]})
     cluster.await_isr({1, 2, 9}, quick)
     await_same(cluster, directories, quick)
     assert len(bytes_of(directories, slow)) < len(bytes_of(leader, slow)) // 2
     assert cluster.isr(slow) == {1, 2}
-    cluster.configure_broker(9, RATE, None)
+    cluster.configure("broker", "9", follower_replication_throttled_rate=None)
     cluster.await_isr({1, 2, 9}, slow)
     await_same(cluster, directories, slow)
     broker.stop()

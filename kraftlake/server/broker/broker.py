@@ -109,7 +109,8 @@ class Broker:
             log_dirs=tuple(self.logs.directories.values()),
             previous_broker_epoch=self.logs.previous_broker_epoch,
         )  # fmt: skip
-        lifecycle = BrokerLifecycle(registration, lambda: self.loader.image.offset, config.lifecycle)
+        cordoned = [id_ for path, id_ in self.logs.directories.items() if path in config.cordoned_log_dirs]
+        lifecycle = BrokerLifecycle(registration, lambda: self.loader.image.offset, config.lifecycle, cordoned=cordoned)
         heartbeats = channel("heartbeat", config.lifecycle.channel_retry_timeout_ms)
         self.lifecycle = BrokerLifecycleManager(lifecycle, heartbeats, clock)
         self.leaderships = Leaderships(lambda look: self._scheduler.after(0, look), self._leave_as_leader)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from kraftlake.delta import TopicPartition
@@ -183,6 +183,14 @@ def test_elected_it_leaves_and_alone_it_stays(node: KafkaNode, broker: BrokerPro
         assert refused.codes("alone") == ["not_leader_or_follower"]
     assert broker.stop() == 0
     assert [one["partitions"] for one in broker.events("leaves_unavailable")] == [["alone-0"]]
+    # with cordoned directories it keeps its replicas, and gets no new ones
+    broker.settings["cordoned.log.dirs"] = "*"
+    broker.start()
+    broker.await_running()
+    mine = wait_for(lambda: image_of(node.controller).cluster.brokers[7], "it is registered")
+    assert set(mine.cordoned_directories or ()) == set(mine.directories)
+    with pytest.raises(KafkaException, match="INVALID_REPLICA_ASSIGNMENT"):
+        create(node, "refused", [1, 7])
     node.admin.delete_topics([alone.topic])[alone.topic].result(timeout=PATIENCE)
 
 

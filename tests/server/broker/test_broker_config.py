@@ -50,6 +50,12 @@ def test_the_finer_unit_counts(settings: dict[str, str], retention_ms: int) -> N
     assert log_defaults(settings).retention_ms == retention_ms
 
 
+def test_directories_are_cordoned_by_name_or_all() -> None:
+    assert config().cordoned_log_dirs == ()
+    assert config(cordoned_log_dirs="b").cordoned_log_dirs == ("b",)
+    assert config(cordoned_log_dirs="*").cordoned_log_dirs == ("a", "b")
+
+
 def test_texts_are_taken_as_they_are() -> None:
     made = log_defaults({"log.cleanup.policy": "compact,delete", "unclean.leader.election.enable": "true"})
     assert made.cleanup_policy == ("compact", "delete")
@@ -59,9 +65,10 @@ def test_texts_are_taken_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"log_retention_hour": "1"}, "log.retention.hour is no broker setting that is known here. did you mean log"),
+        ({"log_retention_hour": "1"}, "log.retention.hour is no broker setting that is known here: did you mean log"),
         ({"log_retention_hours": "soon"}, "The broker setting log.retention.hours has the value 'soon'"),
         ({"num_replica_fetchers": "many"}, "num.replica.fetchers has the value 'many'"),
+        ({"cordoned_log_dirs": "a,c"}, "cordoned.log.dirs names c, which is none of the log directories."),
         ({"inter_broker_listener_name": "X"}, "inter.broker.listener.name is no broker setting"),
     ],
 )

@@ -79,6 +79,12 @@ class BrokerProcess:
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
+    @property
+    def pid(self) -> int:
+        """The process id, while it runs."""
+        assert self._process is not None
+        return self._process.pid
+
     def events(self, name: str) -> list[dict[str, Any]]:
         """The events of that name in this life."""
         with self.log_file.open("rb") as log:

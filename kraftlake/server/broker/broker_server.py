@@ -125,6 +125,8 @@ class BrokerServer:
         while True:
             if broker.lifecycle.state is LifecycleState.SHUTTING_DOWN:
                 self.end(broker.lifecycle.fault or "the controller has let it shut down")
+            if broker.loader.stopped is not None:
+                self.end(f"the metadata log can't be replayed: {str(broker.loader.stopped).rstrip('.')}")
             if self._ended is not None or self._stop.is_set():
                 return False
             if done():

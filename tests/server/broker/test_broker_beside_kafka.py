@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -154,6 +155,15 @@ def test_topics_that_change_and_go(node: KafkaNode, broker: BrokerProcess) -> No
     produce(node, name, 50)
     wait_for(lambda: len(theirs(node, name)) > 0 and broker.log_of(name) == theirs(node, name), "it is the new one")
     assert not broker.events("fault")
+    # a replica with two logs is not served, and no log is taken for checked
+    assert broker.stop() == 0
+    (folder,) = broker.folder.glob("d*/short-0")
+    other = broker.folder / ("d2" if folder.parent.name == "d1" else "d1")
+    shutil.copytree(folder, other / folder.name)
+    broker.start()
+    assert broker.wait() == 1
+    assert f"{folder.name} are logs of one replica" in broker.log_file.read_text().splitlines()[-1]
+    assert not list(broker.folder.glob("d*/.kafka_cleanshutdown"))
 
 
 def test_elected_it_leaves_and_alone_it_stays(node: KafkaNode, broker: BrokerProcess) -> None:

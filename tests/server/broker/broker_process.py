@@ -58,6 +58,8 @@ class BrokerProcess:
     broker_id: int = 7
     directories: tuple[str, ...] = ("d1", "d2")
     settings: dict[str, str] = attrs.field(factory=dict)
+    listener: str = "PLAINTEXT"
+    options: tuple[str, ...] = ()
     port: int = attrs.field(factory=free_port)
     _process: subprocess.Popen[bytes] | None = attrs.field(init=False, default=None)
     _log_start: int = attrs.field(init=False, default=0)
@@ -73,7 +75,13 @@ class BrokerProcess:
         self.log_file.touch()
         self._log_start = self.log_file.stat().st_size
         command = [sys.executable, "-m", "kraftlake", "broker", "--json", "--id", str(self.broker_id)]
-        command += ["--bootstrap", self.controllers, "--listener", f"PLAINTEXT://127.0.0.1:{self.port}"]
+        command += [
+            "--bootstrap",
+            self.controllers,
+            "--listener",
+            f"{self.listener}://127.0.0.1:{self.port}",
+            *self.options,
+        ]
         command += ["--log-dirs", ",".join(str(self.folder / name) for name in self.directories)]
         command += [word for item in self.settings.items() for word in ("--override", "=".join(item))]
         with self.log_file.open("ab") as log:

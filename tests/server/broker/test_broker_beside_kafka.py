@@ -221,3 +221,19 @@ class Refused:
 
     def close(self) -> None:
         self._node.close()
+
+
+@pytest.mark.skipif(not LONG, reason="make test-long: a node of another release")
+def test_it_joins_a_cluster_of_kafka_3_9(tmp_path: Path) -> None:
+    with started_node(tmp_path / "kafka", release="3.9.1", settings=SESSION) as older:
+        broker = BrokerProcess(controllers=older.controller, folder=tmp_path / "ours", settings=SESSION)
+        try:
+            broker.start()
+            broker.await_running()
+            name = create(older, "older", [1, 7])
+            produce(older, name, 3000)
+            wait_for(lambda: in_sync(older, name), "it is in the ISR")
+            wait_for(lambda: broker.log_of(name) == theirs(older, name), "its log is a copy")
+            assert broker.stop() == 0
+        finally:
+            broker.kill()

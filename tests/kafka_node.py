@@ -69,6 +69,7 @@ class KafkaNode:
     settings: Mapping[str, str] = attrs.field(factory=dict)
     more_listeners: Mapping[str, tuple[str, int]] = attrs.field(factory=dict)
     release: str = "4.4.0"
+    java_options: tuple[str, ...] = ("-Xmx320m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
     _process: subprocess.Popen[bytes] | None = attrs.field(init=False, default=None)
     _admin: AdminClient | None = attrs.field(init=False, default=None)
 
@@ -223,7 +224,7 @@ class KafkaNode:
 
     def _java(self, *arguments: str) -> Sequence[str]:
         return [
-            str(find_java().executable), "-Xmx320m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+            str(find_java().executable), *self.java_options,
             f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}",
             "-cp", ":".join(str(jar) for jar in kafka_node_jars(self.release).values()), *arguments,
         ]  # fmt: skip

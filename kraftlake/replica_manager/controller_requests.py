@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
 from kraftlake.delta import TopicIdPartition
 from kraftlake.image import LeaderRecoveryState
@@ -24,6 +25,8 @@ from kraftlake.replica_manager.lifecycle.registration_requests import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
+
+_HEARTBEAT_WITH_CORDONED: Final = 2
 
 
 def register_broker(
@@ -42,7 +45,7 @@ def register_broker(
         )
         return module.BrokerRegistrationRequest(
             broker_id=request.broker_id, cluster_id=request.cluster_id, incarnation_id=_uuid(request.incarnation_id),
-            listeners=listeners, features=features, rack=request.rack, log_dirs=tuple(map(_uuid, request.log_dirs)),
+            listeners=listeners, features=features, rack=request.rack, log_dirs=_uuids(request.log_dirs),
             previous_broker_epoch=request.previous_broker_epoch,
         )  # fmt: skip
 
@@ -53,16 +56,24 @@ def register_broker(
 def send_heartbeat(
     quorum: QuorumObserver, request: BrokerHeartbeatRequest, *, timeout: float
 ) -> BrokerHeartbeatResponse:
-    """Send a heartbeat; version 1, which has the log directories. Raises as `register_broker`."""
+    """Send a heartbeat; version 1, which has the log directories, or 2, which has those that are cordoned.
+
+    Raises as `register_broker`, and NodeError where the controllers are too old to cordon directories.
+    """
 
     def make(module: Any) -> Any:
-        return module.BrokerHeartbeatRequest(
+        kind, more = module.BrokerHeartbeatRequest, {}
+        if request.cordoned_log_dirs is not None and kind.__version__ >= _HEARTBEAT_WITH_CORDONED:
+            more["cordoned_log_dirs"] = _uuids(request.cordoned_log_dirs)
+        return kind(
             broker_id=request.broker_id, broker_epoch=request.broker_epoch,
             current_metadata_offset=request.current_metadata_offset, want_fence=request.want_fence,
-            want_shut_down=request.want_shut_down, offline_log_dirs=tuple(map(_uuid, request.offline_log_dirs)),
+            want_shut_down=request.want_shut_down, offline_log_dirs=_uuids(request.offline_log_dirs), **more,
         )  # fmt: skip
 
-    answer = quorum.ask_controller("broker_heartbeat", range(1, 2), make, timeout=timeout)
+    oldest = _HEARTBEAT_WITH_CORDONED if request.cordoned_log_dirs else 1
+    versions = range(oldest, _HEARTBEAT_WITH_CORDONED + 1)
+    answer = quorum.ask_controller("broker_heartbeat", versions, make, timeout=timeout)
     return BrokerHeartbeatResponse(
         error=ErrorCode.of(answer.error_code), is_caught_up=answer.is_caught_up, is_fenced=answer.is_fenced,
         should_shut_down=answer.should_shut_down,
@@ -150,6 +161,10 @@ def assign_replicas_to_dirs(
     }
     results = {name: codes[key] for name, key in keys.items() if key in codes}
     return AssignReplicasResponse(error=ErrorCode.of(answer.error_code), results=results)
+
+
+def _uuids(ids: Iterable[Uuid]) -> tuple[uuid.UUID, ...]:
+    return tuple(map(_uuid, ids))
 
 
 def _uuid(id_: Uuid) -> uuid.UUID:

@@ -28,7 +28,9 @@ from tests.replica_manager.kafka_follower import ID, PATIENCE, KafkaFollower, fo
 
 pytestmark = pytest.mark.spark
 ORDERS, OURS, KEPT, ASKED = (TopicPartition(name, 0) for name in ("orders", "ours", "kept", "asked"))
-long_only = pytest.mark.skipif(os.environ.get("KRAFTLAKE_TESTS") != "long", reason="make test-long: two restarts")
+long_only = pytest.mark.skipif(
+    os.environ.get("KRAFTLAKE_TESTS") != "long", reason="make test-long: quick, tests/server/broker has such a broker"
+)
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +65,7 @@ def segment(node: KafkaNode, name: TopicPartition) -> bytes:
     return (node.log_directory / str(name) / f"{0:020}.log").read_bytes()
 
 
+@long_only
 def test_a_broker_joins_a_cluster_replicates_leads_and_leaves(node: KafkaNode) -> None:
     with forwarding(node.bootstrap) as advertised, closing(KafkaFollower(node, advertised)) as broker:
         broker.start()

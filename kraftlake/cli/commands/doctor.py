@@ -9,7 +9,7 @@ import click
 from kraftlake.cli.faults import UNHEALTHY
 from kraftlake.cli.options.command import Example, argument, option
 from kraftlake.cli.options.parameters import OUTPUT, SOURCE, PathParameter
-from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, command_config_option
+from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, command_config_option, live_cluster_id_option
 
 
 @command(
@@ -47,6 +47,7 @@ from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, command_co
     help="Compare this log directory of a broker with the image. Repeatable. Nothing is ever changed.",
 )
 @command_config_option
+@live_cluster_id_option
 @option("--markdown", is_flag=True, help="Print Markdown.")
 @option("--html", type=OUTPUT, metavar="FILE", help="Write an HTML page too, and replace FILE if it exists.")
 def doctor(
@@ -79,7 +80,10 @@ def doctor(
     from kraftlake.diagnosis import diagnose
 
     with call.progress() as progress:
-        diagnosis = diagnose(sources, call.at, log_dirs=log_dirs, command_config=call.command_config, progress=progress)
+        diagnosis = diagnose(
+            sources, call.at, log_dirs=log_dirs, cluster_id=call.cluster_id, command_config=call.command_config,
+            progress=progress,
+        )  # fmt: skip
     if target is not None:
         from kraftlake.cli.views.doctor_pages import html_page
 

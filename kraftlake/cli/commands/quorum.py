@@ -7,7 +7,7 @@ import click
 from kraftlake.cli.faults import UNHEALTHY
 from kraftlake.cli.options.command import Example, argument
 from kraftlake.cli.options.parameters import SOURCE
-from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, command_config_option
+from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, command_config_option, live_cluster_id_option
 
 
 @command(
@@ -31,6 +31,7 @@ from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, command_co
     "HOST:PORT of the controllers of a live one.",
 )
 @command_config_option
+@live_cluster_id_option
 def quorum(call: Call, sources: tuple[str, ...]) -> None:
     """Show the quorum as the directories of its nodes have it: who votes, how far each log goes and in which epoch.
 
@@ -46,7 +47,7 @@ def quorum(call: Call, sources: tuple[str, ...]) -> None:
     from kraftlake.diagnosis import node_faults, quorum_verdicts
     from kraftlake.replay import describe_quorum
 
-    report = describe_quorum(sources, command_config=call.command_config)
+    report = describe_quorum(sources, cluster_id=call.cluster_id, command_config=call.command_config)
     verdicts = quorum_verdicts(report)
     if call.as_json:
         call.terminal.json(report.to_json())

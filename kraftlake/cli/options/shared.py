@@ -73,6 +73,12 @@ tail_option = option("--tail", type=CountParameter(min=1), metavar="N", help="Th
 hosted_option = option("--hosted", is_flag=True, help="With --broker: also the partitions that it hosts.")
 COMMAND_CONFIG = "For HOST:PORT: the properties of TLS and SASL that Kafka's own tools take."
 command_config_option = option("--command-config", section=SHARED_SECTION, metavar="FILE", help=COMMAND_CONFIG)
+live_cluster_id_option = option(
+    "--cluster-id",
+    section=SHARED_SECTION,
+    metavar="ID",
+    help="For HOST:PORT: the cluster's id, which controllers tell administrators alone.",
+)
 
 Decorator: TypeAlias = "Callable[[Callable[..., None]], Callable[..., None]]"
 

@@ -79,6 +79,7 @@ def diagnose(
     at: Moment | None = None,
     *,
     log_dirs: Sequence[str | os.PathLike[str]] = (),
+    cluster_id: str | None = None,
     command_config: str | os.PathLike[str] | None = None,
     checks: Sequence[Check] = CHECKS,
     progress: Progress | None = None,
@@ -86,7 +87,8 @@ def diagnose(
     """Look at a cluster: one source, or those of all nodes that are left; of all their logs the furthest is taken.
 
     The addresses of a live quorum (HOST:PORT) are a source, several of them one: its log is fetched, and its leader is
-    asked who fetches. `command_config` is the properties file for those.
+    asked who fetches. `command_config` is the properties file for those, and `cluster_id` their cluster's, where they
+    don't tell it.
 
     `at` is the offset or time to look at, None the end of the log. `log_dirs` are log directories of brokers, which are
     compared with the image. A log that is damaged is looked at as far as it can be replayed. `progress` is called while
@@ -101,10 +103,11 @@ def diagnose(
 
         check_log_dirs(log_dirs)
     paths = joined_addresses(path_texts([sources] if isinstance(sources, (str, os.PathLike)) else sources))
-    quorum = describe_quorum(paths, command_config=command_config, progress=progress)
+    quorum = describe_quorum(paths, cluster_id=cluster_id, command_config=command_config, progress=progress)
     config_words = () if command_config is None else ("--command-config", *path_texts([command_config]))
+    config_words += () if cluster_id is None else ("--cluster-id", cluster_id)
     if config_words and quorum.running is None:
-        raise UsageError(f"{', '.join(paths)}: a command config belongs to HOST:PORT of a quorum, and there is none.")
+        raise UsageError(f"{', '.join(paths)}: {config_words[0]} belongs to HOST:PORT of a quorum, and there is none.")
     logs, furthest = checked_logs(paths, quorum, config_words, progress)
     source = furthest.source
     if source is None:

@@ -17,13 +17,17 @@ from kraftlake.replay.reading.progress import Progress
 
 
 def quorum_copies(
-    addresses: str, command_config: str | os.PathLike[str] | None = None, progress: Progress | None = None
+    addresses: str,
+    *,
+    cluster_id: str | None = None,
+    command_config: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
 ) -> tuple[LogCopy, ...]:
     """A copy for each voter and observer. A node that has stopped fetching has that as its fault.
 
     A follower's log is the leader's up to the offset that it fetches. Raises as `open_quorum`.
     """
-    log = open_quorum(addresses, command_config=command_config, progress=progress)
+    log = open_quorum(addresses, cluster_id=cluster_id, command_config=command_config, progress=progress)
     ours = read_copy(LogCopy(path=addresses, properties=MetaProperties(cluster_id=log.cluster_id)), log)
     with observer_of(addresses, cluster_id=log.cluster_id, command_config=command_config) as observer:
         quorum = observer.describe()

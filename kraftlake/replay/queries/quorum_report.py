@@ -173,20 +173,21 @@ class QuorumReport:
 def describe_quorum(
     sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
+    cluster_id: str | None = None,
     command_config: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> QuorumReport:
     """Read the copies at these paths, or at one, and hold them against each other: of a bundle all that it holds.
 
-    The addresses of a live quorum stand for all its voters and observers; `command_config` and `progress` are for
-    those.
+    The addresses of a live quorum stand for all its voters and observers; `cluster_id`, by which its controllers need
+    not be asked for theirs, `command_config` and `progress` are for those.
 
     Raises UsageError where they are of several clusters, and for none; NotASourceError where one is no log.
     """
     if not sources:
         raise UsageError("Name the metadata directory of at least one node.")
     paths = path_texts([sources] if isinstance(sources, (str, os.PathLike)) else sources)
-    copies = tuple(chain.from_iterable(_copies_at(path, command_config, progress) for path in paths))
+    copies = tuple(chain.from_iterable(_copies_at(path, cluster_id, command_config, progress) for path in paths))
     known = {copy.properties.cluster_id: copy.path for copy in copies if copy.properties.cluster_id is not None}
     if len(known) > 1:
         told = ", ".join(f"{path} of {cluster_id}" for cluster_id, path in known.items())
@@ -196,7 +197,7 @@ def describe_quorum(
 
 
 def _copies_at(
-    path: str, command_config: str | os.PathLike[str] | None, progress: Progress | None
+    path: str, cluster_id: str | None, command_config: str | os.PathLike[str] | None, progress: Progress | None
 ) -> tuple[LogCopy, ...]:
     from kraftlake.protocol import are_addresses
 
@@ -204,7 +205,7 @@ def _copies_at(
         return read_log_copies(path)
     from kraftlake.replay.live.quorum_copies import quorum_copies
 
-    return quorum_copies(path, command_config, progress)
+    return quorum_copies(path, cluster_id=cluster_id, command_config=command_config, progress=progress)
 
 
 def _voters_of(copy: LogCopy) -> tuple[KnownVoter, ...]:

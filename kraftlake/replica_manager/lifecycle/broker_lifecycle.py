@@ -5,7 +5,7 @@ Source: org.apache.kafka.server.BrokerLifecycleManager (KIP-631, KIP-858).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Final, TypeAlias
 
@@ -71,7 +71,8 @@ class BrokerLifecycle:
     (`resend_registration`): after STALE_BROKER_EPOCH or BROKER_ID_NOT_REGISTERED, as after all other errors, the
     heartbeat is repeated after `broker_heartbeat_interval_ms`. A broker that has not registered within
     `initial_broker_registration_timeout_ms`, or has not told of a failed directory within `log_dir_failure_timeout_ms`,
-    shuts down, and `fault` says why. `metadata_offset` gives the last offset of the metadata log that was applied.
+    shuts down, and `fault` says why. `metadata_offset` gives the last offset of the metadata log that was applied;
+    `cordoned` are the log directories that are to get no new replicas.
     """
 
     def __init__(
@@ -79,6 +80,8 @@ class BrokerLifecycle:
         registration: BrokerRegistrationRequest,
         metadata_offset: Callable[[], int],
         config: LifecycleConfig | None = None,
+        *,
+        cordoned: Sequence[Uuid] = (),
     ) -> None:
         self.config = config or LifecycleConfig()
         self.state = LifecycleState.NOT_RUNNING
@@ -87,11 +90,13 @@ class BrokerLifecycle:
         self.fault: str | None = None
         """Why the broker shuts down although nothing asked it to."""
         self._registration = registration
+        self._cordoned = tuple(cordoned)
         self._metadata_offset = metadata_offset
         self._registered = False
         self._ready_to_unfence = False
         self._got_shutdown_answer = False
         self._in_flight: LifecycleRequest | None = None
+        self._refusal: ErrorCode | None = None
         self._at_once_after_answer = False
         self._communicate_at_ns: int | None = None
         self._register_by_ns: int | None = None
@@ -167,7 +172,8 @@ class BrokerLifecycle:
             return
         if self._register_by_ns is not None and self._register_by_ns <= now_ns:
             waited = self.config.initial_broker_registration_timeout_ms
-            self.fault = f"no controller has registered the broker within {waited} ms"
+            last = f"; the last answer was {self._refusal.name}" if self._refusal is not None else ""
+            self.fault = f"no controller has registered the broker within {waited} ms{last}"
             self.begin_shutdown()
         for directory, by_ns in self._unreported.items():
             if by_ns <= now_ns:
@@ -183,6 +189,7 @@ class BrokerLifecycle:
             want_fence=not self._ready_to_unfence,
             want_shut_down=self.state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN,
             offline_log_dirs=tuple(self._offline),
+            cordoned_log_dirs=None if self.state is LifecycleState.STARTING else self._cordoned,
         )
 
     def answered(self, response: LifecycleResponse | None, now_ns: int) -> None:
@@ -192,6 +199,7 @@ class BrokerLifecycle:
         if self.state is LifecycleState.SHUTTING_DOWN:
             return
         if response is None or response.error is not ErrorCode.NONE:
+            self._refusal = None if response is None else response.error
             error = "no answer" if response is None else response.error.name
             _log.warning("broker_not_heard", broker=request.broker_id, request=type(request).__name__, error=error)
             self._at_once_after_answer = False  # never at once after a failure

@@ -46,7 +46,8 @@ class BrokerRegistrationResponse:
 class BrokerHeartbeatRequest:
     """A sign of life; `current_metadata_offset` is the last offset of the metadata log that the broker has applied.
 
-    `offline_log_dirs` are the directories that have failed since the process began.
+    `offline_log_dirs` are the directories that have failed since the process began, `cordoned_log_dirs` those that are
+    to get no new replicas (KIP-1066): None before the broker has caught up with the metadata.
     """
 
     broker_id: int
@@ -55,6 +56,7 @@ class BrokerHeartbeatRequest:
     want_fence: bool
     want_shut_down: bool
     offline_log_dirs: tuple[Uuid, ...] = ()
+    cordoned_log_dirs: tuple[Uuid, ...] | None = None
 
 
 @attrs.frozen(kw_only=True)

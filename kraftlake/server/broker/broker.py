@@ -85,6 +85,7 @@ class Broker:
         self._upkeep = Scheduler(KafkaEventQueue(clock, "log-upkeep"))
         self._follower_quota = ReplicationQuota(clock)
         self._settings = DynamicConfigs()
+        self._could_start = True
         self._manager: ReplicaManager | None = None
         self.cache = MetadataCache(config.broker_id)
         self.view = CachedView(self.cache)
@@ -106,7 +107,8 @@ class Broker:
             log_dirs=tuple(self.logs.directories.values()),
             previous_broker_epoch=self.logs.previous_broker_epoch,
         )  # fmt: skip
-        lifecycle = BrokerLifecycle(registration, lambda: self.loader.image.offset, config.lifecycle)
+        cordoned = [id_ for path, id_ in self.logs.directories.items() if path in config.cordoned_log_dirs]
+        lifecycle = BrokerLifecycle(registration, lambda: self.loader.image.offset, config.lifecycle, cordoned=cordoned)
         heartbeats = channel("heartbeat", config.lifecycle.channel_retry_timeout_ms)
         self.lifecycle = BrokerLifecycleManager(lifecycle, heartbeats, clock)
         self.leaderships = Leaderships(lambda look: self._scheduler.after(0, look), self._leave_as_leader)
@@ -207,13 +209,14 @@ class Broker:
             self._upkeep.schedule(task.__name__, task, delay_ms=period_ms, period_ms=period_ms)
 
     def close(self) -> None:
-        """End all threads, and close the logs, which need no recovery then."""
+        """End all threads, and close the logs; where all were loaded, they need no recovery then."""
         self._feed.close()
         self.loader.close()
-        self.manager.shutdown(checkpoint=self.publisher.first_publish_done)
+        are_loaded = self.publisher.first_publish_done and self._could_start
+        self.manager.shutdown(checkpoint=are_loaded)
         self._upkeep.shutdown()
         self._scheduler.shutdown()
-        if self.publisher.first_publish_done:
+        if are_loaded:
             self.logs.shutdown(self.lifecycle.broker_epoch)
         else:
             self.logs.abandon()
@@ -222,8 +225,9 @@ class Broker:
 
     def handle_fault(self, what: str, cause: BaseException | None = None) -> None:
         """End, because the logs or the replica manager can't be started."""
+        self._could_start = False
         self._faults.handle_fault(what, cause)
-        self._end(f"{what} has failed: {cause}")
+        self._end(f"{what} has failed: {str(cause).rstrip('.')}")
 
     def process_config_changes(self, name: str, configs: Mapping[str, str]) -> None:
         """Apply the dynamic configs of this broker and of all brokers (""), over its settings."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import attrs
 
-from kraftlake.records import parse_integer, trim
+from kraftlake.records import parse_integer, split_list, trim
 from kraftlake.replica_manager import LifecycleConfig, LogConfig, ReplicaManagerConfig
 from kraftlake.runtime import UsageError, did_you_mean
 
@@ -58,6 +58,8 @@ class UpkeepConfig:
 _REPLICATION_SETTINGS: Final = _by_setting(ReplicaManagerConfig)
 _LIFECYCLE_SETTINGS: Final = _by_setting(LifecycleConfig)
 _UPKEEP_SETTINGS: Final = _by_setting(UpkeepConfig)
+_CORDONED: Final = "cordoned.log.dirs"
+_ALL: Final = "*"
 _NOT_TO_BE_SET: Final = {"inter.broker.listener.name", "replica.lag.time.max.ms"}
 
 
@@ -90,12 +92,15 @@ class BrokerConfig:
     settings: Mapping[str, str] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        known = {*_LOG_SETTINGS, *_REPLICATION_SETTINGS, *_LIFECYCLE_SETTINGS, *_UPKEEP_SETTINGS} - _NOT_TO_BE_SET
+        of_numbers = {*_REPLICATION_SETTINGS, *_LIFECYCLE_SETTINGS, *_UPKEEP_SETTINGS}
+        known = {*_LOG_SETTINGS, *of_numbers, _CORDONED} - _NOT_TO_BE_SET
         for name in self.settings:
             if name not in known:
-                raise UsageError(
-                    f"{name} is no broker setting that is known here. {did_you_mean(name, sorted(known))}".rstrip()
-                )
+                hint = did_you_mean(name, sorted(known)) or "it is none for logs, replication or heartbeats."
+                raise UsageError(f"{name} is no broker setting that is known here: {hint}")
+        for directory in self.cordoned_log_dirs:
+            if directory not in self.log_dirs:
+                raise UsageError(f"{_CORDONED} names {directory}, which is none of the log directories.")
         assert self.replication
         assert self.lifecycle
         assert self.upkeep
@@ -128,6 +133,12 @@ class BrokerConfig:
     def log_defaults(self) -> LogConfig:
         """The configs of topics that set none."""
         return log_defaults(self.settings)
+
+    @property
+    def cordoned_log_dirs(self) -> tuple[str, ...]:
+        """The log directories that are to get no new replicas (KIP-1066)."""
+        named = tuple(filter(None, split_list(self.settings.get(_CORDONED, ""))))
+        return self.log_dirs if named == (_ALL,) else named
 
     def _values(self, names: Mapping[str, str]) -> dict[str, Any]:
         return {field: _number(name, self.settings[name]) for name, field in names.items() if name in self.settings}

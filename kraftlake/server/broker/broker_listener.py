@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import struct
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final, TypeAlias
+from functools import partial
+from socketserver import BaseRequestHandler, ThreadingTCPServer
+from typing import Final
 
 from kio.serial.errors import SerialError
 
-from kraftlake.protocol import Address
+from kraftlake.protocol import Abort, Address, Connection, NodeError
 from kraftlake.records.varint import MalformedError
 from kraftlake.runtime import EnvironmentFaultError, get_logger
 from kraftlake.server.broker.refusals import api_versions, is_of_any_broker, refusal
@@ -21,16 +22,19 @@ _LENGTH: Final = struct.Struct(">i")
 _LONGEST: Final = 100 * 1024 * 1024
 """socket.request.max.bytes."""
 _AT_ONCE: Final = 500
-"""The number of connections that are open at a time; more are closed."""
+"""The number of connections that are open at a time, each with a thread; more are closed."""
 _IDLE_SECONDS: Final = 600.0
 """connections.max.idle.ms."""
 _CONNECT_SECONDS: Final = 3.0
-_UNREADABLE: Final = (SerialError, ValueError, TypeError, IndexError, OverflowError, struct.error, MalformedError)
-_Stream: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+_ANSWER_SECONDS: Final = 120.0
+_CONTROLLER_SECONDS: Final = 10.0
+_POLL_SECONDS: Final = 0.1
+UNREADABLE: Final = (SerialError, ValueError, TypeError, IndexError, OverflowError, struct.error, MalformedError)
+"""What is raised for bytes that are no request."""
 
 
 class BrokerListener:
-    """Answers clients in a thread of its own, from `start` to `close`.
+    """Answers clients, each in a thread, from `start` to `close`.
 
     Clients take any broker of a cluster for the one to ask. What every broker answers alike goes to the first of the
     `neighbours` that can be reached, and its answer back; requests for data are refused, see `refusal`. Where there is
@@ -49,112 +53,123 @@ class BrokerListener:
         self._where = (host, port)
         self._neighbours = neighbours
         self._controllers = controllers
-        self._open = 0
-        self._loop = asyncio.new_event_loop()
-        self._socket: socket.socket | None = None
-        self._thread = threading.Thread(target=self._run, name="broker-listener", daemon=True)
+        self._lock = threading.Lock()
+        self._clients: dict[socket.socket, Abort] = {}
+        """The open connections, each with what ends the one to its neighbour."""
+        self._server: ThreadingTCPServer | None = None
         self._log = get_logger(__name__)
 
     @property
     def port(self) -> int:
         """The port that is listened on, once started."""
-        assert self._socket is not None, "it was started"
-        return int(self._socket.getsockname()[1])
+        assert self._server is not None, "it was started"
+        return int(self._server.server_address[1])
 
     def start(self) -> None:
         """Begin to listen. Raises EnvironmentFaultError where that is not possible."""
         host, port = self._where
         try:
             family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-            self._socket = socket.create_server(address[:2], family=family, backlog=50)
+            self._server = _Server(family, (str(address[0]), int(address[1])), self._talk)
         except OSError as fault:
             raise EnvironmentFaultError(
                 f"{host}:{port} can't be listened on: {fault.strerror or fault}. Give an address of this machine and a "
                 f"free port with --listener."
             ) from None
-        self._thread.start()
+        serve = partial(self._server.serve_forever, poll_interval=_POLL_SECONDS)
+        threading.Thread(target=serve, name="broker-listener", daemon=True).start()
 
     def close(self) -> None:
-        """Close all connections, and end the thread."""
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
+        """Close all connections, and end the threads."""
+        if self._server is None:
+            return
+        self._server.shutdown()
+        with self._lock:
+            for client, abort in self._clients.items():
+                abort.set()
+                with suppress(OSError):
+                    client.shutdown(socket.SHUT_RDWR)
+        self._server.server_close()
 
-    def _run(self) -> None:
-        loop = self._loop
-        asyncio.set_event_loop(loop)
-        server = loop.run_until_complete(asyncio.start_server(self._talk, sock=self._socket))
-        loop.run_forever()
-        server.close()
-        for task in asyncio.all_tasks(loop):
-            task.cancel()
-        loop.run_until_complete(asyncio.sleep(0))
-        loop.close()
-
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open += 1
-        upstream: _Stream | None = None
+    def _talk(self, client: socket.socket) -> None:
+        abort = Abort()
+        with self._lock:
+            self._clients[client] = abort
+            is_one_too_many = len(self._clients) > _AT_ONCE
+        upstream: Connection | None = None
         try:
-            neighbours = self._neighbours()
-            if neighbours is not None and self._open <= _AT_ONCE:
-                upstream = await _connected(neighbours)
-                async with asyncio.timeout(None) as limit:
-                    while True:
-                        limit.reschedule(self._loop.time() + _IDLE_SECONDS)
-                        answer = await self._answer(await _read_frame(reader), upstream)
-                        if answer is None:
-                            break
-                        writer.write(_LENGTH.pack(len(answer)) + answer)
-                        await writer.drain()
-        except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass  # the client or its neighbour went away, or the client is sent away
-        except _UNREADABLE as fault:
-            peer = writer.get_extra_info("peername")
-            self._log.warning("unreadable_request", peer=str(peer), cause=f"{type(fault).__name__}: {fault}")
+            neighbours = None if is_one_too_many else self._neighbours()
+            if neighbours is None:
+                return
+            upstream = _connected(neighbours, abort)
+            while (frame := _read_frame(client)) is not None:
+                answer = self._answer(frame, upstream)
+                if answer is None:
+                    return
+                client.sendall(_LENGTH.pack(len(answer)) + answer)
+        except (OSError, NodeError):
+            pass  # the client or its neighbour went away
+        except UNREADABLE as fault:
+            self._log.warning("unreadable_request", cause=f"{type(fault).__name__}: {fault}")
         finally:
-            self._open -= 1
-            for one in (writer, *(() if upstream is None else (upstream[1],))):
-                with suppress(OSError, RuntimeError):
-                    one.close()
+            if upstream is not None:
+                upstream.close()
+            with self._lock:
+                del self._clients[client]
 
-    async def _answer(self, frame: bytes, upstream: _Stream | None) -> bytes | None:
+    def _answer(self, frame: bytes, upstream: Connection | None) -> bytes | None:
         """The answer to a request; None where the connection has to be closed."""
         if not is_of_any_broker(frame):
             return refusal(frame)
         controllers = self._controllers(frame)
-        if controllers is not None:
-            return await _asked(controllers, frame)
-        return api_versions(frame) if upstream is None else await _forwarded(upstream, frame)
+        if controllers is None:
+            return api_versions(frame) if upstream is None else upstream.exchange(frame, timeout=_ANSWER_SECONDS)
+        controller = _connected(controllers)
+        if controller is None:
+            return None
+        with controller:
+            return controller.exchange(frame, timeout=_CONTROLLER_SECONDS)
 
 
-async def _asked(addresses: Sequence[Address], frame: bytes) -> bytes | None:
-    """The answer of the first of the addresses that can be reached, over a connection of its own."""
-    stream = await _connected(addresses)
-    if stream is None:
-        return None
-    try:
-        return await _forwarded(stream, frame)
-    finally:
-        stream[1].close()
+class _Server(ThreadingTCPServer):
+    """Calls `talk` with each connection, in a thread of its own."""
+
+    allow_reuse_address = True
+
+    def __init__(self, family: int, address: tuple[str, int], talk: Callable[[socket.socket], None]) -> None:
+        class Handler(BaseRequestHandler):
+            def handle(self) -> None:
+                talk(self.request)
+
+        self.address_family = family
+        super().__init__(address, Handler)
 
 
-async def _forwarded(upstream: _Stream, frame: bytes) -> bytes:
-    reader, writer = upstream
-    writer.write(_LENGTH.pack(len(frame)) + frame)
-    return await _read_frame(reader)
-
-
-async def _connected(addresses: Sequence[Address]) -> _Stream | None:
+def _connected(addresses: Sequence[Address], abort: Abort | None = None) -> Connection | None:
     """A connection to the first of the addresses that can be reached."""
     for address in addresses:
-        with suppress(TimeoutError, OSError):
-            async with asyncio.timeout(_CONNECT_SECONDS):
-                return await asyncio.open_connection(address.host, address.port)
+        with suppress(NodeError):
+            return Connection(address, timeout=_CONNECT_SECONDS, max_response_bytes=_LONGEST, abort=abort)
     return None
 
 
-async def _read_frame(reader: asyncio.StreamReader) -> bytes:
-    (size,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+def _read_frame(client: socket.socket) -> bytes | None:
+    """The next request; None at the end."""
+    client.settimeout(_IDLE_SECONDS)
+    head = _receive(client, _LENGTH.size)
+    if head is None:
+        return None
+    (size,) = _LENGTH.unpack(head)
     if not 0 < size <= _LONGEST:
         raise ValueError(f"a message of {size} bytes")
-    return await reader.readexactly(size)
+    return _receive(client, size)
+
+
+def _receive(client: socket.socket, size: int) -> bytes | None:
+    received = bytearray()
+    while len(received) < size:
+        part = client.recv(min(size - len(received), 1 << 16))
+        if not part:
+            return None
+        received += part
+    return bytes(received)

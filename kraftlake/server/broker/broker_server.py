@@ -30,6 +30,7 @@ from kraftlake.server.broker.neighbours import Neighbours
 _LEAVES_WITHIN_SECONDS: Final = 300.0
 """How long a controlled shutdown may take."""
 _QUORUM_ANSWERS_WITHIN_SECONDS: Final = 60.0
+_LOOK_SECONDS: Final = 0.1
 _LARGEST_BATCH: Final = 100 * 1024 * 1024
 _PROTOCOLS: Final = {(False, False): 0, (True, False): 1, (False, True): 2, (True, True): 3}
 """Kafka's numbers of PLAINTEXT, SSL, SASL_PLAINTEXT and SASL_SSL, by TLS and SASL."""
@@ -132,12 +133,16 @@ class BrokerServer:
 
     def _wait(self, broker: Broker, done: Callable[[], bool]) -> bool:
         """Wait; returns False where the broker is to end before `done`."""
-        while not done():
+        while True:
             if broker.lifecycle.state is LifecycleState.SHUTTING_DOWN:
                 self.end(broker.lifecycle.fault or "the controller has let it shut down")
-            if self._ended is not None or self._stop.wait(0.1):
+            if broker.loader.stopped is not None:
+                self.end(f"the metadata log can't be replayed: {str(broker.loader.stopped).rstrip('.')}")
+            if self._ended is not None or self._stop.is_set():
                 return False
-        return True
+            if done():
+                return True
+            self._stop.wait(_LOOK_SECONDS)
 
     def _leave(self, broker: Broker) -> None:
         """Controlled shutdown, as far as the controller answers."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.protocol import NodeError
+from kraftlake.protocol import NodeError, OtherClusterError
 from kraftlake.replay import LogCopy, describe_quorum
 from kraftlake.replay.live.quorum_copies import quorum_copies
 from tests.protocol.observer.fake_quorum import LED_SINCE, NOW, running
@@ -54,3 +54,10 @@ def test_a_report_has_the_leader_and_the_voters_of_a_running_quorum() -> None:
 def test_a_quorum_that_does_not_answer_is_named() -> None:
     with pytest.raises(NodeError, match=r"127\.0\.0\.1:1"):
         quorum_copies("127.0.0.1:1")
+
+
+def test_the_cluster_is_held_against_the_id_that_was_given() -> None:
+    with running() as quorum:
+        assert describe_quorum(quorum, cluster_id="kraftlakeTestClusterAA").cluster_id == "kraftlakeTestClusterAA"
+        with pytest.raises(OtherClusterError, match="not of kraftlakeTestClusterBB"):
+            describe_quorum(quorum, cluster_id="kraftlakeTestClusterBB")

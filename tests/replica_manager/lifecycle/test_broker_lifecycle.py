@@ -37,7 +37,9 @@ class Driven:
 
     def __init__(self, **config: int) -> None:
         self.metadata_offset = 100
-        self.lifecycle = BrokerLifecycle(REGISTRATION, lambda: self.metadata_offset, LifecycleConfig(**config))
+        self.lifecycle = BrokerLifecycle(
+            REGISTRATION, lambda: self.metadata_offset, LifecycleConfig(**config), cordoned=[A]
+        )
         self.now_ns = 0
         self.sent: list[tuple[int, Any]] = []
 
@@ -103,7 +105,9 @@ def test_a_broker_registers_catches_up_and_is_unfenced_when_it_is_ready() -> Non
     assert driven.pass_ms(10) == [(10, attrs.evolve(first, current_metadata_offset=120))]
     driven.answer(FENCED)
     assert driven.state is LifecycleState.RECOVERY
-    assert len(driven.pass_ms(10)) == 1
+    assert driven.last.cordoned_log_dirs is None
+    ((_, beat),) = driven.pass_ms(10)
+    assert beat.cordoned_log_dirs == (A,)
     driven.answer(FENCED)
     assert driven.state is LifecycleState.RECOVERY
     assert not driven.pass_ms(1999)
@@ -204,6 +208,11 @@ def test_a_broker_that_no_controller_registers_in_time_shuts_down() -> None:
     driven.pass_ms(1000)
     assert driven.state is LifecycleState.SHUTTING_DOWN
     assert driven.lifecycle.fault == "no controller has registered the broker within 5000 ms"
+    refused = Driven(initial_broker_registration_timeout_ms=5000)
+    refused("start")
+    refused.answer(BrokerRegistrationResponse(error=ErrorCode.DUPLICATE_BROKER_REGISTRATION))
+    refused.pass_ms(5000)
+    assert str(refused.lifecycle.fault).endswith("within 5000 ms; the last answer was DUPLICATE_BROKER_REGISTRATION")
     registered = running(initial_broker_registration_timeout_ms=5000)
     registered.pass_ms(10_000)
     assert registered.state is LifecycleState.RUNNING, "in time"

@@ -1,0 +1,239 @@
+"""`kraftlake broker` in the cluster of a real node: a process of its own, its logs on disk, its clients real."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+
+from kraftlake.delta import TopicPartition
+from kraftlake.protocol import Address, NodeConnector
+from tests.kafka_node import SMALL_LOG, KafkaNode, started_node
+from tests.server.broker.broker_process import (
+    PATIENCE,
+    BrokerProcess,
+    image_of,
+    partition_of,
+    segments,
+    wait_for,
+)
+
+pytestmark = pytest.mark.spark
+LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
+KILLS = 100 if LONG else 10
+SESSION = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "100"}
+PLAIN, LZ4, ZSTD, TXN = (TopicPartition(name, 0) for name in ("plain", "lz4", "zstd", "txn"))
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
+    settings = SMALL_LOG | SESSION | {"log.segment.bytes": "1048576", "log.initial.task.delay.ms": "1000"}
+    with started_node(tmp_path_factory.mktemp("kafka"), settings=settings) as node:
+        produce(
+            node, create(node, "first", [1]), 1, **{"transactional.id": "first"}
+        )  # their topic is on this node alone
+        yield node
+
+
+@pytest.fixture
+def broker(node: KafkaNode, tmp_path: Path) -> Iterator[BrokerProcess]:
+    settings = SESSION | {"replica.fetch.backoff.ms": "100", "log.segment.bytes": "300000"}
+    broker = BrokerProcess(controllers=node.controller, folder=tmp_path, settings=settings)
+    yield broker
+    broker.kill()
+
+
+def create(node: KafkaNode, name: str, replicas: list[int], **configs: str) -> TopicPartition:
+    topic = NewTopic(
+        name, 1, replica_assignment=[replicas], config={k.replace("_", "."): v for k, v in configs.items()}
+    )
+    node.admin.create_topics([topic])[name].result(timeout=PATIENCE)
+    return TopicPartition(name, 0)
+
+
+def produce(node: KafkaNode, name: TopicPartition, count: int, **options: Any) -> None:
+    """Records in batches of some kilobytes, all of them acknowledged."""
+    transactional = "transactional.id" in options
+    producer = Producer({"bootstrap.servers": node.bootstrap, "acks": "all", "batch.size": 8000, **options})
+    faults: list[object] = []
+    if transactional:
+        producer.init_transactions(PATIENCE)
+    for start in range(0, count, 200):
+        if transactional:
+            producer.begin_transaction()
+        for number in range(start, min(count, start + 200)):
+            value = f"{name} {number} {random.random()} ".encode() * 10
+            producer.produce(
+                name.topic, value, key=str(number % 50), on_delivery=lambda fault, _: fault and faults.append(fault)
+            )
+        if transactional:
+            producer.abort_transaction(PATIENCE) if start % 400 else producer.commit_transaction(PATIENCE)
+    assert producer.flush(PATIENCE) == 0
+    assert transactional or not faults
+
+
+def theirs(node: KafkaNode, name: TopicPartition) -> bytes:
+    return segments(node.log_directory / str(name))
+
+
+def in_sync(node: KafkaNode, *names: TopicPartition) -> bool:
+    topics = image_of(node.controller).topics
+    found = [topics.get_topic(name.topic) for name in names]
+    return all(topic is not None and set(topic.partitions[0].isr) == {1, 7} for topic in found)
+
+
+def test_it_copies_all_kinds_of_topics_and_goes_on_after_a_restart(node: KafkaNode, broker: BrokerProcess) -> None:
+    broker.start()
+    broker.await_running()
+    names = [create(node, name.topic, [1, 7]) for name in (PLAIN, LZ4, ZSTD, TXN)]
+    for seed, exit_code in enumerate((0, 0)):
+        produce(node, PLAIN, 3000, **{"enable.idempotence": False})
+        produce(node, LZ4, 3000, **{"compression.type": "lz4", "enable.idempotence": True})
+        produce(node, ZSTD, 3000, **{"compression.type": "zstd"})
+        produce(node, TXN, 1000, **{"transactional.id": f"t{seed}"})
+        wait_for(lambda: in_sync(node, *names), "the leader has taken it into all ISRs")
+        for name in names:
+            wait_for(lambda name=name: broker.log_of(name) == theirs(node, name), f"{name} is a copy")  # type: ignore[misc]
+        assert broker.stop() == exit_code
+        assert not in_sync(node, PLAIN), "it has left in a controlled way"
+        produce(node, PLAIN, 100)
+        broker.start()
+        broker.await_running()
+    assert len(theirs(node, PLAIN)) > 1_000_000
+    for name in names:
+        for file in ("leader-epoch-checkpoint", "partition.metadata"):
+            (ours,) = broker.folder.glob(f"d*/{name}/{file}")
+            assert ours.read_bytes() == (node.log_directory / str(name) / file).read_bytes()
+    assert not broker.events("fault")
+
+
+def test_nothing_is_lost_when_it_is_killed_again_and_again(node: KafkaNode, broker: BrokerProcess) -> None:
+    broker.start()
+    broker.await_running()
+    name = create(node, "killed", [1, 7], min_insync_replicas="1")
+    for round_ in range(KILLS):
+        produce(node, name, 200 + 37 * round_ % 300, **{"enable.idempotence": True})
+        broker.kill()
+        produce(node, name, 50)
+        broker.start()
+        broker.await_running()
+    produce(node, name, 100)
+    wait_for(lambda: in_sync(node, name), "it is in the ISR again")
+    wait_for(lambda: broker.log_of(name) == theirs(node, name), "its log is a copy")
+    assert not broker.events("fault")
+
+
+def test_topics_that_change_and_go(node: KafkaNode, broker: BrokerProcess) -> None:
+    broker.start()
+    broker.await_running()
+    name = create(node, "short", [1, 7])
+    produce(node, name, 3000)
+    wait_for(lambda: broker.log_of(name) == theirs(node, name), "its log is a copy")
+    (folder,) = broker.folder.glob("d*/short-0")
+    before = len(list(folder.glob("*.log")))
+    # a topic config reaches the log at once
+    entry = ConfigEntry("segment.bytes", "1048576", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, "short", incremental_configs=[entry])
+    node.admin.incremental_alter_configs([resource])[resource].result(timeout=PATIENCE)
+    wait_for(lambda: broker.events("updating configs"), "it has heard of the config")
+    produce(node, name, 3000)
+    wait_for(lambda: broker.log_of(name) == theirs(node, name), "its log is a copy")
+    assert before >= 3, before
+    assert len(list(folder.glob("*.log"))) <= before + 1, "segments are larger now"
+    # a deleted topic's folder is renamed, and one of the same name is another
+    node.admin.delete_topics(["short"])["short"].result(timeout=PATIENCE)
+    wait_for(lambda: list(broker.folder.glob("d*/short-0.*-delete")), "its folder is to be deleted")
+    name = create(node, "short", [1, 7])
+    produce(node, name, 50)
+    wait_for(lambda: len(theirs(node, name)) > 0 and broker.log_of(name) == theirs(node, name), "it is the new one")
+    assert not broker.events("fault")
+    # a replica with two logs is not served, and no log is taken for checked
+    assert broker.stop() == 0
+    (folder,) = broker.folder.glob("d*/short-0")
+    other = broker.folder / ("d2" if folder.parent.name == "d1" else "d1")
+    shutil.copytree(folder, other / folder.name)
+    broker.start()
+    assert broker.wait() == 1
+    assert f"{folder.name} are logs of one replica" in broker.log_file.read_text().splitlines()[-1]
+    assert not list(broker.folder.glob("d*/.kafka_cleanshutdown"))
+
+
+def test_elected_it_leaves_and_alone_it_stays(node: KafkaNode, broker: BrokerProcess) -> None:
+    broker.start()
+    broker.await_running()
+    name = create(node, "led", [7, 1])
+    assert broker.wait() == 1
+    assert "Broker 7 has ended: it was elected leader of led-0" in broker.log_file.read_text()
+    wait_for(lambda: partition_of(node.controller, name).leader == 1, "the other one leads")
+    broker.start()
+    broker.await_running()
+    alone = create(node, "alone", [7])
+    (said,) = wait_for(lambda: broker.events("unavailable"), "it says that it stays")
+    assert said["partitions"] == ["alone-0"]
+    assert broker.events("started")
+    # what a client asks it for
+    with NodeConnector()(Address("127.0.0.1", broker.port)) as client:
+        answer = client.ask(
+            "metadata", range(9, 13),
+            lambda module: module.MetadataRequest(
+                topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False
+            ),
+        )  # fmt: skip
+        assert {one.node_id for one in answer.brokers} == {1, 7}
+        assert "alone" in {one.name for one in answer.topics}
+    with closing(Refused(broker.port)) as refused:
+        assert refused.codes("alone") == ["not_leader_or_follower"]
+    assert broker.stop() == 0
+    assert [one["partitions"] for one in broker.events("leaves_unavailable")] == [["alone-0"]]
+    # with cordoned directories it keeps its replicas, and gets no new ones
+    broker.settings["cordoned.log.dirs"] = "*"
+    broker.start()
+    broker.await_running()
+    mine = wait_for(lambda: image_of(node.controller).cluster.brokers[7], "it is registered")
+    assert set(mine.cordoned_directories or ()) == set(mine.directories)
+    with pytest.raises(KafkaException, match="INVALID_REPLICA_ASSIGNMENT"):
+        create(node, "refused", [1, 7])
+    node.admin.delete_topics([alone.topic])[alone.topic].result(timeout=PATIENCE)
+
+
+class Refused:
+    """A client that asks for data."""
+
+    def __init__(self, port: int) -> None:
+        self._node = NodeConnector()(Address("127.0.0.1", port))
+
+    def codes(self, topic: str) -> list[str]:
+        def ask(module: Any) -> Any:
+            partition = module.ListOffsetsPartition(partition_index=0, timestamp=-1)
+            asked = module.ListOffsetsTopic(name=topic, partitions=(partition,))
+            return module.ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=(asked,))
+
+        answer = self._node.ask("list_offsets", range(6, 8), ask)
+        return [one.error_code.name for each in answer.topics for one in each.partitions]
+
+    def close(self) -> None:
+        self._node.close()
+
+
+@pytest.mark.skipif(not LONG, reason="make test-long: a node of another release")
+def test_it_joins_a_cluster_of_kafka_3_9(tmp_path: Path) -> None:
+    with started_node(tmp_path / "kafka", release="3.9.1", settings=SESSION) as older:
+        broker = BrokerProcess(controllers=older.controller, folder=tmp_path / "ours", settings=SESSION)
+        try:
+            broker.start()
+            broker.await_running()
+            name = create(older, "older", [1, 7])
+            produce(older, name, 3000)
+            wait_for(lambda: in_sync(older, name), "it is in the ISR")
+            wait_for(lambda: broker.log_of(name) == theirs(older, name), "its log is a copy")
+            assert broker.stop() == 0
+        finally:
+            broker.kill()

@@ -1,0 +1,78 @@
+"""The settings of a broker, under Kafka's names."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraftlake.runtime import UsageError
+from kraftlake.server import BrokerConfig, Listener
+from kraftlake.server.broker.broker_config import log_defaults
+
+HOUR_MS = 3_600_000
+
+
+def config(**settings: str) -> BrokerConfig:
+    return BrokerConfig(
+        broker_id=7, bootstrap="c:9093", log_dirs=("a", "b"), listener=Listener(name="INTERNAL", host="h", port=1),
+        settings={name.replace("_", "."): value for name, value in settings.items()},
+    )  # fmt: skip
+
+
+def test_the_defaults_are_those_of_kafka() -> None:
+    made = config()
+    assert made.log_defaults == log_defaults({})
+    assert made.log_defaults.retention_ms == 168 * HOUR_MS
+    assert (made.replication.inter_broker_listener_name, made.replication.num_replica_alter_log_dirs_threads) == (
+        "INTERNAL",
+        2,
+    )
+    assert made.lifecycle.broker_session_timeout_ms == 9_000
+
+
+def test_settings_replace_defaults() -> None:
+    made = config(num_replica_fetchers="3", broker_heartbeat_interval_ms="500", log_segment_bytes=" 1048576 ")
+    assert made.replication.num_replica_fetchers == 3
+    assert made.lifecycle.broker_heartbeat_interval_ms == 500
+    assert made.log_defaults.segment_bytes == 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("settings", "retention_ms"),
+    [
+        ({"log.retention.hours": "2"}, 2 * HOUR_MS),
+        ({"log.retention.hours": "2", "log.retention.minutes": "3"}, 180_000),
+        ({"log.retention.ms": "5", "log.retention.minutes": "3"}, 5),
+        ({"log.retention.hours": "-1"}, -1),
+        ({"nonsense": "1"}, 168 * HOUR_MS),
+    ],
+)
+def test_the_finer_unit_counts(settings: dict[str, str], retention_ms: int) -> None:
+    assert log_defaults(settings).retention_ms == retention_ms
+
+
+def test_directories_are_cordoned_by_name_or_all() -> None:
+    assert config().cordoned_log_dirs == ()
+    assert config(cordoned_log_dirs="b").cordoned_log_dirs == ("b",)
+    assert config(cordoned_log_dirs="*").cordoned_log_dirs == ("a", "b")
+
+
+def test_texts_are_taken_as_they_are() -> None:
+    made = log_defaults({"log.cleanup.policy": "compact,delete", "unclean.leader.election.enable": "true"})
+    assert made.cleanup_policy == ("compact", "delete")
+    assert made.unclean_leader_election_enable
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"log_retention_hour": "1"}, "log.retention.hour is no broker setting that is known here: did you mean log"),
+        ({"log_retention_hours": "soon"}, "The broker setting log.retention.hours has the value 'soon'"),
+        ({"num_replica_fetchers": "many"}, "num.replica.fetchers has the value 'many'"),
+        ({"cordoned_log_dirs": "a,c"}, "cordoned.log.dirs names c, which is none of the log directories."),
+        ({"inter_broker_listener_name": "X"}, "inter.broker.listener.name is no broker setting"),
+    ],
+)
+def test_what_is_wrong_is_said(settings: dict[str, str], sentence: str) -> None:
+    with pytest.raises(UsageError) as fault:
+        config(**settings)
+    assert sentence in str(fault.value)

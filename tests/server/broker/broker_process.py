@@ -88,6 +88,11 @@ class BrokerProcess:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     @property
+    def paths(self) -> list[Path]:
+        """Its log directories."""
+        return [self.folder / directory for directory in self.directories]
+
+    @property
     def pid(self) -> int:
         """The process id, while it runs."""
         assert self._process is not None
@@ -100,13 +105,26 @@ class BrokerProcess:
             lines = [line for line in log.read().decode().splitlines() if line.startswith("{")]
         return [event for event in map(json.loads, lines) if event["event"] == name]
 
+    def await_event(self, name: str) -> None:
+        """Wait until it has logged an event of that name in this life."""
+
+        def is_told() -> bool:
+            self.check_alive()
+            return bool(self.events(name))
+
+        wait_for(is_told, f"broker {self.broker_id} logs {name}")
+
     def await_running(self) -> None:
         """Wait until it is unfenced."""
         wait_for(self._is_running, f"broker {self.broker_id} runs")
 
-    def _is_running(self) -> bool:
+    def check_alive(self) -> None:
+        """It has not ended by itself."""
         assert self._process is not None
         assert self._process.poll() is None, self.log_file.read_text()[-3000:]
+
+    def _is_running(self) -> bool:
+        self.check_alive()
         return any(event["state"] == "RUNNING" for event in self.events("broker_state_changed"))
 
     def stop(self) -> int:
@@ -128,9 +146,15 @@ class BrokerProcess:
             process.kill()
             process.wait()
 
+    def check_sound(self) -> None:
+        """Nothing that it does not expect has happened in any of its lives."""
+        for line in self.log_file.read_text().splitlines():
+            assert "Traceback" not in line, line
+            assert '"event": "fault"' not in line, line
+
     def log_of(self, name: TopicPartition) -> bytes:
         """The bytes of a replica's segments, in order."""
-        folders = [self.folder / directory / str(name) for directory in self.directories]
+        folders = [directory / str(name) for directory in self.paths]
         return b"".join(segments(folder) for folder in folders if folder.is_dir())
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,8 +24,7 @@ from kraftlake.server.broker.metadata_feed import MetadataFeed
 from kraftlake.spark_jobs.java import find_java
 from tests.interop.jars import kafka_tools_jars
 from tests.kafka_node import KafkaNode, started_nodes
-from tests.replica_manager.kafka_follower import PATIENCE, wait_for
-from tests.server.broker.kraftlake_broker import KraftlakeBroker
+from tests.server.broker.broker_process import PATIENCE, BrokerProcess, free_port, wait_for
 
 CONTROLLERS, BROKERS = (101, 102, 103), (1, 2)
 SETTINGS = {
@@ -194,13 +192,11 @@ class Cluster:
 
     # more brokers
 
-    def ours(self, broker_id: int, directories: Sequence[Path] | None = None, **settings: object) -> KraftlakeBroker:
-        """A broker of ours with two directories of its own by default, not started; killed with the cluster."""
-        folder = self.folder / f"ours-{broker_id}"
-        folder.mkdir(exist_ok=True)
-        broker = KraftlakeBroker(
-            broker_id=broker_id, bootstrap=self.controllers, directories=directories or [folder / "d1", folder / "d2"],
-            port=_free_port(), log=folder / "stderr",
+    def ours(self, broker_id: int, directories: Sequence[Path] | None = None, **settings: object) -> BrokerProcess:
+        """A broker of ours, not started; with two directories of its own by default. Killed with the cluster."""
+        broker = BrokerProcess(
+            controllers=self.controllers, folder=self.folder / f"ours-{broker_id}", broker_id=broker_id,
+            directories=("d1", "d2") if directories is None else tuple(map(str, directories)),
             settings=OURS | {name.replace("_", "."): str(value) for name, value in settings.items()},
         )  # fmt: skip
         self.stack.callback(broker.kill)
@@ -212,7 +208,7 @@ class Cluster:
         paths = [folder / f"data{number or ''}" for number in range(directories)]
         settings = SETTINGS | {"log.dirs": ",".join(map(str, paths))}
         node = attrs.evolve(
-            self.nodes[BROKERS[0]], node_id=broker_id, folder=folder, broker_port=_free_port(), settings=settings
+            self.nodes[BROKERS[0]], node_id=broker_id, folder=folder, broker_port=free_port(), settings=settings
         )
         node.format()
         logging = folder / "log4j2.properties"
@@ -238,9 +234,3 @@ def started_cluster(folder: Path) -> Iterator[Cluster]:
         producer.init_transactions(PATIENCE)
         yield cluster
         assert not observed.faults
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])

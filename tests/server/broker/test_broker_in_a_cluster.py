@@ -14,10 +14,18 @@ from confluent_kafka import TopicPartition as ClientPartition
 from kraftlake.delta import TopicPartition
 from tests.interop.restored_nodes import consumed, produced
 from tests.kafka_node import KafkaNode
-from tests.replica_manager.kafka_follower import wait_for
+from tests.server.broker.broker_process import wait_for
 from tests.server.broker.cluster import Cluster, started_cluster
 from tests.server.broker.load import Load, write, write_transactions
-from tests.server.broker.on_disk import aborted_of, bytes_of, check_with_kafka, folder_of, newest_values, segments_of
+from tests.server.broker.on_disk import (
+    aborted_of,
+    bytes_of,
+    check_with_kafka,
+    folder_of,
+    newest_values,
+    segments_of,
+    state_of,
+)
 
 pytestmark = [
     pytest.mark.spark,
@@ -59,20 +67,20 @@ def test_reassigned_replicas_are_copied_byte_for_byte(cluster: Cluster) -> None:
     for name in names[:-1]:
         write(cluster.bootstrap, name, 500, compression_type=codecs[name.topic], enable_idempotence=True)
     write_transactions(cluster.bootstrap, settled, 10, id_="settled")
-    await_same(cluster, broker.directories, *names)
-    assert len(segments_of(broker.directories, settled)) > 1
-    assert {folder_of(broker.directories, name).parent for name in names} == set(broker.directories)  # type: ignore[union-attr]
-    broker.stop()
+    await_same(cluster, broker.paths, *names)
+    assert len(segments_of(broker.paths, settled)) > 1
+    assert {folder_of(broker.paths, name).parent for name in names} == set(broker.paths)  # type: ignore[union-attr]
+    assert broker.stop() == 0
     cluster.await_isr({1, 2}, *names)
     leader = [cluster.nodes[cluster.leader(settled)].log_directory]
-    assert aborted_of(broker.directories, settled) == aborted_of(leader, settled) != b""
-    check_with_kafka(cluster, broker.directories, names)
+    assert aborted_of(broker.paths, settled) == aborted_of(leader, settled) != b""
+    check_with_kafka(cluster, broker.paths, names)
     # it goes on where it was
     write(cluster.bootstrap, names[0], 500)
     broker.start()
     cluster.await_isr({1, 2, 7}, *names)
-    await_same(cluster, broker.directories, *names)
-    broker.stop()
+    await_same(cluster, broker.paths, *names)
+    assert broker.stop() == 0
     broker.check_sound()
 
 
@@ -97,9 +105,9 @@ def test_a_topic_is_copied_while_kafka_compacts_it(cluster: Cluster) -> None:
     cluster.await_isr({1, 2, 8}, name)
     wait_for(lambda: is_compacted(2 * written), "Kafka's cleaner has compacted it again")
     write(cluster.bootstrap, name, 3_000, first=2 * written, keys=700, batch_size=4000)
-    broker.stop()
-    check_with_kafka(cluster, broker.directories, [name])
-    values, count = newest_values(cluster, broker.directories, name)
+    assert broker.stop() == 0
+    check_with_kafka(cluster, broker.paths, [name])
+    values, count = newest_values(cluster, broker.paths, name)
     assert values == newest_values(cluster, leader, name)[0]
     assert len(values) == 700
     assert count < 2 * written + 3_000, "it has got compacted segments"
@@ -107,8 +115,8 @@ def test_a_topic_is_copied_while_kafka_compacts_it(cluster: Cluster) -> None:
     write(cluster.bootstrap, name, 3_000, first=2 * written + 3_000, keys=700)
     broker.start()
     cluster.await_isr({1, 2, 8}, name)
-    broker.stop()
-    assert newest_values(cluster, broker.directories, name)[0] == newest_values(cluster, leader, name)[0]
+    assert broker.stop() == 0
+    assert newest_values(cluster, broker.paths, name)[0] == newest_values(cluster, leader, name)[0]
     broker.check_sound()
 
 
@@ -124,15 +132,15 @@ def test_kafka_goes_on_with_our_directories(cluster: Cluster, ends: str) -> None
     acked = produced(cluster.bootstrap, orders.topic, [b"order %d " % number * 100 for number in range(4_000)])
     write_transactions(cluster.bootstrap, settled, 60, id_=settled.topic)
     cluster.await_isr({1, 2, id_}, orders, settled)
-    await_same(cluster, broker.directories, orders, settled)
+    await_same(cluster, broker.paths, orders, settled)
     if ends == "stopped":
-        broker.stop()
+        assert broker.stop() == 0
     else:
         broker.kill()
     acked += produced(cluster.bootstrap, orders.topic, [b"later %d" % number for number in range(500)])
     node = cluster.theirs(id_, directories=2)
     paths = [node.folder / "data", node.folder / "data1"]
-    for ours, theirs in zip(broker.directories, paths, strict=True):
+    for ours, theirs in zip(broker.paths, paths, strict=True):
         shutil.rmtree(theirs)
         shutil.copytree(ours, theirs)
     node.start()
@@ -180,7 +188,7 @@ def test_our_broker_goes_on_with_directories_of_kafka(cluster: Cluster, ends: st
     cluster.await_isr({1, 2, id_}, *names)
     write_transactions(cluster.bootstrap, names[1], 10, id_=names[1].topic)
     await_same(cluster, [node.log_directory], *names)
-    broker.stop()
+    assert broker.stop() == 0
     check_with_kafka(cluster, [node.log_directory], names)
     broker.check_sound()
     assert not broker.events("log_is_cut")
@@ -188,7 +196,7 @@ def test_our_broker_goes_on_with_directories_of_kafka(cluster: Cluster, ends: st
 
 def test_topics_are_deleted_and_configs_take_effect(cluster: Cluster) -> None:
     broker = cluster.ours(9, log_segment_delete_delay_ms=1_000, log_retention_check_interval_ms=1_000)
-    directories = broker.directories
+    directories = broker.paths
     broker.start()
     broker.await_event("logs_loaded")
     # deleted, and created again under the same name
@@ -228,6 +236,9 @@ def test_topics_are_deleted_and_configs_take_effect(cluster: Cluster) -> None:
     cluster.configure("topic", "short", retention_ms=None)
     write(cluster.bootstrap, short, 500)
     await_same(cluster, directories, short)
+    # deletion of records, which is done when the last replica has done it
+    before = ClientPartition("short", 0, 10_200)
+    cluster.administer(lambda admin: admin.delete_records([before], request_timeout=20))
     # follower.replication.throttled.*
     (slow,) = cluster.create("slow", [1, 2])
     (quick,) = cluster.create("quick", [1, 2])
@@ -243,5 +254,6 @@ def test_topics_are_deleted_and_configs_take_effect(cluster: Cluster) -> None:
     cluster.configure("broker", "9", follower_replication_throttled_rate=None)
     cluster.await_isr({1, 2, 9}, slow)
     await_same(cluster, directories, slow)
-    broker.stop()
+    assert broker.stop() == 0
+    assert state_of(directories, short).log_start_offset == 10_200
     broker.check_sound()

@@ -160,7 +160,7 @@ def find_batches(
     `latest_epoch`. From `expected` on, unless it is −1, offsets must increase; the last offset of each batch must be in
     the range `offsets`, with its end.
     """
-    found, position = BatchRun(data, [], -1), 0
+    found, position = None, 0
     if kernels.pays(len(data) // size_said(data), _COMPILED_FROM):
         rows = np.empty((len(data) // HEADER.size, column.COLUMNS), np.int64)
         count, position, newest, chosen = log_rows.find(
@@ -168,6 +168,8 @@ def find_batches(
         )
         if count:
             found = BatchRun(data, rows[:count], newest, chosen)
+            if position == len(data):
+                return found, None
             expected = found.last_offset + 1 if expected >= 0 else expected
     others: list[list[int]] = []
     problem = None
@@ -175,11 +177,11 @@ def find_batches(
         others.extend(_checked_rows(data, position, expected, latest_epoch, offsets))
     except ReplicationError as error:
         problem = error
-    if others:
-        assert not found, "compiled code has passed over a sound batch"
-        chosen = log_rows.choose.function(others, len(others)) if len(others) > column.KEPT + 1 else None
-        found = BatchRun(data, others, max(row[column.TIME] for row in others), chosen)
-    return found, problem
+    if found is not None:
+        assert not others, "compiled code has passed over a sound batch"
+        return found, problem
+    chosen = log_rows.choose.function(others, len(others)) if len(others) > column.KEPT + 1 else None
+    return BatchRun(data, others, max((row[column.TIME] for row in others), default=-1), chosen), problem
 
 
 def _checked_rows(

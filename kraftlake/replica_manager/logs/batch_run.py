@@ -102,20 +102,20 @@ class BatchRun:
     @property
     def batches(self) -> list[LogBatch]:
         """All batches."""
-        return self._batches_at(range(len(self.rows)))
+        return self._batches_at(self.data, range(len(self.rows)))
 
     @property
     def telling(self) -> list[LogBatch]:
         """The batches that matter to what a log knows of leader epochs, producers and transactions.
 
-        What the others change, a later one of the same producer changes again.
+        What the others change, a later one of the same producer changes again. Their data are not copied.
         """
         if self._chosen is None:
             return self.batches
-        return self._batches_at(self._columns(self._chosen, column.CHOSEN, column.CHOSEN))
+        return self._batches_at(memoryview(self.data), self._columns(self._chosen, column.CHOSEN, column.CHOSEN))
 
-    def _batches_at(self, places: Iterable[int]) -> list[LogBatch]:
-        data, rows = self.data, self.rows
+    def _batches_at(self, data: bytes | memoryview, places: Iterable[int]) -> list[LogBatch]:
+        rows = self.rows
         return [batch_at(data, rows[place][column.START], rows[place][column.STOP]) for place in places]
 
     def index(

@@ -22,7 +22,7 @@ class LogBatch:
     epoch ms.
     """
 
-    data: bytes = attrs.field(repr=False)
+    data: bytes | memoryview = attrs.field(repr=False)
     base_offset: int
     last_offset: int
     leader_epoch: int
@@ -51,7 +51,7 @@ class LogBatch:
         head = OFFSET_AND_LENGTH.pack(base_offset, len(self.data) - LENGTH_FROM) + leader_epoch.to_bytes(4, "big")
         return attrs.evolve(
             self,
-            data=head + self.data[len(head) :],
+            data=b"".join((head, self.data[len(head) :])),
             base_offset=base_offset,
             last_offset=base_offset + self.last_offset - self.base_offset,
             leader_epoch=leader_epoch,
@@ -68,12 +68,12 @@ class LogBatch:
         return int.from_bytes(self.data[HEADER.size + 12 : HEADER.size + 16], "big", signed=True)
 
 
-def batch_at(data: bytes, start: int, stop: int) -> LogBatch:
+def batch_at(data: bytes | memoryview, start: int, stop: int) -> LogBatch:
     """The batch at some bytes of `data`."""
     return _batch_of(data[start:stop], HEADER.unpack_from(data, start))
 
 
-def _batch_of(data: bytes, header: tuple[int, ...]) -> LogBatch:
+def _batch_of(data: bytes | memoryview, header: tuple[int, ...]) -> LogBatch:
     (
         base_offset, _, epoch, _, _, attributes, last_delta, _, max_timestamp,
         producer_id, producer_epoch, base_sequence, count,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from random import Random
 
@@ -17,8 +17,9 @@ from kraftlake.kafka_files.node.partition_files import (
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import RecordTooLargeError
 from kraftlake.replica_manager.logs.base_log import BasePartitionLog
+from kraftlake.replica_manager.logs.batch_run import BatchRun
 from kraftlake.replica_manager.logs.disk.files import Files
-from kraftlake.replica_manager.logs.disk.log_segment import LOG, SUFFIXES, LogSegment, Run
+from kraftlake.replica_manager.logs.disk.log_segment import LOG, SUFFIXES, LogSegment
 from kraftlake.replica_manager.logs.disk.producer_snapshots import ProducerSnapshots
 from kraftlake.replica_manager.logs.leader_epochs import LeaderEpochs
 from kraftlake.replica_manager.logs.log_batch import LogBatch
@@ -86,63 +87,55 @@ class DiskPartitionLog(BasePartitionLog):
         self._epochs.truncate_from_end(self.log_end_offset)
         self._epochs.truncate_from_start(self.log_start_offset)
 
-    def replay(self, batch: LogBatch, segment: LogSegment) -> None:
-        """Take what a batch says of epochs, producers and transactions, which recovery has found in a segment."""
-        self.producers.replay([batch])
-        ended = self._transactions.append(batch)
-        if ended is not None:
-            segment.note_aborted(ended)
-        if batch.leader_epoch >= 0 and batch.leader_epoch > (-1 if self.latest_epoch is None else self.latest_epoch):
-            self._epochs.assign(batch.leader_epoch, batch.base_offset)
+    def replay(self, run: BatchRun, segment: LogSegment) -> None:
+        """Take what batches say of epochs, producers and transactions, which recovery has found in a segment."""
+        for batch in run.telling:
+            self.producers.replay([batch])
+            for ended in self._transactions.append([batch]):
+                segment.note_aborted(ended)
+            if batch.leader_epoch > (-1 if self.latest_epoch is None else self.latest_epoch):
+                self._epochs.assign(batch.leader_epoch, batch.base_offset)
 
     def _write_epochs(self, entries: list[tuple[int, int]]) -> None:
         self.files.write_whole(f"{self.folder}/{LEADER_EPOCHS}", leader_epochs_content(entries))
 
-    def _append(self, batches: Sequence[LogBatch], origin: AppendOrigin) -> LogAppendInfo:
-        if not batches:
-            return super()._append(batches, origin)
+    def _append(self, run: BatchRun, origin: AppendOrigin) -> LogAppendInfo:
+        if not run:
+            return super()._append(run, origin)
         if origin is not AppendOrigin.REPLICATION:
-            self._check_size(batches)
-        info = LogAppendInfo()
-        for run in self._runs(batches, origin):
-            part = super()._append(run, origin)
-            info = attrs.evolve(
-                part,
-                first_offset=info.first_offset if info.first_offset >= 0 else part.first_offset,
-                max_timestamp=max(info.max_timestamp, part.max_timestamp),
-                size_in_bytes=info.size_in_bytes + part.size_in_bytes,
-            )
+            self._check_size(run)
+        info: LogAppendInfo | None = None
+        for part in self._parts(run, origin):
+            told = super()._append(part, origin)
+            info = told if info is None else info.with_more(told)
+        assert info is not None
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
             self.flush()
         return info
 
-    def _check_size(self, batches: Sequence[LogBatch]) -> None:
-        size = sum(batch.size for batch in batches)
-        if size > self.config.segment_bytes:
+    def _check_size(self, run: BatchRun) -> None:
+        if run.size > self.config.segment_bytes:
             raise RecordTooLargeError(
-                f"{size} bytes in one request are more than the {self.config.segment_bytes} that segment.bytes of "
+                f"{run.size} bytes in one request are more than the {self.config.segment_bytes} that segment.bytes of "
                 f"{self.topic_partition.topic} allows."
             )
 
-    def _runs(self, batches: Sequence[LogBatch], origin: AppendOrigin) -> Iterator[Sequence[LogBatch]]:
-        """The batches by segment; a segment is rolled before its first run. A leader's append is never divided."""
-        now, start, run = self.clock.milliseconds(), 0, Run()
-        for at, batch in enumerate(batches):
-            grown = run.grown(batch)
-            if at > start and origin is AppendOrigin.REPLICATION and self._should_roll(grown, now):
-                self._roll_for(run, batches[start], now)
-                yield batches[start:at]
-                start, grown = at, Run().grown(batch)
-            run = grown
-        self._roll_for(run, batches[start], now)
-        yield batches[start:]
+    def _parts(self, run: BatchRun, origin: AppendOrigin) -> Iterator[BatchRun]:
+        """The batches by segment; a segment is rolled before its first ones. A leader's append is never divided."""
+        now = self.clock.milliseconds()
+        while origin is AppendOrigin.REPLICATION and len(run) > 1 and self._should_roll(run, now):
+            count = bisect_left(range(2, len(run)), True, key=lambda end: self._should_roll(run.part(0, end), now)) + 1
+            yield self._rolled_for(run.part(0, count), now)
+            run = run.part(count, len(run))
+        yield self._rolled_for(run, now)
 
-    def _should_roll(self, run: Run, now_ms: int) -> bool:
+    def _should_roll(self, run: BatchRun, now_ms: int) -> bool:
         return self.active.should_roll(run, self.config, now_ms)
 
-    def _roll_for(self, run: Run, first: LogBatch, now_ms: int) -> None:
+    def _rolled_for(self, run: BatchRun, now_ms: int) -> BatchRun:
         if self._should_roll(run, now_ms):
-            self.roll(first.base_offset)
+            self.roll(run.first_offset)
+        return run
 
     def roll(self, base_offset: int | None = None) -> LogSegment:
         """Begin a segment at the log end, or at the later `base_offset`; an empty one there is used."""
@@ -173,8 +166,8 @@ class DiskPartitionLog(BasePartitionLog):
         self._new_names = True
         return segment
 
-    def _write(self, batches: Sequence[LogBatch]) -> None:
-        self.active.append(batches, self.config.index_interval_bytes)
+    def _write(self, run: BatchRun) -> None:
+        self.active.append(run, self.config.index_interval_bytes)
 
     def _note_aborted(self, ended: EndedTransaction) -> None:
         self.active.note_aborted(ended)
@@ -237,7 +230,7 @@ class DiskPartitionLog(BasePartitionLog):
             if batch.base_offset >= end:
                 break
             self.producers.replay([batch])
-            self._transactions.append(batch)
+            self._transactions.append([batch])
         self.note_producers(end)
 
     def _restart(self, offset: int) -> None:

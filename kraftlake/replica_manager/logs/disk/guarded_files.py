@@ -95,7 +95,7 @@ class _GuardedFile:
     def size(self) -> int:
         return self._file.size
 
-    def append(self, data: bytes) -> None:
+    def append(self, data: bytes | memoryview) -> None:
         self._files.run("written", self._path, lambda: self._file.append(data))
 
     def read(self, position: int, size: int) -> bytes:

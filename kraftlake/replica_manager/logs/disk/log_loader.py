@@ -109,9 +109,9 @@ def _recover(log: DiskPartitionLog, segment: LogSegment, *, cut: bool) -> bool:
     log.reload_producers(segment.base_offset)
     end = segment.base_offset
     with _damage_named(segment):
-        for batch in segment.recover(log.config.index_interval_bytes, cut=cut):
-            log.replay(batch, segment)
-            end = batch.last_offset + 1
+        for run in segment.recover(log.config.index_interval_bytes, cut=cut):
+            log.replay(run, segment)
+            end = run.last_offset + 1
     log.note_producers(end)
     if segment.size < size:
         _log.warning("log_is_cut", file=segment.path(LOG), bytes=size - segment.size, offset=end)

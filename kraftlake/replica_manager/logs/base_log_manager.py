@@ -57,11 +57,15 @@ class BaseLogManager(ABC, Generic[LogT]):
         """Make a future log what is found as the replica's log after a restart."""
 
     def recover_abandoned_future_logs(self, broker_id: int, topics: TopicsImage) -> None:
-        """Promote the future logs whose directory the metadata assigns to the replica.
+        """Promote the future logs whose directory the metadata assigns to the replica, and that are caught up.
 
-        A broker that died between the controller's answer and the promotion leaves such logs.
+        A broker that died between the controller's answer and the promotion leaves such logs. The replica may have
+        grown in that time; then the move goes on.
         """
         for name, future in list(self._future_logs.items()):
+            current = self._logs.get(name)
+            if current is not None and current.log_end_offset > future.log_end_offset:
+                continue
             state = None if future.topic_id is None else topics.get_partition(future.topic_id, name.partition)
             here = self.directories.get(future.directory)
             if state is not None and here is not None and state.directory(broker_id) == here:
@@ -154,10 +158,13 @@ class BaseLogManager(ABC, Generic[LogT]):
         """The id of an online directory."""
         return self.directories.get(directory)
 
-    def handle_log_dir_failure(self, directory: str) -> None:
-        """Take a directory offline; its logs are kept."""
+    def handle_log_dir_failure(self, directory: str) -> Uuid:
+        """Take a directory offline; its logs are kept, but for future logs. Returns its id."""
         if directory in self.directories:
             self.offline[directory] = self.directories.pop(directory)
+        for name in [name for name, future in self._future_logs.items() if future.directory == directory]:
+            del self._future_logs[name]
+        return self.offline[directory]
 
     def delete_logs(
         self, partitions: Iterable[TopicPartition], on_error: Callable[[TopicPartition, Exception], None]

@@ -143,7 +143,9 @@ def scram(both: BothControllers, draws: random.Random) -> None:
         if draws.random() < 0.4:
             changes.append(ScramDeletion(name=name, mechanism=mechanism))
         elif draws.random() < 0.5:
-            changes.append(ScramUpsertion(name="alice", mechanism=1, iterations=4096, salt=b"salt", salted_password=b"s"))
+            changes.append(
+                ScramUpsertion(name="alice", mechanism=1, iterations=4096, salt=b"salt", salted_password=b"s")
+            )
         else:
             iterations = draws.choice((4096, 4096, 16384, 4095, 16385))
             salted = draws.choice((b"salted", b"salted", b""))

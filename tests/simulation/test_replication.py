@@ -15,7 +15,7 @@ from tests.simulation.replication import Simulation
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 SEEDS = 1_000 if LONG else 100
-DISK_SEEDS = 1_000 if LONG else 10
+DISK_SEEDS = 1_000 if LONG else 20
 GROUPS = 10
 
 

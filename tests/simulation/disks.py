@@ -55,7 +55,14 @@ class DiskNode(Node):
         self.files.sync_folder("")
 
     def start(self) -> None:
+        is_stray = partial(is_stray_replica, self.id, self.cluster.image.topics)
         self._open_logs()
+        try:
+            self.logs.startup([], is_stray)
+        except CorruptDataError as error:
+            self._remove_copy(str(error))
+            self.logs.startup([], is_stray)
+        self.broken = ()
         super().start()
         self.is_clean = False
 
@@ -70,14 +77,7 @@ class DiskNode(Node):
         )  # fmt: skip
 
     def catch_up(self) -> None:
-        topics = self.cluster.image.topics
-        try:
-            self.logs.startup([], partial(is_stray_replica, self.id, topics))
-        except CorruptDataError as error:
-            self._remove_copy(str(error))
-            self.logs.startup([], partial(is_stray_replica, self.id, topics))
-        self.broken = ()
-        self.logs.recover_abandoned_future_logs(self.id, topics)
+        self.logs.recover_abandoned_future_logs(self.id, self.cluster.image.topics)
         super().catch_up()
 
     def _remove_copy(self, error: str) -> None:

@@ -57,14 +57,14 @@ class BaseLogManager(ABC, Generic[LogT]):
         """Make a future log what is found as the replica's log after a restart."""
 
     def recover_abandoned_future_logs(self, broker_id: int, topics: TopicsImage) -> None:
-        """Promote the future logs whose directory the metadata assigns to the replica, and that are caught up.
+        """Promote the future logs whose directory the metadata assigns to the replica, and that have its records.
 
         A broker that died between the controller's answer and the promotion leaves such logs. The replica may have
-        grown in that time; then the move goes on.
+        grown in that time, or was truncated; then the move goes on.
         """
         for name, future in list(self._future_logs.items()):
             current = self._logs.get(name)
-            if current is not None and current.log_end_offset > future.log_end_offset:
+            if current is not None and _last_record(current) != _last_record(future):
                 continue
             state = None if future.topic_id is None else topics.get_partition(future.topic_id, name.partition)
             here = self.directories.get(future.directory)
@@ -220,6 +220,11 @@ class BaseLogManager(ABC, Generic[LogT]):
         if directory in self.offline:
             raise KafkaStorageError(f"The log directory {directory} is offline.")
         self._checkpoints[directory] = dict(high_watermarks)
+
+
+def _last_record(log: BasePartitionLog) -> tuple[int, int | None]:
+    """By which two logs of a replica are told apart: where it is the same, all before it is."""
+    return log.log_end_offset, log.latest_epoch
 
 
 def is_reserved(directory_id: Uuid) -> bool:

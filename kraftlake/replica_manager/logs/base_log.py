@@ -239,20 +239,20 @@ class BasePartitionLog(ABC):
         if offset < self.log_start_offset:
             self.truncate_fully_and_start_at(offset)
             return True
-        self._epochs.truncate_from_end(offset)
         self._cut(offset)
+        self._epochs.truncate_from_end(offset)
         self.log_end_offset = offset
         self.high_watermark = min(self.high_watermark, offset)
         return True
 
     def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
         """Remove all batches, and continue at `offset`."""
+        self.log_start_offset = offset if log_start_offset is None else log_start_offset
+        self._restart(offset)
         self._epochs.clear()
         self._transactions.load({})
         self.producers.load(())
-        self._restart(offset)
         self.log_end_offset = offset
-        self.log_start_offset = offset if log_start_offset is None else log_start_offset
         self.high_watermark = max(self.log_start_offset, min(self.high_watermark, self.log_end_offset))
 
     def maybe_increment_log_start_offset(self, offset: int) -> bool:

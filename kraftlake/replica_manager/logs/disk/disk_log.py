@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from random import Random
 
 import attrs
@@ -48,6 +49,8 @@ class DiskPartitionLog(BasePartitionLog):
     """By base offset; the last one is appended to."""
     recovery_point: int = attrs.field(default=0, init=False)
     """The offset up to which the log is durable."""
+    on_lowered: Callable[[], None] = attrs.field(default=lambda: None, init=False)
+    """Writes the checkpoints: the recovery point or the log start offset is lower than they may say."""
     snapshots: ProducerSnapshots = attrs.field(init=False)
     _doomed: list[tuple[int, str]] = attrs.field(factory=list, init=False)
     """When (epoch ms) to delete which files."""
@@ -144,6 +147,7 @@ class DiskPartitionLog(BasePartitionLog):
             return self.active
         if self.segments:
             self.active.become_inactive()
+            self.make_durable()  # a power cut must not leave records behind others that it takes
         self.note_producers(base)
         return self.begin_segment(base)
 
@@ -200,11 +204,17 @@ class DiskPartitionLog(BasePartitionLog):
         return latest
 
     def _cut(self, offset: int) -> None:
-        keep = self.segment_at(offset) + 1
-        self._remove(self.segments[keep:])
+        self._lower(offset)
+        self.remove_after(self.segments[self.segment_at(offset)])
         self.active.truncate_to(offset, self.clock.milliseconds())
-        self.recovery_point = min(self.recovery_point, offset)
+        self.active.log.sync()
         self.reload_producers(offset)
+
+    def _lower(self, offset: int) -> None:
+        """Lower the recovery point before records above it are removed: a power cut may tear what is appended then."""
+        if offset < self.recovery_point:
+            self.recovery_point = offset
+            self.on_lowered()
 
     def reload_producers(self, end: int) -> None:
         """Take the producers' states before offset `end` from the last snapshot and the batches behind it.
@@ -222,9 +232,10 @@ class DiskPartitionLog(BasePartitionLog):
             for state in states
             if state.transaction_first_offset is not None
         }
-        aborted = [ended for segment in self.segments for ended in segment.aborted()]
+        before = [segment for segment in self.segments if segment.base_offset < end]  # the others may be torn
+        aborted = [ended for segment in before for ended in segment.aborted()]
         self._transactions.load(opened, (ended for ended in aborted if ended.last_offset < start))
-        for batch in self._batches_from(start):
+        for batch in chain.from_iterable(segment.batches_from(start) for segment in before[self.segment_at(start) :]):
             if batch.last_offset < start:
                 continue
             if batch.base_offset >= end:
@@ -234,10 +245,11 @@ class DiskPartitionLog(BasePartitionLog):
         self.note_producers(end)
 
     def _restart(self, offset: int) -> None:
-        self._remove(self.segments)
+        self.recovery_point = min(self.recovery_point, offset)
+        self.on_lowered()
+        self._remove(self.segments[::-1])
         self.snapshots.delete(list(self.snapshots.offsets))
         self.begin_segment(offset)
-        self.recovery_point = min(self.recovery_point, offset)
 
     def _drop_below(self, offset: int) -> None:
         pass  # the next `delete_old_segments` does
@@ -283,11 +295,11 @@ class DiskPartitionLog(BasePartitionLog):
         )
 
     def remove_after(self, segment: LogSegment) -> None:
-        """Remove all segments behind one."""
-        self._remove(self.segments[self.segments.index(segment) + 1 :])
+        """Remove all segments behind one, the last one first: a power cut must not leave a gap."""
+        self._remove(self.segments[: self.segments.index(segment) : -1])
 
     def _remove(self, segments: Sequence[LogSegment]) -> None:
-        """Take segments out of the log; their files are deleted later, since a reader may have them."""
+        """Take segments out of the log, durably; their files are deleted later, since a reader may have them."""
         gone = {segment.base_offset for segment in segments}
         due = self.clock.milliseconds() + self.config.file_delete_delay_ms
         for segment in list(segments):
@@ -298,7 +310,8 @@ class DiskPartitionLog(BasePartitionLog):
                     self._doomed.append((due, path + DELETED))
         self.segments = [segment for segment in self.segments if segment.base_offset not in gone]
         self.snapshots.delete([offset for offset in self.snapshots.offsets if offset in gone])
-        self._new_names = True
+        if gone:
+            self.files.sync_folder(self.folder)
 
     def delete_files(self) -> None:
         """Delete the files of removed segments whose time has come."""
@@ -311,13 +324,17 @@ class DiskPartitionLog(BasePartitionLog):
     def flush(self) -> None:
         """Make the whole log durable."""
         self._flushed_ms = self.clock.milliseconds()
+        if self._new_names or self.recovery_point < self.log_end_offset:
+            self.make_durable()
+
+    def make_durable(self) -> None:
+        """Make everything durable that may not be, also where no record is new."""
         if self._new_names:
             self.files.sync_folder(self.folder)
             self._new_names = False
-        if self.recovery_point < self.log_end_offset:
-            for segment in self.segments[self.segment_at(self.recovery_point) :]:
-                segment.sync()
-            self.recovery_point = self.log_end_offset
+        for segment in self.segments[self.segment_at(self.recovery_point) :]:
+            segment.sync()
+        self.recovery_point = self.log_end_offset
 
     def flush_if_due(self) -> None:
         """Make the log durable where flush.ms have passed since the last time."""

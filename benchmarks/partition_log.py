@@ -1,4 +1,4 @@
-"""What a follower's log costs, beside Kafka's own: python -m benchmarks.partition_log [--megabytes N] [--batch BYTES]
+"""What a follower's log costs, beside Kafka's own: python -m benchmarks.partition_log [--batch BYTES] [--rounds N]
 
 A log is appended as a follower gets it, by fetches of about 1 MB of whole batches (CRC checked, offset and time index,
 leader epoch and producer's state written), and made durable at the end. Then it is closed as by a crash and recovered
@@ -28,7 +28,6 @@ from tests.replica_manager.data_batches import batch
 from tests.replica_manager.logs.disk.opened import PARTITION
 
 FETCH = 1 << 20
-ROUNDS = 3
 STEPS = {"append": "appended by fetches of 1 MB", "recover": "recovered after a crash"}
 
 
@@ -81,14 +80,15 @@ def main() -> None:
     )
     parser.add_argument("--megabytes", type=int, default=256)
     parser.add_argument("--batch", type=int, default=16_000, help="bytes of a batch, records of 1 kB")
+    parser.add_argument("--rounds", type=int, default=5, help="of which the median counts, after one to warm up")
     options = parser.parse_args()
     chunks = fetches(options.megabytes, options.batch)
     size = sum(map(len, chunks)) / 1e6
     runs: list[tuple[dict[str, tuple[float, float]], dict[str, tuple[float, float]]]] = []
     kafka = kafka_logs()
     try:
-        for _ in range(ROUNDS + 1):
-            with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
+        for _ in range(options.rounds + 1):
+            with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as two:
                 runs.append((ours(Path(one), chunks), kafkas(kafka, Path(two), chunks)))
     finally:
         kafka.close()

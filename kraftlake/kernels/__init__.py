@@ -1,7 +1,8 @@
 """Compiled loops over bytes and numbers, for bulk work: records found in batches, topic records replayed on rows.
 
-Nothing here is imported unless tens of thousands of records are to be replayed. Whether there is compiled code is
-decided once a process, by `available`; where there is none, the same work is done record by record with objects.
+Nothing here is imported unless tens of thousands of records are to be replayed, or many batches appended at once.
+Whether there is compiled code is decided once a process, by `available`; where there is none, the same work is done
+record by record with objects.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from threading import RLock
 from typing import Final
 
 from kraftlake.delta import TopicPartition, TopicsDelta
-from kraftlake.image import MetadataImage
+from kraftlake.image import UNASSIGNED, MetadataImage
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.broker_context import BrokerContext
 from kraftlake.replica_manager.delta_application import DeltaApplication
@@ -226,10 +226,10 @@ class ReplicaManager:
         Raises LogDirNotFoundError when the broker has no such directory.
         """
         logs = self.context.log_manager
-        logs.is_log_dir_online(directory)
+        is_online = logs.is_log_dir_online(directory)
         with self.lock:
-            if directory in self._failed_directories:
-                return
+            if not is_online and directory in self._failed_directories:
+                return  # else the call that failed has taken it offline, and here nothing is done yet
             self._failed_directories.add(directory)
             self.context.tell(TransitionKind.DIRECTORY_FAILED, directory=directory)
             online = list(self.online_partitions())
@@ -243,7 +243,7 @@ class ReplicaManager:
                 self.mark_partition_offline(name, "its log directory has failed", directory)
         directory_id = logs.handle_log_dir_failure(directory)
         _log.warning("log_directory_failed", directory=directory, partitions=len(gone))
-        if directory_id is not None:
+        if directory_id != UNASSIGNED:
             self.context.directory_events.handle_failure(directory_id)
 
     @contextmanager

@@ -6,7 +6,6 @@ import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Base64;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
@@ -110,8 +109,8 @@ public class KafkaLogs {
         long wall = System.nanoTime();
         long cpu = CPU.getCurrentThreadCpuTime();
         for (int from = 0; from < data.length; from += chunk) {
-            byte[] fetched = Arrays.copyOfRange(data, from, Math.min(from + chunk, data.length));
-            log.appendAsFollower(MemoryRecords.readableRecords(ByteBuffer.wrap(fetched)), 0);
+            ByteBuffer fetched = (ByteBuffer) ByteBuffer.wrap(data, from, Math.min(chunk, data.length - from)).slice();
+            log.appendAsFollower(MemoryRecords.readableRecords(fetched), 0);
         }
         log.flush(true);
         told.put("append", list(System.nanoTime() - wall, CPU.getCurrentThreadCpuTime() - cpu));

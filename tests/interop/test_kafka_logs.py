@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import os
 import shutil
@@ -30,9 +31,8 @@ from tests.replica_manager.logs.disk.opened import CLEAN, opened
 pytestmark = pytest.mark.spark
 
 CONFIGS = {"segment.bytes": "500", "index.interval.bytes": "150", "retention.ms": "-1"}
-# Kafka allows small segments by this name only.
-THEIRS = {name.replace("segment.bytes", "internal.segment.bytes"): value for name, value in CONFIGS.items()}
-CONFIG = LogConfig().overridden(CONFIGS)
+LARGE = CONFIGS | {"segment.bytes": "100000"}
+"""Kafka never divides what it fetched into two segments, so what is fetched at once goes into large ones."""
 PRODUCERS = (7, 8)
 EXAMPLES = 300 if os.environ.get("KRAFTLAKE_TESTS") == "long" else 10
 
@@ -45,21 +45,29 @@ def kafka() -> Iterator[KafkaClasses]:
 
 
 def kafka_log(
-    kafka: KafkaClasses, folder: Path, steps: list[list[object]], stored: StoredState = CLEAN
+    kafka: KafkaClasses,
+    folder: Path,
+    steps: list[list[object]],
+    stored: StoredState = CLEAN,
+    configs: dict[str, str] = CONFIGS,
 ) -> dict[str, Any]:
     """What Kafka's log in a folder is after the steps; it is closed then."""
     partition = folder / "foo-0"
     partition.mkdir(parents=True, exist_ok=True)
     clean, ends = str(stored.clean).lower(), (stored.recovery_point, stored.log_start_offset)
-    told = kafka.ask("run", partition, json.dumps(THEIRS), FOO, clean, *ends, json.dumps(steps))
+    # Kafka allows small segments by this name only.
+    theirs = {name.replace("segment.bytes", "internal.segment.bytes"): value for name, value in configs.items()}
+    told = kafka.ask("run", partition, json.dumps(theirs), FOO, clean, *ends, json.dumps(steps))
     if told["start"]:  # Kafka does not look for it again when the start moves, or the log is cut then
         del told["stable"]
     return told
 
 
-def our_log(folder: Path, steps: list[list[Any]], stored: StoredState = CLEAN) -> dict[str, Any]:
+def our_log(
+    folder: Path, steps: list[list[Any]], stored: StoredState = CLEAN, configs: dict[str, str] = CONFIGS
+) -> dict[str, Any]:
     """The same of ours."""
-    log = opened(folder, CONFIG, stored=stored)
+    log = opened(folder, LogConfig().overridden(configs), stored=stored)
     for name, *arguments in steps:
         match name:
             case "append":
@@ -159,6 +167,13 @@ class Script:
         self.ends.append(placed.last_offset + 1)
         self.open.append(open_)
 
+    def fetch(self, steps: list[tuple[Any, ...]]) -> None:
+        """Batches that are appended at once."""
+        made = [base64.b64decode(data) for _, data, _ in script_of(steps, self)]
+        if made:
+            del self.steps[-len(made) :]
+            self.steps.append(["append", base64.b64encode(b"".join(made)).decode(), self.epoch])
+
     def end(self, producer: int, commit: bool) -> None:
         if producer in self.open[-1]:
             self._append(marker(producer, commit=commit), self.open[-1] - {producer})
@@ -184,17 +199,27 @@ class Script:
 
 
 PRODUCER = st.sampled_from(PRODUCERS)
+APPEND = st.tuples(st.just("append"), PRODUCER, st.booleans(), st.integers(1, 3), st.integers(0, 3))
+END = st.tuples(st.just("end"), PRODUCER, st.booleans())
 STEPS = st.lists(
     st.one_of(
-        st.tuples(st.just("append"), PRODUCER, st.booleans(), st.integers(1, 3), st.integers(0, 3)),
-        st.tuples(st.just("append"), PRODUCER, st.booleans(), st.integers(1, 3), st.integers(0, 3)),
-        st.tuples(st.just("end"), PRODUCER, st.booleans()),
+        APPEND,
+        APPEND,
+        END,
         st.tuples(st.just("elect")),
         st.tuples(st.just("cut"), st.integers(0, 4)),
         st.tuples(st.just("start_at"), st.integers(0, 6)),
         st.tuples(st.just("age")),
     ),
     max_size=30,
+)
+FETCHES = st.lists(
+    st.one_of(
+        st.tuples(st.just("fetch"), st.lists(st.one_of(APPEND, APPEND, APPEND, END), min_size=10, max_size=60)),
+        st.tuples(st.just("elect")),
+        st.tuples(st.just("cut"), st.integers(0, 40)),
+    ),
+    max_size=6,
 )
 
 
@@ -248,4 +273,29 @@ def test_a_torn_log_is_recovered_to_the_same(
     shutil.copytree(ours / "foo-0", theirs / "foo-0")
     stored = StoredState(recovery_point=min(flushed, int(last.stem)), log_start_offset=script.start)
     assert our_log(ours, [], stored) == kafka_log(kafka, theirs, [], stored)
+    assert content(ours) == content(theirs)
+
+
+@settings(max_examples=EXAMPLES)
+@given(steps=FETCHES, damaged=st.none() | st.floats(0, 1), last=st.floats(0, 1))
+def test_what_is_fetched_at_once_is_written_and_recovered_to_the_same(
+    kafka: KafkaClasses,
+    steps: list[tuple[Any, ...]],
+    damaged: float | None,
+    last: float,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    ours, theirs = tmp_path_factory.mktemp("ours"), tmp_path_factory.mktemp("theirs")
+    made = script_of(steps, Script())
+    assert our_log(ours, made, configs=LARGE) == kafka_log(kafka, theirs, made, configs=LARGE)
+    assert content(ours) == content(theirs)
+    for folder in (ours, theirs):
+        (log,) = (folder / "foo-0").glob("*.log")
+        data = bytearray(log.read_bytes())
+        ends = list(itertools.accumulate(one.size for one in log_batches(bytes(data))))
+        if damaged is not None and ends:
+            data[ends[int(damaged * (len(ends) - 1))] - 1] ^= 1  # what a checksum covers: Kafka fails at other damage
+        log.write_bytes(data[: round((0.5 + last) * len(data))])
+    stored = StoredState()
+    assert our_log(ours, [], stored, LARGE) == kafka_log(kafka, theirs, [], stored, LARGE)
     assert content(ours) == content(theirs)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
 
-from kraftlake.delta import MetadataDelta, TopicPartition
+from kraftlake.delta import MetadataDelta, TopicIdPartition, TopicPartition
 from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.records import metadata_records as r
+from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager import (
     BrokerContext,
     MemoryLogManager,
@@ -32,6 +33,7 @@ from kraftlake.replica_manager.fetch.leader_end_point import (
 )
 from kraftlake.replica_manager.fetch.log_dir_fetcher import LogDirFetcher
 from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
+from kraftlake.replica_manager.logs.log_batch import LogBatch
 from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.replica_manager.partition.leader import (
     append_records_to_leader,
@@ -141,6 +143,7 @@ class Incarnation:
                 name: ErrorCode.UNKNOWN_TOPIC_ID if topics.get_topic_by_id(name.topic_id) is None else ErrorCode.NONE
                 for name in request.directories
             }
+            self.cluster.assign(self.node.id, request.directories)
             return AssignReplicasResponse(results=results)
 
         lost = AssignReplicasResponse(error=ErrorCode.NETWORK_EXCEPTION)
@@ -227,6 +230,12 @@ class Node:
     def log(self, name: TopicPartition):
         return self.logs.get_log(name)
 
+    def batches(self, log) -> Sequence[LogBatch]:
+        return log.batches
+
+    def stop(self, *, power: bool, clean: bool) -> None:
+        """End the process, or the power of its machine; logs in memory outlive both."""
+
 
 @attrs.define
 class Cluster:
@@ -239,13 +248,14 @@ class Cluster:
     """Pairs (from, to) of brokers that can't reach each other."""
     send: Callable[[Callable[[], None]], None] = attrs.field(default=lambda message: message())
     images: list[tuple[MetadataDelta, MetadataImage]] = attrs.field(factory=list)
+    new_node: Callable[[Cluster, int], Node] = Node
     new_session_id: Callable[[], int] = attrs.field(factory=lambda: itertools.count(1).__next__)
     nodes: dict[int, Node] = attrs.field(init=False)
     log_config: LogConfig = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.log_config = LogConfig(min_insync_replicas=self.min_isr)
-        self.nodes = {id_: Node(self, id_) for id_ in self.ids}
+        self.nodes = {id_: self.new_node(self, id_) for id_ in self.ids}
         self.write(r.FeatureLevelRecord(name="metadata.version", feature_level=20))
         for node in self.nodes.values():
             self.start(node)
@@ -381,6 +391,9 @@ class Cluster:
         return LeaderAndIsr(
             leader=sender, leader_epoch=state.leader_epoch, isr=proposed.isr, partition_epoch=state.partition_epoch
         )
+
+    def assign(self, id_: int, directories: Mapping[TopicIdPartition, Uuid]) -> None:
+        """What the controller writes of the log directories of a broker's replicas; here it forgets them."""
 
     # shorthands of tests
 

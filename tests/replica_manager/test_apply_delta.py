@@ -207,6 +207,15 @@ def test_a_failed_directory_takes_its_partitions_offline():
     assert me.controller.failures == [D2]
 
 
+def test_a_directory_that_the_log_manager_has_taken_offline_takes_its_partitions_offline():
+    me = started(topic(), partition(0, leader=1), partition(1, leader=2, directories=(D2, D1, D1)))
+    me.logs.handle_log_dir_failure("d2")
+    for _ in range(2):
+        me.manager.handle_log_dir_failure("d2")
+    assert isinstance(me.manager.hosted(tp(1)), OfflinePartition)
+    assert me.controller.failures == [D2]
+
+
 def test_an_offline_partition_stays_offline():
     me = started(topic(), partition(0, leader=2))
     me.manager.handle_log_dir_failure("d1")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import heapq
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from kraftlake.delta import TopicPartition
 from kraftlake.image.topics.partition_registration import NO_LEADER
@@ -16,12 +17,14 @@ from kraftlake.replica_manager import ReplicaManagerConfig
 from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.fetch.leader_end_point import LeaderUnreachableError
 from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
+from kraftlake.replica_manager.logs.log_batch import LogBatch
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
 from kraftlake.replica_manager.requests.log_dir_moves import alter_replica_log_dirs
 from kraftlake.runtime.log import without_logs
 from tests.histories import uuid_of
 from tests.replica_manager.cluster import Cluster, Node, answer_fetch
 from tests.replica_manager.data_batches import batch
+from tests.simulation.disks import DiskNode, fail_disk, lose_power, register_again, tend, write_directories
 
 STEPS = 160
 SETTLING_ROUNDS = 60
@@ -52,6 +55,10 @@ class LossyCluster(Cluster):
     def schedule(self, delay_ms, action):
         self.simulation.later(action)
 
+    def assign(self, id_, directories):
+        if self.simulation.disks:  # a broker on a disk asks at its start which of two logs is the replica
+            write_directories(self, id_, directories)
+
     def called(self, callback):
         def call(*answer) -> None:
             callback(*answer)
@@ -64,7 +71,8 @@ class LossyCluster(Cluster):
 class Simulation:
     """One history; `run` raises AssertionError where an invariant is broken, with the seed."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, disks: bool = False) -> None:
+        """With `disks`, brokers have their logs on disks, which lose power and fail."""
         self.seed = seed
         self.chance = random.Random(seed)
         self.loss = self.chance.choice((0.0, 0.05, 0.3))
@@ -73,9 +81,13 @@ class Simulation:
         self._count = 0
         ids = range(1, self.chance.choice((3, 3, 4, 5)) + 1)
         config = ReplicaManagerConfig(replica_lag_time_max_ms=LAG_MS, replica_fetch_backoff_ms=50)
-        self.cluster = LossyCluster(ids=ids, min_isr=self.chance.choice((1, 2)), config=config)
+        min_isr = self.chance.choice((1, 2))
+        new_node = partial(DiskNode, simulation=self) if disks else Node
+        self.cluster = LossyCluster(ids=ids, min_isr=min_isr, config=config, new_node=new_node)
         self.cluster.simulation = self
         self.cluster.send = self.later
+        self._events = {**_EVENTS, **(_DISK_EVENTS if disks else {})}
+        self.disks = disks
         self.moved = 0
         self.cluster.create(self.chance.choice((1, 2)))
         self.cluster.tell()
@@ -103,7 +115,7 @@ class Simulation:
     def _run(self) -> None:
         try:
             for _ in range(STEPS):
-                event = self.chance.choices(_EVENTS, _WEIGHTS)[0]
+                event = self.chance.choices(list(self._events), list(self._events.values()))[0]
                 self.history.append(event.__name__)
                 event(self)
                 self._deliver()
@@ -170,9 +182,11 @@ class Simulation:
             partition = leader.manager.online_partition(name) if leader.up else None
             if name not in ends or partition is None or not partition.is_leader:
                 continue
-            appended = node.log(name).batches[ends[name] :]
+            if node.log(name) is None or leader.log(name) is None:
+                continue
+            appended = node.batches(node.log(name))[ends[name] :]
             if appended and partition.leader_epoch == state.current_leader_epoch:
-                held = partition.local_log.batches[ends[name] : ends[name] + len(appended)]
+                held = leader.batches(partition.local_log)[ends[name] : ends[name] + len(appended)]
                 assert appended == held, f"{name}: broker {node.id} has other records than its leader"
 
     def append(self) -> None:
@@ -262,19 +276,30 @@ class Simulation:
         if len(up) < 2:
             return
         node = self.chance.choice(up)
-        node.manager.shutdown(checkpoint=self.chance.random() < 0.5)
-        node.up = False
-        self.later(lambda: self._notice(node))
+        self.end(node, clean=self.disks and self.chance.random() < 0.3)
 
-    def _notice(self, node: Node) -> None:
+    def end(self, node: Node, *, power: bool = False, clean: bool = False) -> None:
+        """End a broker's process."""
+        node.manager.shutdown(checkpoint=clean or self.chance.random() < 0.5)
+        node.up = False
+        node.stop(power=power, clean=clean)
+        self.later(lambda: self.notice(node))
+
+    def notice(self, node: Node) -> None:
+        """Let the controller fence a broker that has died."""
         if not node.up and not self.cluster.image.cluster.brokers[node.id].fenced:
             self.cluster.fence(node)
 
     def restart(self) -> None:
         for node in self.cluster.nodes.values():
             if not node.up and self.chance.random() < 0.5:
-                self._notice(node)
-                self.cluster.start(node)
+                self._start(node)
+
+    def _start(self, node: Node) -> None:
+        self.notice(node)
+        if self.disks:
+            register_again(self, node)
+        self.cluster.start(node)
 
     def fall_asleep(self) -> None:
         """A broker pauses for a while, as in a long garbage collection."""
@@ -342,8 +367,10 @@ class Simulation:
             fetcher.do_work()
             for name in before.keys() - fetcher.moves().keys():
                 now = node.log(name)
-                self.moved += now is not before[name]
-                assert now is None or now.batches == before[name].batches, (
+                if before[name] is None or now is before[name]:
+                    continue
+                self.moved += 1
+                assert now is None or node.batches(now) == node.batches(before[name]), (
                     f"{name}: the copy that took its replica's place on broker {node.id} has other records"
                 )
         node.manager.log_dir_fetchers.shutdown_idle_fetchers()
@@ -440,12 +467,15 @@ class Simulation:
                 partition = node.manager.online_partition(name)
                 if partition is not None and partition.is_leader and partition.log is not None:
                     self._check_leader(name, node, partition)
-                data = [batch.data for batch in log.batches[: log.high_watermark]]
+                data = [batch.data for batch in node.batches(log)[: log.high_watermark]]
                 common = min(len(data), len(committed))
                 assert data[:common] == committed[:common], f"{name}: broker {node.id} has other committed records"
             for id_ in state.isr:
-                log = self.cluster.nodes[id_].log(name)
-                held = [] if log is None else [batch.data for batch in log.batches[: len(committed)]]
+                node = self.cluster.nodes[id_]
+                if self.disks and (not node.up or node.logs.offline):
+                    continue
+                log = node.log(name)
+                held = [] if log is None else [batch.data for batch in node.batches(log)[: len(committed)]]
                 assert held == committed, (
                     f"{name}: broker {id_} may lead and has {len(held)} of {len(committed)} committed records"
                 )
@@ -459,7 +489,7 @@ class Simulation:
         assert log.high_watermark >= before, f"{name}: high watermark fell from {before} to {log.high_watermark}"
         self.high_watermarks[incarnation] = log.high_watermark
         committed = self.committed[name]
-        for one in log.batches[len(committed) : log.high_watermark]:
+        for one in node.batches(log)[len(committed) : log.high_watermark]:
             committed.append(one.data)
 
     # peace
@@ -471,9 +501,10 @@ class Simulation:
         for name in list(self.brief):
             self._delete(name)
         for node in self.cluster.nodes.values():
+            if self.disks and node.up:
+                self.end(node)
             if not node.up:
-                self._notice(node)
-                self.cluster.start(node)
+                self._start(node)
             elif self.cluster.image.cluster.brokers[node.id].fenced:
                 self.cluster.unfence(node)
         for _ in range(SETTLING_ROUNDS):
@@ -484,14 +515,18 @@ class Simulation:
         else:
             raise AssertionError(f"no peace: {self._describe()}")
         for (name, offset), value in self.acknowledged.items():
-            log = self.cluster.nodes[1].log(name)
-            assert offset < log.log_end_offset, f"{name}: {value!r} at {offset} was acknowledged and is gone"
-            assert value in log.batches[offset].data, f"{name}: {value!r} at {offset} is another record now"
+            held = self._held_at_last(name)
+            assert offset < len(held), f"{name}: {value!r} at {offset} was acknowledged and is gone"
+            assert value in held[offset].data, f"{name}: {value!r} at {offset} is another record now"
         for number, _ in self.cluster.partitions():
             name = TopicPartition("foo", number)
-            values = [_VALUE.search(one.data).group() for one in self.cluster.nodes[1].log(name).batches]
+            values = [_VALUE.search(one.data).group() for one in self._held_at_last(name)]
             twice = {value for value in values if values.count(value) > 1} if len(set(values)) < len(values) else set()
             assert not twice, f"{name}: {twice} were appended twice"
+
+    def _held_at_last(self, name: TopicPartition) -> Sequence[LogBatch]:
+        node = self.cluster.nodes[1]
+        return node.batches(node.log(name))
 
     def _peaceful_round(self) -> None:
         for _ in range(14):
@@ -509,12 +544,14 @@ class Simulation:
         if any(node.assignments.waiting for node in self.cluster.nodes.values()):
             return False
         for number, state in self.cluster.partitions():
-            logs = [node.log(TopicPartition("foo", number)) for node in self.cluster.nodes.values()]
+            nodes = list(self.cluster.nodes.values())
+            logs = [node.log(TopicPartition("foo", number)) for node in nodes]
             if state.leader == NO_LEADER or len(state.isr) < len(self.cluster.nodes):
                 return False
             if len({(log.log_end_offset, log.high_watermark) for log in logs}) > 1:
                 return False
-            if any(log.batches != logs[0].batches or log.high_watermark != log.log_end_offset for log in logs):
+            held = [node.batches(log) for node, log in zip(nodes, logs, strict=True)]
+            if any(one != held[0] for one in held) or any(log.high_watermark != log.log_end_offset for log in logs):
                 return False
         return True
 
@@ -530,7 +567,7 @@ class Simulation:
         return "; ".join(lines)
 
 
-_EVENTS_AND_WEIGHTS = {
+_EVENTS = {
     Simulation.fetch: 40,
     Simulation.append: 14,
     Simulation.retry: 8,
@@ -551,5 +588,5 @@ _EVENTS_AND_WEIGHTS = {
     Simulation.cut: 2,
     Simulation.mend: 2,
 }
-_EVENTS = list(_EVENTS_AND_WEIGHTS)
-_WEIGHTS = list(_EVENTS_AND_WEIGHTS.values())
+"""The events and their weights."""
+_DISK_EVENTS = {tend: 6, lose_power: 3, fail_disk: 2}

@@ -5,18 +5,21 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from kraftlake.replica_manager.errors import ErrorCode
+from kraftlake.replica_manager.errors import CorruptRecordError, ErrorCode
 from kraftlake.replica_manager.fetch.local_end_point import LocalEndPoint
 from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
+from kraftlake.replica_manager.logs.disk.disk_log_manager import DiskLogManager
+from kraftlake.replica_manager.logs.disk.log_segment import LogSegment
 from kraftlake.replica_manager.logs.producer_state import ProducerStates
+from kraftlake.runtime.errors import CorruptDataError
 from tests.simulation.replication import Simulation
 
 ENOUGH_SEEDS = 100
 
 
-def run_histories() -> None:
+def run_histories(*, disks: bool = False) -> None:
     for seed in range(ENOUGH_SEEDS):
-        Simulation(seed).run()
+        Simulation(seed, disks=disks).run()
 
 
 def test_the_simulation_sees_future_logs_truncated_only_by_their_last_epoch(monkeypatch):
@@ -55,3 +58,28 @@ def test_the_simulation_sees_repeated_batches_that_are_appended_again(monkeypatc
             monkeypatch.setattr(ProducerStates, rebuilding, lambda *_: None)
     with pytest.raises(AssertionError, match=r"appended twice|is another record now"):
         run_histories()
+
+
+def test_the_simulation_sees_copies_promoted_that_are_behind(monkeypatch):
+    def promote_all(self, broker_id, topics) -> None:
+        for name, future in list(self._future_logs.items()):
+            state = topics.get_partition(future.topic_id, name.partition)
+            if state is not None and state.directory(broker_id) == self.directories.get(future.directory):
+                self._promote(name)
+
+    monkeypatch.setattr(DiskLogManager, "recover_abandoned_future_logs", promote_all)
+    with pytest.raises(AssertionError, match=r"may lead and has \d+ of \d+ committed records"):
+        run_histories(disks=True)
+
+
+def test_the_simulation_sees_torn_ends_that_are_not_cut(monkeypatch):
+    def recover_less(self, index_interval_bytes, *, cut):
+        try:
+            yield from recover(self, index_interval_bytes, cut=False)
+        except CorruptRecordError:
+            self.become_inactive()
+
+    recover = LogSegment.recover
+    monkeypatch.setattr(LogSegment, "recover", recover_less)
+    with pytest.raises((AssertionError, CorruptDataError)):
+        run_histories(disks=True)

@@ -24,7 +24,7 @@ FIRST, STOP, BASE, COUNT, EPOCH, TIME, MAX_TIME = range(7)
 
 
 @inlined
-def _number(data: Any, p: int, size: int) -> Any:
+def number(data: Any, p: Any, size: int) -> Any:
     """A signed big-endian number."""
     value = np.int64(np.int8(data[p]))
     for i in range(1, size):
@@ -46,17 +46,17 @@ def walk_plain(data: Any, start: int, latest: int, largest: int, most: int, foun
     batches, records = 0, 0
     offset, epoch = np.int64(-1), np.int64(-1)
     while p + HEADER_SIZE <= size and batches < len(found):
-        length = _number(data, p + 8, 4)
+        length = number(data, p + 8, 4)
         stop = p + _LENGTH_FROM + length
-        base, of_epoch, count = _number(data, p, 8), _number(data, p + 12, 4), _number(data, p + 57, 4)
-        time, max_time = _number(data, p + 27, 8), _number(data, p + 35, 8)
+        base, of_epoch, count = number(data, p, 8), number(data, p + 12, 4), number(data, p + 57, 4)
+        time, max_time = number(data, p + 27, 8), number(data, p + 35, 8)
         if (
             data[p + 16] != _MAGIC or data[p + 21] != 0 or data[p + 22] != 0
             or length < HEADER_SIZE - _LENGTH_FROM or stop > size or stop - p > largest
-            or base < 0 or count < 1 or _number(data, p + 23, 4) != count - 1 or count * _SMALLEST_RECORD > length
+            or base < 0 or count < 1 or number(data, p + 23, 4) != count - 1 or count * _SMALLEST_RECORD > length
             or count > most
             or base > _LARGEST_LONG - count or of_epoch < -1
-            or _number(data, p + 43, 8) != -1 or _number(data, p + 51, 2) != -1 or _number(data, p + 53, 4) != -1
+            or number(data, p + 43, 8) != -1 or number(data, p + 51, 2) != -1 or number(data, p + 53, 4) != -1
             or max_time < -1 or max_time > latest or time < -1 or time > latest
             or (batches > 0 and (base != offset or of_epoch < epoch))
         ):  # fmt: skip
@@ -81,7 +81,7 @@ def split_plain(data: Any, found: Any, batches: int, starts: Any, stops: Any, ti
         row = found[index]
         count = row[COUNT]
         head = row[FIRST] - HEADER_SIZE
-        if crc32c(data, head + _CRC_FROM, row[STOP]) != _number(data, head + _CRC_AT, 4) & 0xFFFFFFFF:
+        if crc32c(data, head + _CRC_FROM, row[STOP]) != number(data, head + _CRC_AT, 4) & 0xFFFFFFFF:
             return index, at
         if not split_values(data, row[FIRST], row[STOP], count, row[TIME], row[MAX_TIME], starts, stops, times, at):
             return index, at
@@ -99,13 +99,13 @@ def pass_good(data: Any) -> Any:
     p = 0
     offset = np.int64(-1)
     while p + HEADER_SIZE <= size:
-        length = _number(data, p + 8, 4)
+        length = number(data, p + 8, 4)
         end = p + _LENGTH_FROM + length
-        base, delta = _number(data, p, 8), _number(data, p + 23, 4)
+        base, delta = number(data, p, 8), number(data, p + 23, 4)
         if (
             data[p + 16] != _MAGIC or length < HEADER_SIZE - _LENGTH_FROM or end > size
-            or base < 0 or delta < 0 or _number(data, p + 57, 4) < 0
-            or crc32c(data, p + _CRC_FROM, end) != _number(data, p + _CRC_AT, 4) & 0xFFFFFFFF
+            or base < 0 or delta < 0 or number(data, p + 57, 4) < 0
+            or crc32c(data, p + _CRC_FROM, end) != number(data, p + _CRC_AT, 4) & 0xFFFFFFFF
         ):  # fmt: skip
             break
         p = end

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import attrs
 
@@ -13,10 +13,10 @@ from kraftlake.replica_manager.errors import (
     InconsistentTopicIdError,
     OffsetOutOfRangeError,
     RecordTooLargeError,
-    UnexpectedAppendOffsetError,
 )
+from kraftlake.replica_manager.logs.batch_run import BatchRun, find_batches
 from kraftlake.replica_manager.logs.leader_epochs import LeaderEpochs
-from kraftlake.replica_manager.logs.log_batch import LogBatch, log_batches
+from kraftlake.replica_manager.logs.log_batch import LogBatch
 from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.replica_manager.logs.open_transactions import EndedTransaction, Transactions
 from kraftlake.replica_manager.logs.partition_log import (
@@ -54,7 +54,7 @@ class BasePartitionLog(ABC):
         self.producers = ProducerStates(self.topic_partition)
 
     @abstractmethod
-    def _write(self, batches: Sequence[LogBatch]) -> None:
+    def _write(self, run: BatchRun) -> None:
         """Add batches at the end; the log end offset is still the old one."""
 
     @abstractmethod
@@ -149,44 +149,33 @@ class BasePartitionLog(ABC):
         origin: AppendOrigin = AppendOrigin.CLIENT,
     ) -> LogAppendInfo:
         """Append batches, and assign their offsets."""
-        batches = list(log_batches(data))
-        for batch in batches:
-            batch.check()
+        run, problem = find_batches(data)
+        if problem is not None:
+            raise problem
+        placed: list[LogBatch] = []
+        offset = self.log_end_offset
+        for batch in run.batches:
             if batch.size > self.config.max_message_bytes:
                 raise RecordTooLargeError(
                     f"A batch of {batch.size} bytes is larger than the {self.config.max_message_bytes} that "
                     f"max.message.bytes of {self.topic_partition.topic} allows."
                 )
-        placed: list[LogBatch] = []
-        offset = self.log_end_offset
-        for batch in batches:
             placed.append(batch.placed(offset, leader_epoch))
             offset = placed[-1].last_offset + 1
-        return self._append(placed, origin)
+        return self._append(BatchRun.of(placed), origin)
 
     def append_as_follower(self, data: bytes, leader_epoch: int) -> LogAppendInfo:
         """Append the leader's batches, up to the first one of a leader epoch after `leader_epoch`."""
-        batches: list[LogBatch] = []
-        expected = self.log_end_offset
-        for batch in log_batches(data):
-            batch.check()
-            if batch.leader_epoch > leader_epoch:
-                break
-            if batch.base_offset < expected:
-                raise UnexpectedAppendOffsetError(
-                    f"{self.topic_partition}: a batch at offset {batch.base_offset} is no continuation of a log that "
-                    f"ends at {expected}.",
-                    batch.base_offset,
-                    batch.last_offset,
-                )
-            batches.append(batch)
-            expected = batch.last_offset + 1
-        return self._append(batches, AppendOrigin.REPLICATION)
+        run, problem = find_batches(data, expected=self.log_end_offset, latest_epoch=leader_epoch)
+        if problem is not None:
+            raise problem
+        return self._append(run, AppendOrigin.REPLICATION)
 
-    def _append(self, batches: Sequence[LogBatch], origin: AppendOrigin) -> LogAppendInfo:
-        if not batches:
+    def _append(self, run: BatchRun, origin: AppendOrigin) -> LogAppendInfo:
+        if not run:
             return LogAppendInfo(log_start_offset=self.log_start_offset)
-        producers, duplicate = self.producers.check(batches, origin)
+        telling = run.telling if origin is AppendOrigin.REPLICATION else run.batches
+        producers, duplicate = self.producers.check(telling, origin)
         if duplicate is not None:
             return LogAppendInfo(
                 first_offset=duplicate.first_offset,
@@ -194,23 +183,21 @@ class BasePartitionLog(ABC):
                 log_start_offset=self.log_start_offset,
                 max_timestamp=duplicate.timestamp,
             )
-        for batch in batches:
+        for batch in telling:
             if batch.leader_epoch != self._epochs.latest:
                 self._epochs.assign(batch.leader_epoch, batch.base_offset)
-        self._write(batches)
+        self._write(run)
         self.producers.update(producers)
-        for batch in batches:
-            ended = self._transactions.append(batch)
-            if ended is not None:
-                self._note_aborted(ended)
-        self.log_end_offset = batches[-1].last_offset + 1
+        for ended in self._transactions.append(telling):
+            self._note_aborted(ended)
+        self.log_end_offset = run.last_offset + 1
         return LogAppendInfo(
-            first_offset=batches[0].base_offset,
-            last_offset=batches[-1].last_offset,
+            first_offset=run.first_offset,
+            last_offset=run.last_offset,
             log_start_offset=self.log_start_offset,
-            max_timestamp=max(batch.max_timestamp for batch in batches),
-            last_leader_epoch=batches[-1].leader_epoch,
-            size_in_bytes=sum(batch.size for batch in batches),
+            max_timestamp=run.max_timestamp,
+            last_leader_epoch=run.last_leader_epoch,
+            size_in_bytes=run.size,
         )
 
     def read(
@@ -252,20 +239,20 @@ class BasePartitionLog(ABC):
         if offset < self.log_start_offset:
             self.truncate_fully_and_start_at(offset)
             return True
-        self._epochs.truncate_from_end(offset)
         self._cut(offset)
+        self._epochs.truncate_from_end(offset)
         self.log_end_offset = offset
         self.high_watermark = min(self.high_watermark, offset)
         return True
 
     def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
         """Remove all batches, and continue at `offset`."""
+        self.log_start_offset = offset if log_start_offset is None else log_start_offset
+        self._restart(offset)
         self._epochs.clear()
         self._transactions.load({})
         self.producers.load(())
-        self._restart(offset)
         self.log_end_offset = offset
-        self.log_start_offset = offset if log_start_offset is None else log_start_offset
         self.high_watermark = max(self.log_start_offset, min(self.high_watermark, self.log_end_offset))
 
     def maybe_increment_log_start_offset(self, offset: int) -> bool:

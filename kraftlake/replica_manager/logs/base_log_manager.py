@@ -57,11 +57,15 @@ class BaseLogManager(ABC, Generic[LogT]):
         """Make a future log what is found as the replica's log after a restart."""
 
     def recover_abandoned_future_logs(self, broker_id: int, topics: TopicsImage) -> None:
-        """Promote the future logs whose directory the metadata assigns to the replica.
+        """Promote the future logs whose directory the metadata assigns to the replica, and that have its records.
 
-        A broker that died between the controller's answer and the promotion leaves such logs.
+        A broker that died between the controller's answer and the promotion leaves such logs. The replica may have
+        grown in that time, or was truncated; then the move goes on.
         """
         for name, future in list(self._future_logs.items()):
+            current = self._logs.get(name)
+            if current is not None and _last_record(current) != _last_record(future):
+                continue
             state = None if future.topic_id is None else topics.get_partition(future.topic_id, name.partition)
             here = self.directories.get(future.directory)
             if state is not None and here is not None and state.directory(broker_id) == here:
@@ -161,12 +165,13 @@ class BaseLogManager(ABC, Generic[LogT]):
         """The id of an online directory."""
         return self.directories.get(directory)
 
-    def handle_log_dir_failure(self, directory: str) -> Uuid | None:
-        """Take a directory offline; its logs are kept. Returns its id, None where that is not known."""
+    def handle_log_dir_failure(self, directory: str) -> Uuid:
+        """Take a directory offline; its logs are kept, but for future logs. Returns its id."""
         if directory in self.directories:
             self.offline[directory] = self.directories.pop(directory)
-        known = self.offline[directory]
-        return None if is_reserved(known) else known
+        for name in [name for name, future in self._future_logs.items() if future.directory == directory]:
+            del self._future_logs[name]
+        return self.offline[directory]
 
     def delete_logs(
         self, partitions: Iterable[TopicPartition], on_error: Callable[[TopicPartition, Exception], None]
@@ -222,6 +227,11 @@ class BaseLogManager(ABC, Generic[LogT]):
         if directory in self.offline:
             raise KafkaStorageError(f"The log directory {directory} is offline.")
         self._checkpoints[directory] = dict(high_watermarks)
+
+
+def _last_record(log: BasePartitionLog) -> tuple[int, int | None]:
+    """By which two logs of a replica are told apart: where it is the same, all before it is."""
+    return log.log_end_offset, log.latest_epoch
 
 
 def is_reserved(directory_id: Uuid) -> bool:

@@ -7,8 +7,7 @@ from typing import Final
 
 import attrs
 
-from kraftlake.records.batch_format import CONTROL_BIT, CRC_FROM, HEADER, LENGTH_FROM, MAGIC, OFFSET_AND_LENGTH
-from kraftlake.records.crc32c import crc32c
+from kraftlake.records.batch_format import CONTROL_BIT, HEADER, LENGTH_FROM, MAGIC, OFFSET_AND_LENGTH
 from kraftlake.replica_manager.errors import CorruptRecordError
 
 TRANSACTIONAL_BIT: Final = 0x10
@@ -23,7 +22,7 @@ class LogBatch:
     epoch ms.
     """
 
-    data: bytes = attrs.field(repr=False)
+    data: bytes | memoryview = attrs.field(repr=False)
     base_offset: int
     last_offset: int
     leader_epoch: int
@@ -52,16 +51,11 @@ class LogBatch:
         head = OFFSET_AND_LENGTH.pack(base_offset, len(self.data) - LENGTH_FROM) + leader_epoch.to_bytes(4, "big")
         return attrs.evolve(
             self,
-            data=head + self.data[len(head) :],
+            data=b"".join((head, self.data[len(head) :])),
             base_offset=base_offset,
             last_offset=base_offset + self.last_offset - self.base_offset,
             leader_epoch=leader_epoch,
         )
-
-    def check(self) -> None:
-        """Raise CorruptRecordError when the checksum is wrong."""
-        if crc32c(memoryview(self.data)[CRC_FROM:]) != HEADER.unpack_from(self.data)[4]:
-            raise CorruptRecordError(f"The record batch at offset {self.base_offset} fails its checksum.")
 
     def control_type(self) -> int:
         """The control type of a control batch's one record: 0 aborts a transaction, 1 commits it."""
@@ -74,36 +68,60 @@ class LogBatch:
         return int.from_bytes(self.data[HEADER.size + 12 : HEADER.size + 16], "big", signed=True)
 
 
-def log_batches(data: bytes) -> Iterator[LogBatch]:
-    """The whole batches in `data`; a last batch that is cut off, as in a fetch response, is left out.
+def batch_at(data: bytes | memoryview, start: int, stop: int) -> LogBatch:
+    """The batch at some bytes of `data`."""
+    return _batch_of(data[start:stop], HEADER.unpack_from(data, start))
 
-    Raises CorruptRecordError for bytes that are no batch of format v2.
+
+def _batch_of(data: bytes | memoryview, header: tuple[int, ...]) -> LogBatch:
+    (
+        base_offset, _, epoch, _, _, attributes, last_delta, _, max_timestamp,
+        producer_id, producer_epoch, base_sequence, count,
+    ) = header  # fmt: skip
+    return LogBatch(
+        data=data,
+        base_offset=base_offset,
+        last_offset=base_offset + last_delta,
+        leader_epoch=epoch,
+        max_timestamp=max_timestamp,
+        count=count,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        transactional=bool(attributes & TRANSACTIONAL_BIT),
+        control=bool(attributes & CONTROL_BIT),
+    )
+
+
+def headers(data: bytes, position: int = 0) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+    """Where the whole batches from `position` on begin and end, and their headers' fields.
+
+    A last batch that is cut off, as in a fetch response, is left out. Raises CorruptRecordError for bytes that are no
+    batch of format v2.
     """
-    position = 0
     while len(data) - position >= HEADER.size:
-        (
-            base_offset, length, epoch, magic, _, attributes, last_delta, _, max_timestamp,
-            producer_id, producer_epoch, base_sequence, count,
-        ) = HEADER.unpack_from(data, position)  # fmt: skip
+        header = HEADER.unpack_from(data, position)
+        base_offset, length, _, magic, _, _, last_delta, *_ = header
         if magic != MAGIC or length < HEADER.size - LENGTH_FROM or last_delta < 0:
             raise CorruptRecordError(f"At byte {position} there is no record batch of format 2 (offset {base_offset}).")
         end = position + LENGTH_FROM + length
         if end > len(data):
             return
-        yield LogBatch(
-            data=data[position:end],
-            base_offset=base_offset,
-            last_offset=base_offset + last_delta,
-            leader_epoch=epoch,
-            max_timestamp=max_timestamp,
-            count=count,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            base_sequence=base_sequence,
-            transactional=bool(attributes & TRANSACTIONAL_BIT),
-            control=bool(attributes & CONTROL_BIT),
-        )
+        yield position, end, header
         position = end
+
+
+def log_batches(data: bytes) -> Iterator[LogBatch]:
+    """The whole batches in `data`, as `headers` finds them."""
+    return (_batch_of(data[start:end], header) for start, end, header in headers(data))
+
+
+def size_said(head: bytes) -> int:
+    """The size of the batch that begins with `head`, or what a header takes at least where that is too short."""
+    if len(head) < OFFSET_AND_LENGTH.size:
+        return HEADER.size
+    size: int = LENGTH_FROM + OFFSET_AND_LENGTH.unpack_from(head)[1]
+    return max(HEADER.size, size)
 
 
 def joined(batches: Iterable[LogBatch]) -> bytes:

@@ -54,10 +54,10 @@ class LogManager(Protocol):
     def directory_id(self, directory: str) -> Uuid | None:
         """The id of a directory, as in its meta.properties; None when it is offline."""
 
-    def handle_log_dir_failure(self, directory: str) -> Uuid | None:
-        """Stop to use a directory: its logs are not accessible until the broker restarts.
+    def handle_log_dir_failure(self, directory: str) -> Uuid:
+        """Stop to use a directory, if that is not done: its logs are not accessible until the broker restarts.
 
-        Returns its id, None where that is not known.
+        Returns its id, UNASSIGNED where it could not be read.
         """
 
     def delete_logs(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 
 import attrs
 
 from kraftlake.replica_manager.logs.base_log import BasePartitionLog
+from kraftlake.replica_manager.logs.batch_run import BatchRun
 from kraftlake.replica_manager.logs.log_batch import LogBatch
 from kraftlake.replica_manager.logs.open_transactions import EndedTransaction
 
@@ -20,9 +21,9 @@ class MemoryPartitionLog(BasePartitionLog):
     _batches: list[LogBatch] = attrs.field(factory=list, init=False)
     _last_offsets: list[int] = attrs.field(factory=list, init=False)
 
-    def _write(self, batches: Sequence[LogBatch]) -> None:
-        self._batches += batches
-        self._last_offsets += [batch.last_offset for batch in batches]
+    def _write(self, run: BatchRun) -> None:
+        self._batches += run.batches
+        self._last_offsets += [batch.last_offset for batch in run.batches]
 
     def _note_aborted(self, ended: EndedTransaction) -> None:
         pass
@@ -42,8 +43,7 @@ class MemoryPartitionLog(BasePartitionLog):
         self._transactions.load({})
         self.producers.load(())
         self.producers.replay(self._batches)
-        for batch in self._batches:
-            self._transactions.append(batch)
+        self._transactions.append(self._batches)
 
     def _restart(self, offset: int) -> None:  # noqa: ARG002
         self._batches.clear()

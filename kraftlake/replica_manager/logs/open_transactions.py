@@ -32,28 +32,38 @@ class Transactions:
         """(first offset, marker offset) of ended transactions whose marker may be at or above the high watermark."""
         self._aborted: list[EndedTransaction] = []
 
-    def append(self, batch: LogBatch) -> EndedTransaction | None:
-        """Add the next batch; returns the transaction that it aborts."""
-        if not batch.transactional:
-            return None
-        if self._open is None:
-            self._open = {}
-        if not batch.control:
-            self._open.setdefault(batch.producer_id, batch.base_offset)
-            return None
-        kind = batch.control_type()
-        if kind not in (_ABORT, _COMMIT):
-            return None
-        first = self._open.pop(batch.producer_id, None)
-        if first is None:
-            return None
-        self._undecided.append((first, batch.base_offset))
-        if kind == _COMMIT:
-            return None
-        stable = min(self._open.values(), default=batch.last_offset + 1)
-        ended = EndedTransaction(batch.producer_id, first, batch.base_offset, stable)
-        self._aborted.append(ended)
-        return ended
+    def append(self, batches: Iterable[LogBatch]) -> list[EndedTransaction]:
+        """Add the next batches, which are appended at once; returns the transactions that they abort.
+
+        As in Kafka, what begins in an append counts as open for all that end in it.
+        """
+        going: list[tuple[int, int]] | None = None
+        ended: list[tuple[int, int, LogBatch]] = []
+        for batch in batches:
+            if not batch.transactional:
+                continue
+            if self._open is None:
+                self._open = {}
+            if going is None:
+                going = sorted((first, id_) for id_, first in self._open.items())
+            if batch.control:
+                kind = batch.control_type()
+                if kind in (_ABORT, _COMMIT) and batch.producer_id in self._open:
+                    ended.append((kind, self._open.pop(batch.producer_id), batch))
+            elif batch.producer_id not in self._open:
+                self._open[batch.producer_id] = batch.base_offset
+                going.append((batch.base_offset, batch.producer_id))
+        aborted: list[EndedTransaction] = []
+        for kind, first, marker in ended:
+            assert going is not None
+            others = (begin for begin, id_ in going if id_ != marker.producer_id)
+            stable = next(others, marker.last_offset + 1)
+            going.remove((first, marker.producer_id))
+            self._undecided.append((first, marker.base_offset))
+            if kind == _ABORT:
+                aborted.append(EndedTransaction(marker.producer_id, first, marker.base_offset, stable))
+        self._aborted += aborted
+        return aborted
 
     def last_stable_offset(self, high_watermark: int) -> int:
         """The first offset of the earliest transaction that has not ended below the high watermark."""

@@ -70,6 +70,15 @@ class LogAppendInfo:
     leader_hw_incremented: bool | None = None
     """None for a follower's append, which does not move the high watermark."""
 
+    def with_more(self, more: LogAppendInfo) -> LogAppendInfo:
+        """The result of this append and the next one."""
+        return attrs.evolve(
+            more,
+            first_offset=self.first_offset,
+            max_timestamp=max(self.max_timestamp, more.max_timestamp),
+            size_in_bytes=self.size_in_bytes + more.size_in_bytes,
+        )
+
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class FetchDataInfo:

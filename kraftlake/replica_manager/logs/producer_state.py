@@ -78,9 +78,26 @@ class ProducerAppend:
 
     def __init__(self, topic_partition: TopicPartition, before: ProducerState, origin: AppendOrigin) -> None:
         self._topic_partition = topic_partition
-        self._before = before
+        self._is_new = before.producer_epoch == NO_EPOCH
         self._origin = origin
-        self.state = before
+        self._producer_id = before.producer_id
+        self._epoch = before.producer_epoch
+        self._coordinator_epoch = before.coordinator_epoch
+        self._last_timestamp = before.last_timestamp
+        self._transaction_first_offset = before.transaction_first_offset
+        self._batches = list(before.batches)
+
+    @property
+    def state(self) -> ProducerState:
+        """The state after the batches."""
+        return ProducerState(
+            producer_id=self._producer_id,
+            producer_epoch=self._epoch,
+            coordinator_epoch=self._coordinator_epoch,
+            last_timestamp=self._last_timestamp,
+            transaction_first_offset=self._transaction_first_offset,
+            batches=tuple(self._batches[-BATCHES_TO_RETAIN:]),
+        )
 
     def append(self, batch: LogBatch) -> None:
         """Advance the state by the next batch.
@@ -94,63 +111,58 @@ class ProducerAppend:
             return
         if self._origin is AppendOrigin.CLIENT:
             self._check_sequence(batch)
-        state = self.state
-        if state.transaction_first_offset is not None and not batch.transactional:
+        if self._transaction_first_offset is not None and not batch.transactional:
             raise InvalidTxnStateError(
                 f"{self._where(batch)} is outside of its transaction, which began at offset "
-                f"{state.transaction_first_offset}."
+                f"{self._transaction_first_offset}."
             )
-        began = state.transaction_first_offset
-        noted = BatchMetadata(
-            batch.base_sequence, batch.last_sequence, batch.base_offset, batch.last_offset, batch.max_timestamp
-        )
-        known = state.batches if batch.producer_epoch == state.producer_epoch else ()
-        self.state = attrs.evolve(
-            state,
-            producer_epoch=batch.producer_epoch,
-            last_timestamp=batch.max_timestamp,
-            transaction_first_offset=batch.base_offset if began is None and batch.transactional else began,
-            batches=(*known, noted)[-BATCHES_TO_RETAIN:],
+        if batch.transactional and self._transaction_first_offset is None:
+            self._transaction_first_offset = batch.base_offset
+        self._take(batch)
+        self._batches.append(
+            BatchMetadata(
+                batch.base_sequence, batch.last_sequence, batch.base_offset, batch.last_offset, batch.max_timestamp
+            )
         )
 
+    def _take(self, batch: LogBatch) -> None:
+        if batch.producer_epoch != self._epoch:
+            self._epoch = batch.producer_epoch
+            self._batches.clear()
+        self._last_timestamp = batch.max_timestamp
+
     def _check_epoch(self, batch: LogBatch) -> None:
-        if batch.producer_epoch >= self.state.producer_epoch:
+        if batch.producer_epoch >= self._epoch:
             return
-        words = (
-            f"{self._where(batch)} has producer epoch {batch.producer_epoch}, but {self.state.producer_epoch} was seen."
-        )
+        words = f"{self._where(batch)} has producer epoch {batch.producer_epoch}, but {self._epoch} was seen."
         if self._origin is not AppendOrigin.REPLICATION:
             raise InvalidProducerEpochError(words)
         _log.warning("producer_epoch_fell", why=words)
 
     def _check_sequence(self, batch: LogBatch) -> None:
-        state, first = self.state, batch.base_sequence
-        if batch.producer_epoch != state.producer_epoch:
-            wrong, wanted = first != 0 and state.producer_epoch != NO_EPOCH, 0
+        first = batch.base_sequence
+        if batch.producer_epoch != self._epoch:
+            wrong, wanted = first != 0 and self._epoch != NO_EPOCH, 0
         else:
-            wanted = 0 if state.last_sequence == _LAST_SEQUENCE else state.last_sequence + 1
-            wrong = first != wanted and self._before.producer_epoch != NO_EPOCH
+            last = self._batches[-1].last_sequence if self._batches else -1
+            wanted = 0 if last == _LAST_SEQUENCE else last + 1
+            wrong = first != wanted and not self._is_new
         if wrong:
             raise OutOfOrderSequenceError(f"{self._where(batch)} has sequence number {first}, and {wanted} was due.")
 
     def _end_transaction(self, marker: LogBatch) -> None:
-        state, coordinator_epoch = self.state, marker.coordinator_epoch()
-        if state.coordinator_epoch > coordinator_epoch:
+        coordinator_epoch = marker.coordinator_epoch()
+        if self._coordinator_epoch > coordinator_epoch:
             words = (
-                f"{self._where(marker)} is of coordinator epoch {coordinator_epoch}, but {state.coordinator_epoch} was "
+                f"{self._where(marker)} is of coordinator epoch {coordinator_epoch}, but {self._coordinator_epoch} was "
                 f"seen."
             )
             if self._origin is not AppendOrigin.REPLICATION:
                 raise TransactionCoordinatorFencedError(words)
             _log.info("coordinator_epoch_fell", why=words)
-        self.state = attrs.evolve(
-            state,
-            producer_epoch=marker.producer_epoch,
-            coordinator_epoch=coordinator_epoch,
-            last_timestamp=marker.max_timestamp,
-            transaction_first_offset=None,
-            batches=state.batches if marker.producer_epoch == state.producer_epoch else (),
-        )
+        self._coordinator_epoch = coordinator_epoch
+        self._transaction_first_offset = None
+        self._take(marker)
 
     def _where(self, batch: LogBatch) -> str:
         return f"A batch of producer {batch.producer_id} for offset {batch.base_offset} of {self._topic_partition}"

@@ -24,7 +24,7 @@ _LOG_APPEND_TIME_BIT = 0x08
 def record_times(batch: LogBatch) -> Iterator[tuple[int, int]]:
     """Offset and timestamp (epoch ms) of each record of a batch."""
     _, _, _, _, _, attributes, _, base_timestamp, max_timestamp, *_ = HEADER.unpack_from(batch.data)
-    data = batch.data[HEADER.size :]
+    data = bytes(batch.data[HEADER.size :])
     if attributes & COMPRESSION_BITS:
         from kraftlake.records.compression import decompress
 

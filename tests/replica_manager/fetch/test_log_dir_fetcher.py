@@ -386,6 +386,17 @@ def test_a_failed_target_directory_ends_the_move_and_the_replica_stays():
     assert fetcher(me).partition_count == 0
 
 
+def test_metadata_may_come_between_the_failure_of_a_target_directory_and_its_handling():
+    me = leading(b"a")
+    move(me)
+    me.logs.handle_log_dir_failure("d2")
+    me.hear(change(leader=1, isr=(1,)))
+    me.manager.handle_log_dir_failure("d2")
+    assert me.partition().local_log.directory == "d1"
+    assert me.partition().future_log is None
+    assert me.controller.failures == [D2]
+
+
 def test_the_quota_delays_and_counts_moves():
     me = leading(b"a" * 100)
     move(me)
@@ -418,6 +429,24 @@ def test_a_restart_promotes_accepted_future_logs_and_continues_the_others(accept
     assert again.partition().local_log.directory == ("d2" if accepted else "d1")
     assert (again.partition().future_log is None) == accepted
     assert len(again.manager.log_dir_fetchers.fetchers()) == (0 if accepted else 1)
+
+
+@pytest.mark.parametrize("kept", [2, 1])
+def test_a_restart_does_not_promote_a_copy_with_other_records(kept):
+    me = leading(b"a", b"b")
+    move(me)
+    work(me)
+    log = me.partition().local_log
+    log.truncate_to(kept)
+    log.append_as_leader(batch(b"c"), 5)
+    me.hear(change(directories=(D2, D1, D1)))
+    again = Broker(log_manager=me.logs, moving=True)
+    me.logs.recover_abandoned_future_logs(1, me.view.image.topics)
+    again.view.image = me.view.image
+    again.manager.apply_delta(hosted_delta(me.view.image, 1), me.view.image)
+    assert again.partition().local_log.batches == log.batches
+    assert again.partition().future_log is not None
+    assert len(again.manager.log_dir_fetchers.fetchers()) == 1
 
 
 def test_stray_logs_are_set_aside_when_a_broker_starts():

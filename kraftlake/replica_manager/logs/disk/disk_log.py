@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from random import Random
 
 import attrs
@@ -17,8 +18,9 @@ from kraftlake.kafka_files.node.partition_files import (
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import RecordTooLargeError
 from kraftlake.replica_manager.logs.base_log import BasePartitionLog
+from kraftlake.replica_manager.logs.batch_run import BatchRun
 from kraftlake.replica_manager.logs.disk.files import Files
-from kraftlake.replica_manager.logs.disk.log_segment import LOG, SUFFIXES, LogSegment, Run
+from kraftlake.replica_manager.logs.disk.log_segment import LOG, SUFFIXES, LogSegment
 from kraftlake.replica_manager.logs.disk.producer_snapshots import ProducerSnapshots
 from kraftlake.replica_manager.logs.leader_epochs import LeaderEpochs
 from kraftlake.replica_manager.logs.log_batch import LogBatch
@@ -47,6 +49,8 @@ class DiskPartitionLog(BasePartitionLog):
     """By base offset; the last one is appended to."""
     recovery_point: int = attrs.field(default=0, init=False)
     """The offset up to which the log is durable."""
+    on_lowered: Callable[[], None] = attrs.field(default=lambda: None, init=False)
+    """Writes the checkpoints: the recovery point or the log start offset is lower than they may say."""
     snapshots: ProducerSnapshots = attrs.field(init=False)
     _doomed: list[tuple[int, str]] = attrs.field(factory=list, init=False)
     """When (epoch ms) to delete which files."""
@@ -86,63 +90,55 @@ class DiskPartitionLog(BasePartitionLog):
         self._epochs.truncate_from_end(self.log_end_offset)
         self._epochs.truncate_from_start(self.log_start_offset)
 
-    def replay(self, batch: LogBatch, segment: LogSegment) -> None:
-        """Take what a batch says of epochs, producers and transactions, which recovery has found in a segment."""
-        self.producers.replay([batch])
-        ended = self._transactions.append(batch)
-        if ended is not None:
-            segment.note_aborted(ended)
-        if batch.leader_epoch >= 0 and batch.leader_epoch > (-1 if self.latest_epoch is None else self.latest_epoch):
-            self._epochs.assign(batch.leader_epoch, batch.base_offset)
+    def replay(self, run: BatchRun, segment: LogSegment) -> None:
+        """Take what batches say of epochs, producers and transactions, which recovery has found in a segment."""
+        for batch in run.telling:
+            self.producers.replay([batch])
+            for ended in self._transactions.append([batch]):
+                segment.note_aborted(ended)
+            if batch.leader_epoch > (-1 if self.latest_epoch is None else self.latest_epoch):
+                self._epochs.assign(batch.leader_epoch, batch.base_offset)
 
     def _write_epochs(self, entries: list[tuple[int, int]]) -> None:
         self.files.write_whole(f"{self.folder}/{LEADER_EPOCHS}", leader_epochs_content(entries))
 
-    def _append(self, batches: Sequence[LogBatch], origin: AppendOrigin) -> LogAppendInfo:
-        if not batches:
-            return super()._append(batches, origin)
+    def _append(self, run: BatchRun, origin: AppendOrigin) -> LogAppendInfo:
+        if not run:
+            return super()._append(run, origin)
         if origin is not AppendOrigin.REPLICATION:
-            self._check_size(batches)
-        info = LogAppendInfo()
-        for run in self._runs(batches, origin):
-            part = super()._append(run, origin)
-            info = attrs.evolve(
-                part,
-                first_offset=info.first_offset if info.first_offset >= 0 else part.first_offset,
-                max_timestamp=max(info.max_timestamp, part.max_timestamp),
-                size_in_bytes=info.size_in_bytes + part.size_in_bytes,
-            )
+            self._check_size(run)
+        info: LogAppendInfo | None = None
+        for part in self._parts(run, origin):
+            told = super()._append(part, origin)
+            info = told if info is None else info.with_more(told)
+        assert info is not None
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
             self.flush()
         return info
 
-    def _check_size(self, batches: Sequence[LogBatch]) -> None:
-        size = sum(batch.size for batch in batches)
-        if size > self.config.segment_bytes:
+    def _check_size(self, run: BatchRun) -> None:
+        if run.size > self.config.segment_bytes:
             raise RecordTooLargeError(
-                f"{size} bytes in one request are more than the {self.config.segment_bytes} that segment.bytes of "
+                f"{run.size} bytes in one request are more than the {self.config.segment_bytes} that segment.bytes of "
                 f"{self.topic_partition.topic} allows."
             )
 
-    def _runs(self, batches: Sequence[LogBatch], origin: AppendOrigin) -> Iterator[Sequence[LogBatch]]:
-        """The batches by segment; a segment is rolled before its first run. A leader's append is never divided."""
-        now, start, run = self.clock.milliseconds(), 0, Run()
-        for at, batch in enumerate(batches):
-            grown = run.grown(batch)
-            if at > start and origin is AppendOrigin.REPLICATION and self._should_roll(grown, now):
-                self._roll_for(run, batches[start], now)
-                yield batches[start:at]
-                start, grown = at, Run().grown(batch)
-            run = grown
-        self._roll_for(run, batches[start], now)
-        yield batches[start:]
+    def _parts(self, run: BatchRun, origin: AppendOrigin) -> Iterator[BatchRun]:
+        """The batches by segment; a segment is rolled before its first ones. A leader's append is never divided."""
+        now = self.clock.milliseconds()
+        while origin is AppendOrigin.REPLICATION and len(run) > 1 and self._should_roll(run, now):
+            count = bisect_left(range(2, len(run)), True, key=lambda end: self._should_roll(run.part(0, end), now)) + 1
+            yield self._rolled_for(run.part(0, count), now)
+            run = run.part(count, len(run))
+        yield self._rolled_for(run, now)
 
-    def _should_roll(self, run: Run, now_ms: int) -> bool:
+    def _should_roll(self, run: BatchRun, now_ms: int) -> bool:
         return self.active.should_roll(run, self.config, now_ms)
 
-    def _roll_for(self, run: Run, first: LogBatch, now_ms: int) -> None:
+    def _rolled_for(self, run: BatchRun, now_ms: int) -> BatchRun:
         if self._should_roll(run, now_ms):
-            self.roll(first.base_offset)
+            self.roll(run.first_offset)
+        return run
 
     def roll(self, base_offset: int | None = None) -> LogSegment:
         """Begin a segment at the log end, or at the later `base_offset`; an empty one there is used."""
@@ -151,6 +147,7 @@ class DiskPartitionLog(BasePartitionLog):
             return self.active
         if self.segments:
             self.active.become_inactive()
+            self.make_durable()  # a power cut must not leave records behind others that it takes
         self.note_producers(base)
         return self.begin_segment(base)
 
@@ -173,8 +170,8 @@ class DiskPartitionLog(BasePartitionLog):
         self._new_names = True
         return segment
 
-    def _write(self, batches: Sequence[LogBatch]) -> None:
-        self.active.append(batches, self.config.index_interval_bytes)
+    def _write(self, run: BatchRun) -> None:
+        self.active.append(run, self.config.index_interval_bytes)
 
     def _note_aborted(self, ended: EndedTransaction) -> None:
         self.active.note_aborted(ended)
@@ -207,11 +204,17 @@ class DiskPartitionLog(BasePartitionLog):
         return latest
 
     def _cut(self, offset: int) -> None:
-        keep = self.segment_at(offset) + 1
-        self._remove(self.segments[keep:])
+        self._lower(offset)
+        self.remove_after(self.segments[self.segment_at(offset)])
         self.active.truncate_to(offset, self.clock.milliseconds())
-        self.recovery_point = min(self.recovery_point, offset)
+        self.active.log.sync()
         self.reload_producers(offset)
+
+    def _lower(self, offset: int) -> None:
+        """Lower the recovery point before records above it are removed: a power cut may tear what is appended then."""
+        if offset < self.recovery_point:
+            self.recovery_point = offset
+            self.on_lowered()
 
     def reload_producers(self, end: int) -> None:
         """Take the producers' states before offset `end` from the last snapshot and the batches behind it.
@@ -229,22 +232,24 @@ class DiskPartitionLog(BasePartitionLog):
             for state in states
             if state.transaction_first_offset is not None
         }
-        aborted = [ended for segment in self.segments for ended in segment.aborted()]
+        before = [segment for segment in self.segments if segment.base_offset < end]  # the others may be torn
+        aborted = [ended for segment in before for ended in segment.aborted()]
         self._transactions.load(opened, (ended for ended in aborted if ended.last_offset < start))
-        for batch in self._batches_from(start):
+        for batch in chain.from_iterable(segment.batches_from(start) for segment in before[self.segment_at(start) :]):
             if batch.last_offset < start:
                 continue
             if batch.base_offset >= end:
                 break
             self.producers.replay([batch])
-            self._transactions.append(batch)
+            self._transactions.append([batch])
         self.note_producers(end)
 
     def _restart(self, offset: int) -> None:
-        self._remove(self.segments)
+        self.recovery_point = min(self.recovery_point, offset)
+        self.on_lowered()
+        self._remove(self.segments[::-1])
         self.snapshots.delete(list(self.snapshots.offsets))
         self.begin_segment(offset)
-        self.recovery_point = min(self.recovery_point, offset)
 
     def _drop_below(self, offset: int) -> None:
         pass  # the next `delete_old_segments` does
@@ -290,11 +295,11 @@ class DiskPartitionLog(BasePartitionLog):
         )
 
     def remove_after(self, segment: LogSegment) -> None:
-        """Remove all segments behind one."""
-        self._remove(self.segments[self.segments.index(segment) + 1 :])
+        """Remove all segments behind one, the last one first: a power cut must not leave a gap."""
+        self._remove(self.segments[: self.segments.index(segment) : -1])
 
     def _remove(self, segments: Sequence[LogSegment]) -> None:
-        """Take segments out of the log; their files are deleted later, since a reader may have them."""
+        """Take segments out of the log, durably; their files are deleted later, since a reader may have them."""
         gone = {segment.base_offset for segment in segments}
         due = self.clock.milliseconds() + self.config.file_delete_delay_ms
         for segment in list(segments):
@@ -305,12 +310,8 @@ class DiskPartitionLog(BasePartitionLog):
                     self._doomed.append((due, path + DELETED))
         self.segments = [segment for segment in self.segments if segment.base_offset not in gone]
         self.snapshots.delete([offset for offset in self.snapshots.offsets if offset in gone])
-        self._new_names = True
-
-    @property
-    def awaits_deletion(self) -> bool:
-        """Whether `delete_files` will have something to do."""
-        return bool(self._doomed)
+        if gone:
+            self.files.sync_folder(self.folder)
 
     def delete_files(self) -> None:
         """Delete the files of removed segments whose time has come."""
@@ -323,13 +324,17 @@ class DiskPartitionLog(BasePartitionLog):
     def flush(self) -> None:
         """Make the whole log durable."""
         self._flushed_ms = self.clock.milliseconds()
+        if self._new_names or self.recovery_point < self.log_end_offset:
+            self.make_durable()
+
+    def make_durable(self) -> None:
+        """Make everything durable that may not be, also where no record is new."""
         if self._new_names:
             self.files.sync_folder(self.folder)
             self._new_names = False
-        if self.recovery_point < self.log_end_offset:
-            for segment in self.segments[self.segment_at(self.recovery_point) :]:
-                segment.sync()
-            self.recovery_point = self.log_end_offset
+        for segment in self.segments[self.segment_at(self.recovery_point) :]:
+            segment.sync()
+        self.recovery_point = self.log_end_offset
 
     def flush_if_due(self) -> None:
         """Make the log durable where flush.ms have passed since the last time."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from random import Random
 
@@ -44,8 +44,8 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
     """A `LogManager` of directories on a disk, which `open_log_manager` opens.
 
     It has no thread: whoever drives a broker calls `flush_logs`, `checkpoint`, `clean_logs` and `delete_files` from
-    time to time.
-    `on_failure` gets the path of a directory that has failed, which is offline from then on.
+    time to time. `on_failure` gets the path of a directory that has failed, which is offline from then on. It is called
+    with the locks of whoever made the failed call: another thread is to call `ReplicaManager.handle_log_dir_failure`.
     """
 
     _opened: dict[str, LogDirectory] = attrs.field(factory=dict, init=False)
@@ -80,22 +80,33 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
         `is_stray` decides by topic id and partition number. Raises CorruptDataError where a replica has a log in two
         directories, and as `load_log`.
         """
+        self._in_each_directory(lambda directory: self._load_all(directory, is_stray))
+
+    def _load_all(self, directory: LogDirectory, is_stray: Callable[[Uuid | None, int], bool]) -> None:
+        recovery_points, starts = directory.offsets(RECOVERY_POINTS), directory.offsets(LOG_STARTS)
+        for folder in directory.partitions():
+            name = folder.topic_partition
+            if folder.mark == DELETE:
+                directory.files.delete_folder(f"{directory.path}/{folder.name}")
+            elif folder.mark == STRAY:
+                self.stray_folders.append(f"{directory.path}/{folder.name}")
+            else:
+                stored = StoredState(
+                    clean=directory.was_clean,
+                    recovery_point=recovery_points.get(name, 0),
+                    log_start_offset=starts.get(name, 0),
+                )
+                self._load(directory, folder, stored, is_stray)
+        self._checkpoints[directory.path] = directory.offsets(HIGH_WATERMARKS)
+        self._forget(directory, self._checkpoints[directory.path].keys() - self._logs.keys())
+
+    def _in_each_directory(self, work: Callable[[LogDirectory], None]) -> None:
+        """Do something in each online directory; in one that fails, which is offline then, nothing more."""
         for directory in list(self._opened.values()):
-            self._checkpoints[directory.path] = directory.offsets(HIGH_WATERMARKS)
-            recovery_points, starts = directory.offsets(RECOVERY_POINTS), directory.offsets(LOG_STARTS)
-            for folder in directory.partitions():
-                name = folder.topic_partition
-                if folder.mark == DELETE:
-                    directory.files.delete_folder(f"{directory.path}/{folder.name}")
-                elif folder.mark == STRAY:
-                    self.stray_folders.append(f"{directory.path}/{folder.name}")
-                else:
-                    stored = StoredState(
-                        clean=directory.was_clean,
-                        recovery_point=recovery_points.get(name, 0),
-                        log_start_offset=starts.get(name, 0),
-                    )
-                    self._load(directory, folder, stored, is_stray)
+            try:
+                work(directory)
+            except KafkaStorageError as error:
+                _log.error("log_directory_failed", directory=directory.path, error=str(error))
 
     def _load(
         self,
@@ -116,14 +127,14 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
         if name in logs:
             raise CorruptDataError(
                 f"{log.folder} and {logs[name].folder} are logs of one replica: a move between directories was broken "
-                f"off. Remove one of them; the broker copies what is missing from the leader."
+                f"off. Remove the one in the directory that has failed, else the one that ends earlier."
             )
         logs[name] = log
 
     def _open(
         self, directory: LogDirectory, folder: str, name: TopicPartition, topic_id: Uuid | None, stored: StoredState
     ) -> DiskPartitionLog:
-        return load_log(
+        log = load_log(
             directory.files,
             directory.path,
             name,
@@ -134,6 +145,8 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
             stored=stored,
             random=self._random,
         )
+        log.on_lowered = lambda: self._checkpoint(directory)
+        return log
 
     def _make(self, name: TopicPartition, topic_id: Uuid, directory: str, *, is_future: bool) -> DiskPartitionLog:
         folder = marked_name(name, self._unique(), FUTURE) if is_future else folder_name(name)
@@ -154,10 +167,28 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
         due = self._clock.milliseconds() + log.config.file_delete_delay_ms
         self._doomed.append((due, log.directory, log.folder))
 
+    def delete_logs(
+        self, partitions: Iterable[TopicPartition], on_error: Callable[[TopicPartition, Exception], None]
+    ) -> None:
+        """Delete the logs of replicas."""
+        names = list(partitions)
+        self._in_each_directory(lambda directory: self._forget(directory, names))
+        super().delete_logs(names, on_error)
+
+    def _forget(self, directory: LogDirectory, names: Collection[TopicPartition]) -> None:
+        """Write checkpoints without these logs: another log under the name must not be taken for as long as this."""
+        self._checkpoint(directory, without=names)
+        marks = self._checkpoints.get(directory.path, {})
+        if not marks.keys().isdisjoint(names):
+            self.write_high_watermarks(
+                directory.path, {name: mark for name, mark in marks.items() if name not in names}
+            )
+
     def _make_current(self, future: DiskPartitionLog) -> None:
+        future.flush()  # what is durable of the log stays so
         future.move_to(f"{future.directory}/{folder_name(future.topic_partition)}")
 
-    def handle_log_dir_failure(self, directory: str) -> Uuid | None:
+    def handle_log_dir_failure(self, directory: str) -> Uuid:
         """Take a directory offline; nothing more is written to it."""
         self._opened.pop(directory, None)
         return super().handle_log_dir_failure(directory)
@@ -169,21 +200,30 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
 
     def flush_logs(self) -> None:
         """Make those logs durable whose flush.ms have passed."""
-        for log in self._online():
-            with self.guard(log.topic_partition):
-                if self._has(log):
-                    log.flush_if_due()
+        self._with_logs(DiskPartitionLog.flush_if_due)
+
+    def _with_logs(self, work: Callable[[DiskPartitionLog], object]) -> None:
+        def of_directory(directory: LogDirectory) -> None:
+            for log in self._logs_in(directory):
+                with self.guard(log.topic_partition):
+                    if self._has(log):
+                        work(log)
+
+        self._in_each_directory(of_directory)
 
     def checkpoint(self) -> None:
         """Write down how far each log is durable and where it starts, so that a restart checks only what is after.
 
         Kafka does so once a minute.
         """
-        for directory in list(self._opened.values()):
-            self._checkpoint(directory)
+        self._in_each_directory(self._checkpoint)
 
-    def _checkpoint(self, directory: LogDirectory) -> None:
-        logs = {name: log for name, log in list(self._logs.items()) if log.directory == directory.path}
+    def _checkpoint(self, directory: LogDirectory, without: Collection[TopicPartition] = ()) -> None:
+        logs = {
+            name: log
+            for name, log in list(self._logs.items())
+            if log.directory == directory.path and name not in without
+        }
         directory.write_offsets(RECOVERY_POINTS, {name: log.recovery_point for name, log in logs.items()})
         starts = {
             name: log.log_start_offset
@@ -194,23 +234,20 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
 
     def clean_logs(self) -> None:
         """Delete what retention allows, and files whose time to be deleted has come. Kafka does so every 5 minutes."""
-        for log in self._online():
-            with self.guard(log.topic_partition):
-                if self._has(log):
-                    log.delete_old_segments()
+        self._with_logs(DiskPartitionLog.delete_old_segments)
         self.delete_files()
 
     def delete_files(self) -> None:
         """Delete files and folders whose time to be deleted has come."""
-        for log in self._online():
-            if log.awaits_deletion:
-                with self.guard(log.topic_partition):
-                    if self._has(log):
-                        log.delete_files()
+        self._with_logs(DiskPartitionLog.delete_files)
         now = self._clock.milliseconds()
-        for due, directory, folder in list(self._doomed):
-            if due <= now and directory in self._opened:
-                self._opened[directory].files.delete_folder(folder)
+
+        def delete_folders(directory: LogDirectory) -> None:
+            for due, path, folder in self._doomed:
+                if due <= now and path == directory.path:
+                    directory.files.delete_folder(folder)
+
+        self._in_each_directory(delete_folders)
         self._doomed = [doomed for doomed in self._doomed if doomed[0] > now]
 
     def _has(self, log: DiskPartitionLog) -> bool:
@@ -218,28 +255,31 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
         name = log.topic_partition
         return log in (self._logs.get(name), self._future_logs.get(name)) and log.directory in self._opened
 
-    def _online(self) -> list[DiskPartitionLog]:
-        return [log for log in (*self._logs.values(), *self._future_logs.values()) if log.directory in self._opened]
+    def _logs_in(self, directory: LogDirectory) -> list[DiskPartitionLog]:
+        every = (*self._logs.values(), *self._future_logs.values())
+        return [log for log in every if log.directory == directory.path]
 
     def shutdown(self, broker_epoch: int) -> None:
         """Make everything durable and close it; a directory whose logs all are needs no recovery."""
-        for directory in list(self._opened.values()):
-            try:
-                for log in self._online():
-                    if log.directory == directory.path:
-                        log.flush()
-                        log.close()
-                self._checkpoint(directory)
-                directory.close(broker_epoch=broker_epoch)
-            except KafkaStorageError as error:  # the others are closed in order
-                _log.error("log_directory_not_closed", directory=directory.path, why=str(error))
+
+        def close(directory: LogDirectory) -> None:
+            for log in self._logs_in(directory):
+                log.flush()
+                log.close()
+            self._checkpoint(directory)
+            directory.close(broker_epoch=broker_epoch)
+
+        self._in_each_directory(close)
 
     def abandon(self) -> None:
         """Close all files as a process does that is killed: nothing is written."""
-        for log in self._online():
-            log.close_files()
-        for directory in self._opened.values():
+
+        def close(directory: LogDirectory) -> None:
+            for log in self._logs_in(directory):
+                log.close_files()
             directory.close(broker_epoch=None)
+
+        self._in_each_directory(close)
 
 
 def open_log_manager(

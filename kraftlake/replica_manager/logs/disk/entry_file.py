@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from struct import Struct
+from struct import Struct, pack
 from typing import Any
 
 from kraftlake.replica_manager.logs.disk.files import LogFile
@@ -53,10 +53,14 @@ class EntryFile:
         return self._last
 
     def append(self, *values: int) -> None:
-        """Add an entry at the end."""
-        self.file.append(self._entry.pack(*values))
-        self.count += 1
-        self._last = values
+        """Add entries at the end, their numbers one after the other."""
+        if not values:
+            return
+        form = self._entry.format[1:]
+        count = len(values) // len(form)
+        self.file.append(pack(f">{form * count}", *values))
+        self.count += count
+        self._last = values[-len(form) :]
 
     def up_to(self, value: int) -> int:
         """The number of entries whose number is at most `value`."""

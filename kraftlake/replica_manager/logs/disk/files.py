@@ -21,7 +21,7 @@ class LogFile(Protocol):
     def size(self) -> int:
         """The size in bytes."""
 
-    def append(self, data: bytes) -> None:
+    def append(self, data: bytes | memoryview) -> None:
         """Write at the end."""
 
     def read(self, position: int, size: int) -> bytes:
@@ -90,7 +90,7 @@ class DiskFile:
     _descriptor: int
     size: int
 
-    def append(self, data: bytes) -> None:
+    def append(self, data: bytes | memoryview) -> None:
         """Write at the end; what a failed write has left behind is cut off by the next one."""
         view, position = memoryview(data), self.size
         while view:

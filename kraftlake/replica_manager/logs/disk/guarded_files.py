@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 import attrs
@@ -18,18 +19,23 @@ T = TypeVar("T")
 class GuardedFiles:
     """`Files` of one log directory: an OSError goes to `on_failure`, and is raised as KafkaStorageError.
 
+    No call is made after it: what a failed fsync has lost must not be taken for durable by the next one.
     Source: org.apache.kafka.storage.internals.log.LogDirFailureChannel.
     """
 
     _files: Files
     directory: str
     on_failure: Callable[[str, OSError], None]
+    failed: bool = attrs.field(default=False, init=False)
 
     def run(self, what: str, path: str, call: Callable[[], T]) -> T:
         """The result of a call; `what` it does is a word for the message."""
+        if self.failed:
+            raise KafkaStorageError(f"{path} is not {what}: the log directory {self.directory} is offline.")
         try:
             return call()
         except OSError as error:
+            self.failed = True
             self.on_failure(self.directory, error)
             reason = os.strerror(error.errno) if error.errno else str(error)
             raise KafkaStorageError(
@@ -95,7 +101,7 @@ class _GuardedFile:
     def size(self) -> int:
         return self._file.size
 
-    def append(self, data: bytes) -> None:
+    def append(self, data: bytes | memoryview) -> None:
         self._files.run("written", self._path, lambda: self._file.append(data))
 
     def read(self, position: int, size: int) -> bytes:
@@ -111,4 +117,8 @@ class _GuardedFile:
         return self._files.run("locked", self._path, self._file.lock)
 
     def close(self) -> None:
-        self._files.run("closed", self._path, self._file.close)
+        if self._files.failed:
+            with suppress(OSError):
+                self._file.close()
+        else:
+            self._files.run("closed", self._path, self._file.close)

@@ -7,6 +7,7 @@ org.apache.kafka.storage.internals.checkpoint.OffsetCheckpointFile.
 from __future__ import annotations
 
 import json
+import posixpath
 from collections.abc import Mapping
 from typing import Final
 
@@ -49,7 +50,9 @@ class LogDirectory:
 
         Raises UsageError for a directory of another cluster or node, or one that a running node holds.
         """
-        files.make_folder(path)
+        if not files.exists(path):
+            files.make_folder(path)
+            files.sync_folder(posixpath.dirname(path) or ".")
         lock = files.open(f"{path}/{LOCK}")
         try:
             if not lock.lock():

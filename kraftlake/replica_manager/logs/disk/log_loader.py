@@ -89,7 +89,7 @@ def load_log(
     log.load_epochs(_stored_epochs(files, path))
     log.log_start_offset = stored.log_start_offset
     _open_segments(log)
-    if log.segments:
+    if log.segments and stored.clean:  # else the indexes are made again
         log.active.drop_stale_entries()
     first_unflushed = len(log.segments) if stored.clean else log.segment_at(stored.recovery_point)
     for at, segment in enumerate(log.segments):
@@ -99,6 +99,7 @@ def load_log(
                 break
         elif not segment.is_sound:
             _recover(log, segment, cut=False)
+            segment.sync()
     _settle(log, stored)
     return log
 
@@ -109,9 +110,9 @@ def _recover(log: DiskPartitionLog, segment: LogSegment, *, cut: bool) -> bool:
     log.reload_producers(segment.base_offset)
     end = segment.base_offset
     with _damage_named(segment):
-        for batch in segment.recover(log.config.index_interval_bytes, cut=cut):
-            log.replay(batch, segment)
-            end = batch.last_offset + 1
+        for run in segment.recover(log.config.index_interval_bytes, cut=cut):
+            log.replay(run, segment)
+            end = run.last_offset + 1
     log.note_producers(end)
     if segment.size < size:
         _log.warning("log_is_cut", file=segment.path(LOG), bytes=size - segment.size, offset=end)
@@ -135,6 +136,8 @@ def _settle(log: DiskPartitionLog, stored: StoredState) -> None:
     log.fit_epochs()
     log.snapshots.keep([segment.base_offset for segment in log.segments])
     log.reload_producers(end)
+    if not stored.clean:
+        log.make_durable()  # else a power cut may bring back what was removed when the process was killed
 
 
 @contextmanager

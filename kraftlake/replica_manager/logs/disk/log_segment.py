@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
 import attrs
 
-from kraftlake.records.batch_format import HEADER, LENGTH_FROM, OFFSET_AND_LENGTH
+from kraftlake.records.batch_format import HEADER
 from kraftlake.replica_manager.errors import CorruptRecordError
+from kraftlake.replica_manager.logs.batch_run import BatchRun, find_batches
 from kraftlake.replica_manager.logs.disk.entry_file import EntryFile
 from kraftlake.replica_manager.logs.disk.files import Files, LogFile
-from kraftlake.replica_manager.logs.log_batch import LogBatch, joined, log_batches
+from kraftlake.replica_manager.logs.log_batch import LogBatch, log_batches, size_said
 from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.replica_manager.logs.open_transactions import EndedTransaction
 from kraftlake.replica_manager.logs.timestamps import NO_TIMESTAMP
@@ -31,6 +32,8 @@ TIME_INDEX: Final = ".timeindex"
 TRANSACTION_INDEX: Final = ".txnindex"
 SUFFIXES: Final = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
 _CHUNK: Final = 64 * 1024
+_CHECKED: Final = 1024 * 1024
+"""Bytes that are checked at once."""
 _LARGEST_RELATIVE_OFFSET: Final = (1 << 31) - 1
 
 
@@ -45,7 +48,7 @@ def batches_in(file: LogFile, position: int = 0) -> Iterator[tuple[int, LogBatch
             yield position, batch
             position += batch.size
         if position == start:  # the batch is larger than what was read, or cut off
-            size = LENGTH_FROM + OFFSET_AND_LENGTH.unpack_from(data)[1]
+            size = size_said(data)
             if size > file.size - position:
                 return
             (batch,) = log_batches(file.read(position, size))
@@ -56,18 +59,6 @@ def batches_in(file: LogFile, position: int = 0) -> Iterator[tuple[int, LogBatch
 def file_name(base_offset: int, suffix: str) -> str:
     """The name of a segment's file."""
     return f"{base_offset:020d}{suffix}"
-
-
-class Run(NamedTuple):
-    """What a segment must know of batches before they are appended: bytes, largest timestamp and last offset."""
-
-    size: int = 0
-    newest: int = NO_TIMESTAMP
-    last_offset: int = -1
-
-    def grown(self, batch: LogBatch) -> Run:
-        """The same with one more batch."""
-        return Run(self.size + batch.size, max(self.newest, batch.max_timestamp), batch.last_offset)
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -120,12 +111,12 @@ class LogSegment:
         whole = self._indexed and all(index.is_whole for index in indexes)
         return whole and (last is None or last[1] < max(self.size, 1))
 
-    def should_roll(self, run: Run, config: LogConfig, now_ms: int) -> bool:
+    def should_roll(self, run: BatchRun, config: LogConfig, now_ms: int) -> bool:
         """Whether the next batches belong into a new segment."""
         full = config.segment_index_bytes
         return (
             self.size > config.segment_bytes - run.size
-            or (self.size > 0 and self._waited_ms(run.newest, now_ms) > config.segment_ms - self.roll_jitter_ms)
+            or (self.size > 0 and self._waited_ms(run.max_timestamp, now_ms) > config.segment_ms - self.roll_jitter_ms)
             or len(self.offsets) >= full // OFFSET_ENTRY.size
             or len(self.times) >= full // TIME_ENTRY.size - 1  # the last one is for the segment's end
             or run.last_offset - self.base_offset > _LARGEST_RELATIVE_OFFSET
@@ -139,24 +130,27 @@ class LogSegment:
             return newest - self._first_timestamp
         return now_ms - self.created_ms
 
-    def append(self, run: Sequence[LogBatch], index_interval_bytes: int) -> None:
+    def append(self, run: BatchRun, index_interval_bytes: int) -> None:
         """Write batches at the end, with an index entry after each `index_interval_bytes`."""
         position = self.log.size
         if position == 0:
-            self._first_timestamp = max(batch.max_timestamp for batch in run)
-        self.log.append(joined(run))
-        for batch in run:
-            self._index(batch, position, index_interval_bytes)
-            position += batch.size
+            self._first_timestamp = run.max_timestamp
+        self.log.append(run.content)
+        self._index(run, position, index_interval_bytes)
 
-    def _index(self, batch: LogBatch, position: int, index_interval_bytes: int) -> None:
-        if batch.max_timestamp > self.largest_timestamp:
-            self.largest_timestamp, self._offset_of_largest = batch.max_timestamp, batch.last_offset
-        if self._unindexed > index_interval_bytes:
-            self.offsets.append(batch.last_offset - self.base_offset, position)
-            self._index_time()
-            self._unindexed = 0
-        self._unindexed += batch.size
+    def _index(self, run: BatchRun, position: int, index_interval_bytes: int) -> None:
+        last = self.times.last
+        offsets, times, self._unindexed, self.largest_timestamp, self._offset_of_largest = run.index(
+            self.base_offset,
+            position,
+            index_interval_bytes,
+            unindexed=self._unindexed,
+            largest_timestamp=self.largest_timestamp,
+            offset_of_largest=self._offset_of_largest,
+            indexed_timestamp=NO_TIMESTAMP if last is None else last[0],
+        )
+        self.offsets.append(*offsets)
+        self.times.append(*times)
 
     def _index_time(self) -> None:
         last = self.times.last
@@ -250,8 +244,8 @@ class LogSegment:
             self.created_ms, self._first_timestamp = now_ms, None
         self.find_largest_timestamp()
 
-    def recover(self, index_interval_bytes: int, *, cut: bool) -> Iterator[LogBatch]:
-        """Check every batch and make the indexes anew; gives each batch after it is indexed.
+    def recover(self, index_interval_bytes: int, *, cut: bool) -> Iterator[BatchRun]:
+        """Check every batch and make the indexes anew; gives batches after they are indexed.
 
         With `cut`, what is not whole behind the last sound batch is cut off when that was given. Otherwise it raises
         CorruptRecordError.
@@ -261,20 +255,21 @@ class LogSegment:
         if self.transactions is not None:
             self.transactions.truncate(0)
         self.largest_timestamp, self._offset_of_largest, self._unindexed = NO_TIMESTAMP, -1, 0
-        end = 0
-        try:
-            for position, batch in batches_in(self.log):
-                batch.check()
-                if not 0 <= batch.last_offset - self.base_offset <= _LARGEST_RELATIVE_OFFSET:
-                    raise CorruptRecordError(f"The record batch at byte {position} does not belong into the segment.")
-                self._index(batch, position, index_interval_bytes)
-                end = position + batch.size
-                yield batch
-            if end < self.size:
-                raise CorruptRecordError(f"The record batch at byte {end} is cut off.")
-        except CorruptRecordError:
+        offsets = (self.base_offset, self.base_offset + _LARGEST_RELATIVE_OFFSET)
+        end, size, problem = 0, _CHECKED, None
+        while problem is None and end < self.size:
+            run, problem = find_batches(self.log.read(end, size), offsets=offsets)
+            if run:
+                self._index(run, end, index_interval_bytes)
+                end, size = end + run.size, _CHECKED
+                yield run
+            elif problem is None:
+                size = size_said(self.log.read(end, HEADER.size))
+                if size > self.size - end:
+                    problem = CorruptRecordError(f"The record batch at byte {end} is cut off.")
+        if problem is not None:
             if not cut:
-                raise
+                raise problem
             self.log.truncate(end)
         self._indexed = True
         self.become_inactive()

@@ -32,6 +32,15 @@ def opened(
     )
 
 
+def loaded(files: Files, config: LogConfig = SMALL, *, stored: StoredState = CRASHED) -> DiskPartitionLog:
+    """A log in the folder `d` of files that are not on a disk."""
+    files.make_folder("d")
+    files.sync_folder("")
+    log = load_log(files, "d", PARTITION, config, ManualClock(1_000), topic_id=FOO, stored=stored)
+    files.sync_folder("d")
+    return log
+
+
 def reopened(log: DiskPartitionLog, folder: Path, *, clean: bool = True) -> DiskPartitionLog:
     """The log after its broker has shut down in order, or was killed."""
     if clean:

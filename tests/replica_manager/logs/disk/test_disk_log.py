@@ -21,7 +21,8 @@ from kraftlake.replica_manager.logs.partition_log import FetchIsolation
 from kraftlake.runtime.clock import ManualClock
 from tests.replica_manager.brokers import FOO
 from tests.replica_manager.data_batches import batch, marker
-from tests.replica_manager.logs.disk.opened import PARTITION, SMALL, opened, reopened
+from tests.replica_manager.logs.disk.faulty_files import Everything, FaultyFiles, Nothing, PowerCut
+from tests.replica_manager.logs.disk.opened import PARTITION, SMALL, loaded, opened, reopened
 
 PRODUCERS = (7, 8, 9)
 
@@ -271,3 +272,68 @@ def test_a_torn_end_is_cut_to_the_last_whole_batch(tmp_path: Path, back: int) ->
         log_batches(b"".join((tmp_path / "foo-0" / name).read_bytes() for name in files_of(tmp_path, ".log")))
     )
     assert made.append_as_leader(batch(b"y"), 0).first_offset == made.log_end_offset - 1
+
+
+def grown(files: FaultyFiles, count: int = 9) -> DiskPartitionLog:
+    """A log on faulty files, of batches of one record in leader epochs of two, by one producer."""
+    log = loaded(files)
+    for number in range(count):
+        log.append_as_leader(batch(b"x" * 100, times=(number,), producer=7, sequence=number), number // 2)
+    return log
+
+
+def test_a_segment_is_durable_before_the_next_one_begins() -> None:
+    files = FaultyFiles(Nothing())
+    log = grown(files)
+    bases = [segment.base_offset for segment in log.segments]
+    assert log.recovery_point == bases[-1] == 8
+    files.power_cut()
+    made = loaded(files, stored=StoredState(recovery_point=8))
+    assert made.log_end_offset == 8
+    assert [segment.largest_timestamp for segment in made.segments] == [1, 3, 5, 7, -1]
+
+
+def test_the_time_index_of_a_flushed_segment_is_durable_after_it_was_rolled() -> None:
+    files = FaultyFiles(Nothing())
+    log = grown(files, 1)
+    log.flush()
+    log.roll()
+    log.flush()
+    files.power_cut()
+    assert loaded(files, stored=StoredState(recovery_point=1)).segments[0].largest_timestamp == 0
+
+
+def test_a_flush_makes_new_segments_durable() -> None:
+    files = FaultyFiles(Nothing())
+    grown(files).flush()
+    files.power_cut()
+    assert loaded(files, stored=StoredState(recovery_point=9)).log_end_offset == 9
+
+
+def test_a_truncation_is_durable() -> None:
+    files = FaultyFiles(Nothing())
+    log = grown(files)
+    log.flush()
+    log.truncate_to(5)
+    files.power_cut()
+    made = loaded(files)
+    assert (made.log_end_offset, made.epochs) == (5, [(0, 0), (1, 2), (2, 4)])
+
+
+def test_a_power_cut_within_a_truncation_leaves_no_gap_and_all_epochs() -> None:
+    for calls in range(100):
+        files = FaultyFiles(Everything())
+        log = grown(files)
+        log.flush()
+        files.cut_after = calls
+        try:
+            log.truncate_to(1)
+        except PowerCut:
+            files.power_cut()
+        else:
+            break
+        made = loaded(files)
+        offsets = [one.base_offset for one in made.batches]
+        assert offsets == [*range(made.log_end_offset)], calls
+        assert made.epochs == [(epoch, 2 * epoch) for epoch in range((made.log_end_offset + 1) // 2)], calls
+    assert calls > 30

@@ -15,12 +15,14 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import KafkaStorageError
 from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
 from kraftlake.replica_manager.logs.disk.disk_log_manager import DiskLogManager, open_log_manager
-from kraftlake.replica_manager.logs.disk.files import DiskFiles
+from kraftlake.replica_manager.logs.disk.files import DiskFiles, Files
+from kraftlake.replica_manager.logs.disk.log_directory import RECOVERY_POINTS
 from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import CorruptDataError, UsageError
 from tests.replica_manager.brokers import BAR, FOO
 from tests.replica_manager.data_batches import batch
+from tests.replica_manager.logs.disk.faulty_files import READ, SYNC, Fault, FaultyFiles, Nothing
 
 CLUSTER = "cluster-1"
 FOO_0, FOO_1, BAR_0 = TopicPartition("foo", 0), TopicPartition("foo", 1), TopicPartition("bar", 0)
@@ -33,7 +35,7 @@ class Broker:
     def __init__(self, folder: Path, seed: int = 1) -> None:
         self.folder = folder
         self.clock = ManualClock(1_000)
-        self.files = DiskFiles()
+        self.files: Files = DiskFiles()
         self.configs: dict[str, dict[str, str]] = {}
         self.failed: list[str] = []
         self.seed = seed
@@ -111,7 +113,7 @@ def test_a_killed_broker_checks_what_is_behind_its_recovery_points(broker: Broke
     file.write_bytes(data)
     again = broker.start()
     (found,) = again.logs().values()
-    assert (found.log_end_offset, found.recovery_point) == (4, 3)
+    assert (found.log_end_offset, found.recovery_point) == (4, 4)
     again.shutdown(broker_epoch=1)
     clean = broker.start()
     assert clean.logs()[FOO_0].recovery_point == 4
@@ -140,10 +142,10 @@ def test_a_deleted_log_is_renamed_at_once_and_goes_later(broker: Broker) -> None
     log.truncate_fully_and_start_at(5)
     manager.delete_files()
     assert len(folders(broker)) == 2
-    assert log.awaits_deletion
+    assert any(name.endswith(".deleted") for name in log.files.names(log.folder))
     broker.clock.advance(100)
     manager.delete_files()
-    assert not log.awaits_deletion
+    assert not any(name.endswith(".deleted") for name in log.files.names(log.folder))
     assert (folders(broker), errors) == (["a/foo-0"], {})
     manager.delete_logs([FOO_0], errors.__setitem__)
     manager.abandon()
@@ -246,3 +248,122 @@ def test_changed_topic_configs_reach_the_logs_at_once(broker: Broker) -> None:
     log_of(manager, FOO_0, 1)
     assert (len(log.segments), log.config.min_insync_replicas) == (2, 2)
     manager.abandon()
+
+
+@pytest.fixture
+def files() -> FaultyFiles:
+    return FaultyFiles(Nothing())
+
+
+@pytest.fixture
+def faulty(files: FaultyFiles) -> Broker:
+    """A broker on files of which a power cut leaves what was synced only."""
+    broker = Broker(Path())
+    broker.files = files
+    return broker
+
+
+def test_new_directories_and_what_is_durable_in_them_outlive_a_power_cut(faulty: Broker, files: FaultyFiles) -> None:
+    log_of(faulty.start(), FOO_0, 3).flush()
+    files.power_cut()
+    assert faulty.start().logs()[FOO_0].log_end_offset == 3
+
+
+def test_a_lower_recovery_point_is_written_before_records_are_removed(faulty: Broker, files: FaultyFiles) -> None:
+    manager = faulty.start()
+    log = log_of(manager, FOO_0, 3)
+    log.flush()
+    manager.checkpoint()
+    log.truncate_to(1)
+    assert b"foo 0 1" in files.content(f"a/{RECOVERY_POINTS}")
+    log_of(manager, FOO_0, 3).flush()
+    manager.checkpoint()
+    log.truncate_fully_and_start_at(3)
+    assert b"foo 0 3" in files.content(f"a/{RECOVERY_POINTS}")
+
+
+def test_checkpoints_of_a_deleted_log_do_not_hold_for_the_next_one(faulty: Broker, files: FaultyFiles) -> None:
+    manager = faulty.start()
+    log = log_of(manager, FOO_0, 9)
+    log.flush()
+    log.update_high_watermark(9)
+    log.maybe_increment_log_start_offset(7)
+    manager.checkpoint()
+    manager.write_high_watermarks("a", {FOO_0: 9})
+    manager.delete_logs([FOO_0], lambda *_: None)
+    log_of(manager, FOO_0, 3)
+    files.restart()
+    again = faulty.start()
+    found = again.logs()[FOO_0]
+    assert (found.log_start_offset, found.log_end_offset) == (0, 3)
+    assert again.checkpointed_high_watermark("a", FOO_0) is None
+
+
+def test_checkpoints_of_a_stray_do_not_hold_for_the_next_log(faulty: Broker, files: FaultyFiles) -> None:
+    manager = faulty.start()
+    log = log_of(manager, FOO_0, 9)
+    log.update_high_watermark(9)
+    log.maybe_increment_log_start_offset(7)
+    manager.checkpoint()
+    manager.write_high_watermarks("a", {FOO_0: 9})
+    files.restart()
+    faulty.strays = {FOO}
+    log_of(faulty.start(), FOO_0, 3)
+    faulty.strays.clear()
+    files.restart()
+    again = faulty.start()
+    assert (again.logs()[FOO_0].log_start_offset, again.logs()[FOO_0].log_end_offset) == (0, 3)
+    assert again.checkpointed_high_watermark("a", FOO_0) is None
+
+
+def test_a_log_that_begins_anew_at_an_earlier_offset_does_so_after_a_kill(faulty: Broker, files: FaultyFiles) -> None:
+    manager = faulty.start()
+    log = log_of(manager, FOO_0, 9)
+    log.update_high_watermark(9)
+    log.maybe_increment_log_start_offset(7)
+    manager.checkpoint()
+    log.truncate_fully_and_start_at(2)
+    log_of(manager, FOO_0, 1)
+    files.restart()
+    found = faulty.start().logs()[FOO_0]
+    assert (found.log_start_offset, found.log_end_offset) == (2, 3)
+
+
+def test_a_copy_is_as_durable_as_the_log_that_it_replaces(faulty: Broker, files: FaultyFiles) -> None:
+    manager = faulty.start()
+    log_of(manager, FOO_0, 3).flush()
+    manager.prefer_directory(FOO_0, "b")
+    log_of(manager, FOO_0, 3, is_future=True)
+    manager.replace_current_with_future(FOO_0)
+    files.power_cut()
+    found = faulty.start().logs()[FOO_0]
+    assert (found.directory, found.log_end_offset) == ("b", 3)
+
+
+def test_a_directory_that_fails_does_not_keep_others_from_their_checkpoints(faulty: Broker, files: FaultyFiles) -> None:
+    manager = faulty.start()
+    for name in (FOO_0, FOO_1):
+        log_of(manager, name, 2)
+    manager.update_topic_config("foo", {"flush.ms": "0"})
+    files.faults = [Fault("a", errno.EIO, frozenset([SYNC]))]
+    manager.flush_logs()
+    manager.checkpoint()
+    manager.clean_logs()
+    assert (faulty.failed, list(manager.directories)) == (["a"], ["b"])
+    assert b"foo 1 2" in files.content(f"b/{RECOVERY_POINTS}")
+    manager.shutdown(broker_epoch=7)
+    files.restart()
+    assert b"7" in files.content("b/.kafka_cleanshutdown")
+
+
+def test_a_directory_that_fails_while_logs_are_loaded_is_offline(faulty: Broker, files: FaultyFiles) -> None:
+    manager = faulty.start()
+    for name in (FOO_0, FOO_1):
+        log_of(manager, name, 2)
+    manager.abandon()
+    files.faults = [Fault("a/foo-0", errno.EIO, frozenset([READ]))]
+    again = faulty.start()
+    assert (faulty.failed, list(again.directories)) == (["a"], ["b"])
+    assert again.logs()[FOO_1].log_end_offset == 2
+    with pytest.raises(KafkaStorageError):
+        log_of(again, FOO_0, is_new=False)

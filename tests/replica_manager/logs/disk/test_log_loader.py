@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
+import attrs
 import pytest
 
 from kraftlake.records.uuid import Uuid
@@ -18,7 +19,8 @@ from kraftlake.replica_manager.logs.log_batch import LogBatch
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import CorruptDataError
 from tests.replica_manager.data_batches import batch
-from tests.replica_manager.logs.disk.opened import CLEAN, PARTITION, SMALL, opened, reopened
+from tests.replica_manager.logs.disk.faulty_files import Fault, FaultyFiles, Nothing
+from tests.replica_manager.logs.disk.opened import CLEAN, PARTITION, SMALL, loaded, opened, reopened
 
 
 def filled(folder: Path, count: int = 9) -> DiskPartitionLog:
@@ -94,7 +96,7 @@ def test_damage_above_the_recovery_point_cuts_the_log_there(tmp_path: Path) -> N
     data[-1] ^= 1
     first.write_bytes(data)
     made = opened(tmp_path, stored=StoredState(recovery_point=1))
-    assert (made.log_end_offset, len(held(made)), made.recovery_point) == (3, 3, 1)
+    assert (made.log_end_offset, len(held(made)), made.recovery_point) == (3, 3, 3)
     assert made.epochs == [(0, 0)]
     state = made.producers.get(7)
     assert state is not None
@@ -154,3 +156,65 @@ def test_a_failed_call_takes_the_directory_offline(tmp_path: Path) -> None:
         log.append_as_leader(batch(b"x"), 1)
     assert failed == [(str(tmp_path), errno.ENOSPC)]
     assert len(held(reopened(log, tmp_path, clean=False))) == 1
+
+
+@pytest.mark.parametrize("kept", [0, 170, 400])
+def test_zeros_that_a_power_cut_leaves_are_cut_off(tmp_path: Path, kept: int) -> None:
+    log = opened(tmp_path, attrs.evolve(SMALL, segment_bytes=1_500, index_interval_bytes=0))
+    for number in range(12):
+        log.append_as_leader(batch(b"x" * 100, times=(number,), producer=7, sequence=number), 0)
+    base = log.active.base_offset
+    log.close_files()
+    last = tmp_path / "foo-0" / f"{base:020d}.log"
+    data = last.read_bytes()
+    last.write_bytes(data[:kept] + bytes(len(data) - kept))
+    made = opened(tmp_path, stored=StoredState(recovery_point=base))
+    assert base == 8
+    assert made.log_end_offset == base + kept // 170
+    assert [one.base_offset for one in held(made)] == [*range(made.log_end_offset)]
+
+
+def test_what_a_kill_has_cut_off_does_not_come_back_with_a_power_cut() -> None:
+    files = FaultyFiles(Nothing())
+    log = loaded(files)
+    for _ in range(2):
+        log.append_as_leader(batch(b"x" * 100), 0)
+    log.flush()
+    log.active.log.truncate(log.segments[0].size // 2)
+    files.restart()
+    assert loaded(files).log_end_offset == 1
+    files.power_cut()
+    assert loaded(files).log_end_offset == 1
+
+
+def test_indexes_that_are_made_again_are_durable() -> None:
+    files = FaultyFiles(Nothing())
+    log = loaded(files)
+    for number in range(9):
+        log.append_as_leader(batch(b"x" * 100, times=(number,)), 0)
+    log.flush()
+    files.delete(log.segments[0].path(".timeindex"))
+    files.delete(log.segments[0].path(".index"))
+    files.sync_folder("d/foo-0")
+    stored = StoredState(recovery_point=9)
+    files.restart()
+    loaded(files, stored=stored).flush()
+    files.power_cut()
+    assert loaded(files, stored=stored).segments[0].largest_timestamp == 1
+
+
+def test_no_call_is_made_after_a_failed_one() -> None:
+    disk = FaultyFiles(Nothing())
+    failed: list[str] = []
+    files = GuardedFiles(disk, "d", lambda directory, _: failed.append(directory))
+    log = loaded(files)
+    log.append_as_leader(batch(b"x"), 0)
+    disk.faults = [Fault("d", errno.EIO)]
+    with pytest.raises(KafkaStorageError, match="can't be made durable"):
+        log.flush()
+    disk.faults.clear()
+    for call in (log.flush, lambda: log.append_as_leader(batch(b"x"), 0)):
+        with pytest.raises(KafkaStorageError, match="the log directory d is offline"):
+            call()
+    log.close_files()
+    assert (failed, log.recovery_point) == (["d"], 0)

@@ -1,0 +1,186 @@
+"""Runs of batches: found by compiled code as by Python, and what of them is looked at and indexed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraftlake.delta import TopicPartition
+from kraftlake.replica_manager.errors import CorruptRecordError, ReplicationError, UnexpectedAppendOffsetError
+from kraftlake.replica_manager.logs import batch_run
+from kraftlake.replica_manager.logs.batch_run import BatchRun, find_batches
+from kraftlake.replica_manager.logs.leader_epochs import LeaderEpochs
+from kraftlake.replica_manager.logs.log_batch import LogBatch, joined, log_batches
+from kraftlake.replica_manager.logs.open_transactions import EndedTransaction, Transactions
+from kraftlake.replica_manager.logs.partition_log import AppendOrigin
+from kraftlake.replica_manager.logs.producer_state import ProducerState, ProducerStates
+from tests.replica_manager.data_batches import batch, marker
+
+PRODUCERS = (-1, 1, 2, 257, 300)
+"""257 and the second one share a slot unless there are more than 256 rows."""
+
+
+@st.composite
+def fetches(draw: st.DrawFn) -> list[LogBatch]:
+    """Batches of producers that take turns, with growing offsets and leader epochs, and transactions that end."""
+    draws = random.Random(draw(st.integers(0, 1 << 32)))
+    made: list[LogBatch] = []
+    offset = draws.randrange(3)
+    epoch = 0
+    epochs = dict.fromkeys(PRODUCERS, 0)
+    open_: set[int] = set()
+    producer = PRODUCERS[0]
+    for _ in range(draws.choice((0, 1, 6, 7, 40, 200))):
+        if draws.random() < 0.3:
+            producer = draws.choice(PRODUCERS)
+        if draws.random() < 0.05 and producer not in open_:
+            epochs[producer] += draws.choice((1, 1, 2, -1))
+        if producer in open_ and draws.random() < 0.2:
+            open_.discard(producer)
+            data = marker(producer, commit=draws.random() < 0.5, epoch=max(0, epochs[producer]))
+        else:
+            transactional = producer in open_ or (producer >= 0 and draws.random() < 0.02)
+            open_ |= {producer} if transactional else set()
+            times = tuple(draws.randrange(1_000, 1_100) for _ in range(draws.choice((1, 1, 3))))
+            data = batch(
+                *[b"x" * draws.randrange(60)] * len(times), times=times, producer=producer,
+                transactional=transactional, epoch=max(0, epochs[producer]),
+            )  # fmt: skip
+        (one,) = log_batches(data)
+        epoch += draws.random() < 0.03
+        made.append(one.placed(offset, epoch))
+        offset = made[-1].last_offset + 1 + (draws.random() < 0.05)
+    return made
+
+
+@pytest.fixture(params=[0, 1 << 30], ids=["compiled", "Python"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(batch_run, "_COMPILED_FROM", request.param)
+    return "array" if request.param == 0 else "list"
+
+
+def both_ways(find: Callable[[], tuple[BatchRun, ReplicationError | None]]) -> list[tuple[object, ...]]:
+    """What is found by compiled code and by Python."""
+    told: list[tuple[object, ...]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        for least in (0, 1 << 30):
+            patch.setattr(batch_run, "_COMPILED_FROM", least)
+            run, problem = find()
+            assert isinstance(run.rows, list) == (least > 0 or not run)
+            ends = (run.size, run.first_offset, run.last_offset, run.last_leader_epoch) if run else ()
+            telling = [] if len(run) <= 6 else run.telling
+            told.append((run.batches, run.max_timestamp, telling, ends, type(problem), str(problem)))
+    return told
+
+
+@st.composite
+def damaged_fetches(draw: st.DrawFn) -> bytes:
+    """The bytes of a fetch, whole or with a bit that flipped, cut off somewhere."""
+    data = bytearray(joined(draw(fetches())))
+    if data and draw(st.booleans()):
+        data[draw(st.integers(0, len(data) - 1))] ^= 1 << draw(st.integers(0, 7))
+    return bytes(data[: draw(st.integers(0, len(data))) if draw(st.booleans()) else None])
+
+
+@given(
+    data=damaged_fetches(),
+    expected=st.integers(-1, 30),
+    latest_epoch=st.integers(0, 5),
+    offsets=st.tuples(st.integers(0, 30), st.integers(0, 300)),
+)
+def test_compiled_code_finds_what_python_finds(
+    data: bytes, expected: int, latest_epoch: int, offsets: tuple[int, int]
+) -> None:
+    compiled, by_python = both_ways(
+        lambda: find_batches(data, expected=expected, latest_epoch=latest_epoch, offsets=offsets)
+    )
+    assert compiled == by_python
+
+
+@given(fetch=fetches())
+def test_what_is_found_is_what_was_joined(fetch: list[LogBatch]) -> None:
+    for batches, newest, *_, problem, _ in both_ways(lambda: find_batches(joined(fetch), expected=0)):
+        assert batches == fetch
+        assert newest == max((one.max_timestamp for one in fetch), default=-1)
+        assert problem is type(None)
+    assert BatchRun.of(fetch).batches == fetch
+
+
+def seen(batches: list[LogBatch]) -> tuple[list[ProducerState], list[EndedTransaction], list[tuple[int, int]]]:
+    """What a log knows after the batches of a fetch."""
+    producers, transactions, epochs = ProducerStates(TopicPartition("foo", 0)), Transactions(), LeaderEpochs()
+    states, _ = producers.check(batches, AppendOrigin.REPLICATION)
+    ended = transactions.append(batches)
+    for one in batches:
+        if one.leader_epoch != epochs.latest:
+            epochs.assign(one.leader_epoch, one.base_offset)
+    stable = EndedTransaction(-1, -1, -1, transactions.last_stable_offset(1 << 40))
+    return states, [*ended, stable], epochs.entries()
+
+
+@given(fetch=fetches())
+def test_the_telling_batches_tell_what_all_do(fetch: list[LogBatch]) -> None:
+    for _, _, telling, *_ in both_ways(lambda: find_batches(joined(fetch))):
+        if telling:
+            assert seen(telling) == seen(fetch)
+
+
+@pytest.mark.parametrize(("producers", "most"), [((-1,), 1), ((7,), 6), ((7, 8, 9), 18)])
+def test_few_of_many_batches_are_looked_at(way: str, producers: tuple[int, ...], most: int) -> None:
+    made = [next(log_batches(batch(b"x", producer=producers[at % len(producers)]))) for at in range(300)]
+    run, _ = find_batches(joined(one.placed(at, 0) for at, one in enumerate(made)))
+    assert len(run.telling) == most
+    assert len(run.part(100, 200).telling) == 100, "a part has not been chosen from"
+
+
+@given(fetch=fetches(), interval=st.integers(0, 400), unindexed=st.integers(0, 300), largest=st.integers(-1, 1_050))
+def test_an_entry_follows_each_interval(fetch: list[LogBatch], interval: int, unindexed: int, largest: int) -> None:
+    """As Kafka's LogSegment does it, a batch after the other."""
+    offsets: list[int] = []
+    times: list[int] = []
+    left, newest, of_newest, indexed, position = unindexed, largest, 3, largest - 1, 1_000
+    for one in fetch:
+        if one.max_timestamp > newest:
+            newest, of_newest = one.max_timestamp, one.last_offset
+        if left > interval:
+            offsets += (one.last_offset, position)
+            if newest > indexed:
+                times += (newest, of_newest)
+                indexed = newest
+            left = 0
+        left += one.size
+        position += one.size
+    with pytest.MonkeyPatch.context() as patch:
+        for least in (0, 1 << 30):
+            patch.setattr(batch_run, "_COMPILED_FROM", least)
+            run, _ = find_batches(joined(fetch))
+            if run:
+                assert run.index(
+                    0, 1_000, interval, unindexed=unindexed, largest_timestamp=largest, offset_of_largest=3,
+                    indexed_timestamp=largest - 1,
+                ) == (offsets, times, left, newest, of_newest)  # fmt: skip
+
+
+def test_what_is_wrong_is_said(way: str) -> None:
+    first, second = (next(log_batches(batch(b"x"))).placed(offset, 0) for offset in (4, 5))
+    damaged = attrs.evolve(second, data=second.data[:-1] + b"?")
+    cases: list[tuple[bytes, type[ReplicationError], str, int]] = [
+        (joined([first, damaged]), CorruptRecordError, "at offset 5 fails its checksum", 1),
+        (joined([first]) + bytes(100), CorruptRecordError, "byte 69 there is no record batch of format 2", 1),
+        (
+            joined([second, first]),
+            UnexpectedAppendOffsetError,
+            "offset 4 is no continuation of a log that ends at 6",
+            1,
+        ),
+        (joined([first, second.placed(9, 0)]), CorruptRecordError, "offset 9 does not belong here", 1),
+    ]
+    for data, error, words, sound in cases:
+        run, problem = find_batches(data, expected=4, offsets=(4, 8))
+        assert (len(run), type(problem)) == (sound, error)
+        assert words in str(problem)

@@ -30,7 +30,14 @@ def test_the_defaults_are_those_of_kafka() -> None:
 
 
 def test_settings_replace_defaults() -> None:
-    made = config(num_replica_fetchers="3", broker_heartbeat_interval_ms="500", log_segment_bytes=" 1048576 ")
+    made = config(
+        num_replica_fetchers="3", broker_heartbeat_interval_ms="500", log_segment_bytes=" 1048576 ",
+        log_retention_check_interval_ms="1000",
+    )  # fmt: skip
+    assert (made.upkeep.log_retention_check_interval_ms, made.upkeep.log_flush_offset_checkpoint_interval_ms) == (
+        1000,
+        60_000,
+    )
     assert made.replication.num_replica_fetchers == 3
     assert made.lifecycle.broker_heartbeat_interval_ms == 500
     assert made.log_defaults.segment_bytes == 1 << 20

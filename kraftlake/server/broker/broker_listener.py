@@ -40,7 +40,8 @@ class BrokerListener:
     `neighbours` that can be reached, and its answer back; requests for data are refused, see `refusal`. Where there is
     no neighbour, ApiVersions alone is answered besides. Where none may be asked (`neighbours` returns None), each
     connection is closed at once: clients take a broker that goes away for a fault that passes. A request that is for
-    controllers instead, as `controllers` says, goes to the first of them that can be reached.
+    controllers instead, as `controllers` says, goes to the first of them that can be reached. `directories` answers
+    questions about this broker's own.
     """
 
     def __init__(
@@ -49,10 +50,12 @@ class BrokerListener:
         port: int,
         neighbours: Callable[[], Sequence[Address] | None],
         controllers: Callable[[bytes], Sequence[Address] | None] = lambda _: None,
+        directories: Callable[[bytes], bytes | None] = lambda _: None,
     ) -> None:
         self._where = (host, port)
         self._neighbours = neighbours
         self._controllers = controllers
+        self._directories = directories
         self._lock = threading.Lock()
         self._clients: dict[socket.socket, Abort] = {}
         """The open connections, each with what ends the one to its neighbour."""
@@ -120,7 +123,7 @@ class BrokerListener:
     def _answer(self, frame: bytes, upstream: Connection | None) -> bytes | None:
         """The answer to a request; None where the connection has to be closed."""
         if not is_of_any_broker(frame):
-            return refusal(frame)
+            return self._directories(frame) or refusal(frame)
         controllers = self._controllers(frame)
         if controllers is None:
             return api_versions(frame) if upstream is None else upstream.exchange(frame, timeout=_ANSWER_SECONDS)

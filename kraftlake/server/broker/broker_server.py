@@ -25,6 +25,7 @@ from kraftlake.server.broker.broker import Broker
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.broker_listener import BrokerListener
 from kraftlake.server.broker.config_changes import changes_configs_of
+from kraftlake.server.broker.directories import describe_log_dirs
 from kraftlake.server.broker.neighbours import Neighbours
 
 _LEAVES_WITHIN_SECONDS: Final = 300.0
@@ -61,8 +62,9 @@ class BrokerServer:
         self._broker: Broker | None = None
         self._neighbours: Neighbours | None = None
         self.listener = BrokerListener(
-            config.listener.host, config.listener.port, self._neighbours_to_ask, self._controllers_to_ask
-        )
+            config.listener.host, config.listener.port, self._neighbours_to_ask, self._controllers_to_ask,
+            self._describe_log_dirs,
+        )  # fmt: skip
 
     @property
     def _security_protocol(self) -> int:
@@ -79,6 +81,13 @@ class BrokerServer:
         if self._broker is None or not changes_configs_of(frame, self._config.broker_id):
             return None
         return [] if self._broker.controller is None else [self._broker.controller]
+
+    def _describe_log_dirs(self, frame: bytes) -> bytes | None:
+        """Nobody but a broker that knows its users can tell who may ask; while there are ACLs, nobody may."""
+        if self._broker is None:
+            return None
+        allowed = not self._broker.cache.image.acls.acls
+        return describe_log_dirs(frame, self._broker.logs, cordoned=self._config.cordoned_log_dirs, is_allowed=allowed)
 
     def run(self) -> None:
         """Be a broker until `stop` is set.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kraftlake.server.broker.refusals import api_of, request_in
+from kraftlake.server.broker.requests import api_of, request_in
 
 _CHANGES: Final = frozenset({"alter_configs", "incremental_alter_configs"})
 _BROKER: Final = 4
@@ -15,7 +15,7 @@ _BROKER: Final = 4
 
 
 def changes_configs_of(frame: bytes, broker_id: int) -> bool:
-    """Whether a request changes the configs of the broker. Raises as `refusal`."""
+    """Whether a request changes the configs of the broker. Raises as `request_in`."""
     if api_of(frame) not in _CHANGES:
         return False
     asked = request_in(frame)

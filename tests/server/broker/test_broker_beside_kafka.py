@@ -90,6 +90,18 @@ def in_sync(node: KafkaNode, *names: TopicPartition) -> bool:
     return all(topic is not None and set(topic.partitions[0].isr) == {1, 7} for topic in found)
 
 
+def directory_sizes(broker: BrokerProcess) -> dict[TopicPartition, int]:
+    """The sizes of replicas in bytes, as the broker tells clients."""
+    with NodeConnector()(Address("127.0.0.1", broker.port)) as client:
+        answer = client.ask("describe_log_dirs", range(1, 6), lambda module: module.DescribeLogDirsRequest(topics=None))
+    return {
+        TopicPartition(topic.name, int(one.partition_index)): int(one.partition_size)
+        for result in answer.results
+        for topic in result.topics
+        for one in topic.partitions
+    }
+
+
 def test_it_copies_all_kinds_of_topics_and_goes_on_after_a_restart(node: KafkaNode, broker: BrokerProcess) -> None:
     broker.start()
     broker.await_running()
@@ -102,6 +114,8 @@ def test_it_copies_all_kinds_of_topics_and_goes_on_after_a_restart(node: KafkaNo
         wait_for(lambda: in_sync(node, *names), "the leader has taken it into all ISRs")
         for name in names:
             wait_for(lambda name=name: broker.log_of(name) == theirs(node, name), f"{name} is a copy")  # type: ignore[misc]
+        sizes = directory_sizes(broker)
+        assert {name: sizes[name] for name in names} == {name: len(theirs(node, name)) for name in names}
         assert broker.stop() == exit_code
         assert not in_sync(node, PLAIN), "it has left in a controlled way"
         produce(node, PLAIN, 100)

@@ -19,7 +19,8 @@ from kio.static.constants import EntityType
 from kio.static.primitive import i32, i32Timedelta
 
 from kraftlake.server.broker.broker_listener import UNREADABLE
-from kraftlake.server.broker.refusals import _entity, _of, _versions, api_versions, is_of_any_broker, refusal
+from kraftlake.server.broker.refusals import api_versions, is_of_any_broker, refusal
+from kraftlake.server.broker.requests import entity, of_version, versions_of
 
 DATA = ("produce", "fetch", "list_offsets", "offset_for_leader_epoch", "delete_records")
 KEYS = {name: key for key, name in api_key_map.items()}
@@ -31,7 +32,7 @@ TOPICS = {
     "offset_for_leader_epoch": ("OffsetForLeaderTopic", "OffsetForLeaderPartition"),
     "delete_records": ("DeleteRecordsTopic", "DeleteRecordsPartition"),
 }
-ALL_VERSIONS = [(name, version) for name in DATA for version in _versions(name)]
+ALL_VERSIONS = [(name, version) for name in DATA for version in versions_of(name)]
 
 
 def framed(name: str, version: int, body: bytes, *, flexible: bool, correlation: int = 9) -> bytes:
@@ -41,23 +42,23 @@ def framed(name: str, version: int, body: bytes, *, flexible: bool, correlation:
 
 def request(name: str, version: int, *, acks: int = 1) -> bytes:
     """A request for partitions 3 and 5 of one topic."""
-    kind = _entity(name, version, EntityType.request)
+    kind = entity(name, version, EntityType.request)
     module = import_module(kind.__module__)
     topic_type, partition_type = (getattr(module, each) for each in TOPICS[name])
     partitions = tuple(
-        _of(
+        of_version(
             partition_type,
             index=number, partition=number, partition_index=number, records=None, fetch_offset=1, offset=2, timestamp=3,
             partition_max_bytes=4, leader_epoch=5, max_num_offsets=1, current_leader_epoch=1,
         )
         for number in (3, 5)
     )  # fmt: skip
-    topic = _of(
+    topic = of_version(
         topic_type,
         name="foo", topic="foo", topic_id=TOPIC_ID, partitions=partitions, partition_data=partitions,
     )  # fmt: skip
     wait = i32Timedelta.parse(timedelta(milliseconds=5))
-    asked = _of(
+    asked = of_version(
         kind,
         topics=(topic,), topic_data=(topic,), acks=acks, timeout=wait, max_wait=wait, min_bytes=1, replica_id=i32(-1),
         isolation_level=0, forgotten_topics_data=(),
@@ -68,7 +69,7 @@ def request(name: str, version: int, *, acks: int = 1) -> bytes:
 
 
 def read(name: str, version: int, answer: bytes) -> Any:
-    kind = _entity(name, version, EntityType.response)
+    kind = entity(name, version, EntityType.response)
     assert struct.unpack_from(">i", answer) == (9,)
     position = 4 + (kind.__flexible__ and name != "api_versions")
     response, size = entity_reader(kind)(answer, position)
@@ -117,14 +118,14 @@ def test_a_version_from_the_future_gets_the_oldest_answer() -> None:
 
 @pytest.mark.parametrize("name", ["metadata", "create_topics", "find_coordinator", "init_producer_id", "api_versions"])
 def test_what_every_broker_answers_alike_is_not_refused(name: str) -> None:
-    frame = framed(name, _versions(name)[-1], b"", flexible=True)
+    frame = framed(name, versions_of(name)[-1], b"", flexible=True)
     assert is_of_any_broker(frame)
     assert refusal(frame) is None
 
 
 @pytest.mark.parametrize("name", ["describe_log_dirs", "alter_replica_log_dirs"])
 def test_what_is_about_this_broker_is_asked_of_no_other(name: str) -> None:
-    assert not is_of_any_broker(framed(name, _versions(name)[-1], b"", flexible=True))
+    assert not is_of_any_broker(framed(name, versions_of(name)[-1], b"", flexible=True))
 
 
 @given(st.sampled_from(ALL_VERSIONS), st.data())

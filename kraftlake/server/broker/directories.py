@@ -1,0 +1,73 @@
+"""What a broker that serves nobody says of its log directories: tools that ask for them ask every broker.
+
+Source: kafka.server.ReplicaManager.describeLogDirs (KIP-113, KIP-827).
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import defaultdict
+from collections.abc import Collection
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from kraftlake.replica_manager import DiskLogManager
+from kraftlake.server.broker.requests import AT_ONCE, answered, api_of, of_version
+
+
+def describe_log_dirs(
+    frame: bytes, logs: DiskLogManager, *, cordoned: Collection[str], is_allowed: bool
+) -> bytes | None:
+    """The answer to a DescribeLogDirs, without the length before it; None for every other request.
+
+    Sizes are those of segments in bytes; the lag is that behind the high watermark, of a copy that behind the replica.
+    Where the client may not ask, the answer is CLUSTER_AUTHORIZATION_FAILED. Raises as `request_in`.
+    """
+    if api_of(frame) != "describe_log_dirs":
+        return None
+
+    def make(module: Any, asked: Any) -> Any:
+        found: list[Any] = []
+        if is_allowed:
+            topics = asked.topics
+            wanted = None if topics is None else {(one.topic, number) for one in topics for number in one.partitions}
+            found += [_online(module, path, logs, wanted, path in cordoned) for path in sorted(logs.directories)]
+            found += [_offline(module, path) for path in sorted(logs.offline)]
+        error = ErrorCode.none if is_allowed else ErrorCode.cluster_authorization_failed
+        return of_version(module.DescribeLogDirsResponse, throttle_time=AT_ONCE, error_code=error, results=tuple(found))
+
+    return answered(frame, make)
+
+
+def _offline(module: Any, path: str) -> Any:
+    error = ErrorCode.kafka_storage_error
+    return of_version(module.DescribeLogDirsResult, error_code=error, log_dir=path, topics=())
+
+
+def _online(
+    module: Any, path: str, logs: DiskLogManager, wanted: set[tuple[str, int]] | None, is_cordoned: bool
+) -> Any:
+    try:
+        usage = shutil.disk_usage(path)
+    except OSError:
+        return _offline(module, path)
+    by_topic: dict[str, list[Any]] = defaultdict(list)
+    for name, current in list(logs.logs().items()):
+        future = logs.get_log(name, is_future=True)
+        for log, end in ((current, current.high_watermark), (future, current.log_end_offset)):
+            if log is not None and log.directory == path and (wanted is None or name in wanted):
+                partition = module.DescribeLogDirsPartition(
+                    partition_index=name.partition, partition_size=log.size,
+                    offset_lag=max(0, end - log.log_end_offset), is_future_key=log is future,
+                )  # fmt: skip
+                by_topic[name.topic].append(partition)
+    return of_version(
+        module.DescribeLogDirsResult,
+        error_code=ErrorCode.none, log_dir=path, is_cordoned=is_cordoned,
+        total_bytes=usage.total, usable_bytes=usage.free,
+        topics=tuple(
+            module.DescribeLogDirsTopic(name=topic, partitions=tuple(partitions))
+            for topic, partitions in sorted(by_topic.items())
+        ),
+    )  # fmt: skip

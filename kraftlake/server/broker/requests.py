@@ -1,0 +1,102 @@
+"""Requests as a broker gets them, and the frames of answers.
+
+Source: org.apache.kafka.common.requests.RequestContext and ResponseHeader; the schemas are kio's.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Callable
+from dataclasses import fields
+from datetime import timedelta
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, Final
+
+from kio.schema.index import api_key_map, schema_name_map
+from kio.serial import entity_reader, entity_writer
+from kio.static.constants import EntityType
+from kio.static.primitive import i32Timedelta
+
+from kraftlake.protocol import end_of_message
+from kraftlake.records.varint import read_uvarint
+
+HEADER: Final = struct.Struct(">hhih")
+"""API key, version, correlation id, length of the client id."""
+_CORRELATION: Final = struct.Struct(">i")
+AT_ONCE: Final = i32Timedelta.parse(timedelta(0))
+"""The throttle time of an answer."""
+
+
+def api_of(frame: bytes) -> str | None:
+    """The name of the API that a request is of; None for one that is not known here."""
+    return api_key_map.get(HEADER.unpack_from(frame)[0])
+
+
+def request_in(frame: bytes) -> Any:
+    """A request as kio declares it; None for a version or an API that is not known here.
+
+    Raises ValueError, IndexError, struct.error, MalformedError or a SerialError for what is no request.
+    """
+    _, version, _, length = HEADER.unpack_from(frame)
+    position = HEADER.size + max(length, 0)
+    name = api_of(frame)
+    if name is None or version not in versions_of(name):
+        return None
+    request = entity(name, version, EntityType.request)
+    if request.__flexible__:
+        position = _after_tags(frame, position)
+    end_of_message(request, frame, position)
+    asked, _ = entity_reader(request)(frame, position)
+    return asked
+
+
+def versions_of(name: str) -> range:
+    """The versions of an API that are known here."""
+    known = schema_name_map[name]
+    return range(min(known), max(known) + 1)
+
+
+@lru_cache
+def entity(name: str, version: int, kind: EntityType) -> Any:
+    """kio's class of a request or a response."""
+    module, _, type_name = schema_name_map[name][version][kind].partition(":")  # type: ignore[index]
+    return getattr(import_module(module), type_name)
+
+
+def _after_tags(frame: bytes, position: int) -> int:
+    count, position = read_uvarint(frame, position)
+    for _ in range(count):
+        _, position = read_uvarint(frame, position)
+        size, position = read_uvarint(frame, position)
+        position += size
+    return position
+
+
+def encoded(correlation: int, response: Any, *, flexible_header: bool) -> bytes:
+    """A response behind its header."""
+    buffer = io.BytesIO()
+    buffer.write(_CORRELATION.pack(correlation) + (b"\0" if flexible_header else b""))
+    entity_writer(type(response))(buffer, response)
+    return buffer.getvalue()
+
+
+def of_version(kind: Any, **values: Any) -> Any:
+    """An instance with those of the values that its version has."""
+    names = {field.name for field in fields(kind)}
+    return kind(**{name: value for name, value in values.items() if name in names})
+
+
+def answered(frame: bytes, make: Callable[[Any, Any], Any]) -> bytes | None:
+    """The answer to a request, without the length before it; `make` gets kio's module of the response, and the request.
+
+    None for a version or an API that is not known here, and where `make` returns None. Raises as `request_in`.
+    """
+    asked, name = request_in(frame), api_of(frame)
+    if asked is None or name is None:
+        return None
+    _, version, correlation, _ = HEADER.unpack_from(frame)
+    response = entity(name, version, EntityType.response)
+    made = make(import_module(response.__module__), asked)
+    return None if made is None else encoded(correlation, made, flexible_header=response.__flexible__)

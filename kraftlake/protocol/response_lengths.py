@@ -1,6 +1,7 @@
 """Checks that the arrays of a response fit into its bytes, before kio reads it.
 
-kio's reader reserves memory for whatever length an array claims, and ends the process where there is not so much.
+kio's reader reserves memory for whatever length an array claims, and ends the process where there is not so much. It
+also reads a null in place of an array that can't be null.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import Any, Final
 
-from kio.serial._introspect import EntityField, EntityTupleField, PrimitiveTupleField, classify_field
+from kio.serial._introspect import EntityField, EntityTupleField, PrimitiveTupleField, classify_field, is_optional
 
 from kraftlake.records.varint import MalformedError, read_uvarint
 
@@ -21,6 +22,8 @@ _SIZES: Final = {
     "timedelta_i64": 8, "datetime_i64": 8, "float64": 8, "uuid": 16,
 }  # fmt: skip
 _STRING: Final = "string"
+_NULL: Final = b"\xff\xff\xff\xff"
+_NULL_COMPACT: Final = b"\0"
 
 
 class _Plan:
@@ -29,6 +32,8 @@ class _Plan:
     def __init__(self, field: Any) -> None:
         found = classify_field(field)
         self.is_array = isinstance(found, EntityTupleField | PrimitiveTupleField)
+        self.may_be_null = is_optional(field)
+        self.name = field.name
         self.entity = found.type_ if isinstance(found, EntityField | EntityTupleField) else None
         self.kind = field.metadata.get("kafka_type", "")
         self.size = _SIZES.get(self.kind)
@@ -37,7 +42,10 @@ class _Plan:
         """The position after the field."""
         if not self.is_array:
             return self._end_of_one(data, position, flexible=flexible)
+        begin = position
         count, position = _length(data, position, flexible=flexible)
+        if not self.may_be_null and data[begin:position] == (_NULL_COMPACT if flexible else _NULL):
+            raise MalformedError(f"the array {self.name} is null")
         if count > len(data) - position:  # each element has at least a byte
             raise MalformedError(f"an array of {count} elements does not fit into {len(data) - position} bytes")
         if self.size is not None:

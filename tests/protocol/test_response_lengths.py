@@ -91,3 +91,17 @@ def test_an_answer_that_claims_a_longer_array_than_it_holds_is_one_error(count: 
         pytest.raises(NodeError, match=f"an array of {count} elements does not fit into 20 bytes"),
     ):
         node.versions_of(1)
+
+
+def test_an_array_that_can_not_be_null_is_not() -> None:
+    kind = response_type("describe_cluster", 1)
+    made = kind(
+        throttle_time=timedelta(0), error_code=ErrorCode.none, error_message=None, endpoint_type=1, cluster_id="c",
+        controller_id=1, brokers=(), cluster_authorized_operations=0,
+    )  # fmt: skip
+    data = encoded(made)
+    assert end_of_message(kind, data, 0) == len(data)
+    at = len(data) - 6  # behind it: four bytes of operations, and no tags
+    assert data[at] == 1
+    with pytest.raises(MalformedError, match="the array brokers is null"):
+        end_of_message(kind, data[:at] + b"\0" + data[at + 1 :], 0)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
@@ -201,6 +201,7 @@ def test_a_new_leader_is_found_at_an_address_that_only_controllers_gave(quorum: 
 
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), kind=st.sampled_from(["flip", "cut", "noise", "repeat", "empty"]))
+@example(seed=839780112, kind="flip")  # the list of controllers is null
 def test_broken_answers_are_node_errors_and_never_wrong_records(quorum: FakeQuorum, seed: int, kind: str) -> None:
     chance = random.Random(seed)
 

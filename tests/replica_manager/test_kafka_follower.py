@@ -26,11 +26,14 @@ from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartiti
 from tests.kafka_node import KafkaNode, started_node
 from tests.replica_manager.kafka_follower import ID, PATIENCE, KafkaFollower, forwarding, wait_for
 
-pytestmark = pytest.mark.spark
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(
+        os.environ.get("KRAFTLAKE_TESTS") != "long",
+        reason="make test-long: a node more; tests/server/broker has such a broker",
+    ),
+]
 ORDERS, OURS, KEPT, ASKED = (TopicPartition(name, 0) for name in ("orders", "ours", "kept", "asked"))
-long_only = pytest.mark.skipif(
-    os.environ.get("KRAFTLAKE_TESTS") != "long", reason="make test-long: quick, tests/server/broker has such a broker"
-)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +68,6 @@ def segment(node: KafkaNode, name: TopicPartition) -> bytes:
     return (node.log_directory / str(name) / f"{0:020}.log").read_bytes()
 
 
-@long_only
 def test_a_broker_joins_a_cluster_replicates_leads_and_leaves(node: KafkaNode) -> None:
     with forwarding(node.bootstrap) as advertised, closing(KafkaFollower(node, advertised)) as broker:
         broker.start()
@@ -122,7 +124,6 @@ def test_a_broker_joins_a_cluster_replicates_leads_and_leaves(node: KafkaNode) -
         assert broker.faults.faults == 0
 
 
-@long_only
 def test_a_broker_outlives_kills_of_its_leader_and_controller(node: KafkaNode) -> None:
     """It is fenced, because it would be elected otherwise, and it serves nobody."""
     with forwarding(node.bootstrap) as advertised, closing(KafkaFollower(node, advertised)) as broker:

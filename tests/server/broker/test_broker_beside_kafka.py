@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from kraftlake.delta import TopicPartition
@@ -55,8 +55,19 @@ def create(node: KafkaNode, name: str, replicas: list[int], **configs: str) -> T
     topic = NewTopic(
         name, 1, replica_assignment=[replicas], config={k.replace("_", "."): v for k, v in configs.items()}
     )
-    node.admin.create_topics([topic])[name].result(timeout=PATIENCE)
-    return TopicPartition(name, 0)
+    known = frozenset[int]()
+    while True:
+        try:
+            node.admin.create_topics([topic])[name].result(timeout=PATIENCE)
+            return TopicPartition(name, 0)
+        except KafkaException as fault:
+            code = fault.args[0].code()
+            if code in known:
+                return TopicPartition(name, 0)
+            # the client waits for the broker that it takes for the controller, and that may have gone
+            if code not in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT):
+                raise
+            known = frozenset({KafkaError.TOPIC_ALREADY_EXISTS})
 
 
 def produce(node: KafkaNode, name: TopicPartition, count: int, **options: Any) -> None:

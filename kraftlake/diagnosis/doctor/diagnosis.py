@@ -106,8 +106,6 @@ def diagnose(
     quorum = describe_quorum(paths, cluster_id=cluster_id, command_config=command_config, progress=progress)
     config_words = () if command_config is None else ("--command-config", *path_texts([command_config]))
     config_words += () if cluster_id is None else ("--cluster-id", cluster_id)
-    if config_words and quorum.running is None:
-        raise UsageError(f"{', '.join(paths)}: {config_words[0]} belongs to HOST:PORT of a quorum, and there is none.")
     logs, furthest = checked_logs(paths, quorum, config_words, progress)
     source = furthest.source
     if source is None:

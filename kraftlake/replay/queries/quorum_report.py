@@ -182,11 +182,13 @@ def describe_quorum(
     The addresses of a live quorum stand for all its voters and observers; `cluster_id`, by which its controllers need
     not be asked for theirs, `command_config` and `progress` are for those.
 
-    Raises UsageError where they are of several clusters, and for none; NotASourceError where one is no log.
+    Raises UsageError where they are of several clusters, for none, and where a `cluster_id` or a `command_config` is
+    given without addresses; NotASourceError where one is no log.
     """
     if not sources:
         raise UsageError("Name the metadata directory of at least one node.")
     paths = path_texts([sources] if isinstance(sources, (str, os.PathLike)) else sources)
+    _check_options_of_quorum(paths, cluster_id, command_config)
     copies = tuple(chain.from_iterable(_copies_at(path, cluster_id, command_config, progress) for path in paths))
     known = {copy.properties.cluster_id: copy.path for copy in copies if copy.properties.cluster_id is not None}
     if len(known) > 1:
@@ -194,6 +196,17 @@ def describe_quorum(
         raise UsageError(f"These are logs of different clusters: {told}.")
     report = QuorumReport(cluster_id=next(iter(known), None), copies=copies, voters=())
     return attrs.evolve(report, voters=_voters_of(report.furthest))
+
+
+def _check_options_of_quorum(
+    paths: Sequence[str], cluster_id: str | None, command_config: str | os.PathLike[str] | None
+) -> None:
+    from kraftlake.protocol import are_addresses
+
+    given = {"--cluster-id": cluster_id, "--command-config": command_config}
+    option = next((name for name, value in given.items() if value is not None), None)
+    if option is not None and not any(map(are_addresses, paths)):
+        raise UsageError(f"{', '.join(paths)}: {option} belongs to HOST:PORT of a quorum, and there is none.")
 
 
 def _copies_at(

@@ -199,6 +199,9 @@ def test_logs_of_two_clusters_are_not_compared(tmp_path: Path) -> None:
 def test_nothing_is_no_quorum(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="at least one node"):
         describe_quorum([])
+    for options in ({"cluster_id": "c"}, {"command_config": "c.properties"}):
+        with pytest.raises(UsageError, match=r"--(cluster-id|command-config) belongs to HOST:PORT of a quorum"):
+            describe_quorum([str(KAFKA_44)], **options)  # type: ignore[arg-type]
     with pytest.raises(NotASourceError, match="does not exist"):
         describe_quorum([str(tmp_path / "gone")])
 

@@ -245,7 +245,7 @@ def new_nodes(
     "broker,controller", 2: "broker,controller", 3: "broker,controller"}`.
     """
     Uuid.from_string(cluster_id)
-    ports = _free_ports((2 + len(listeners or {})) * len(roles))
+    ports = free_ports((2 + len(listeners or {})) * len(roles))
     of_node = {node_id: (ports.pop(), ports.pop()) for node_id in roles}
     voters = tuple(f"{node_id}@127.0.0.1:{of_node[node_id][1]}" for node_id in roles if "controller" in roles[node_id])
     nodes = {
@@ -284,7 +284,7 @@ def started_node(folder: Path, *, settings: Mapping[str, str] | None = None, **o
         yield nodes[1]
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Ports of loopback that were free a moment ago."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]

@@ -17,7 +17,6 @@ import ctypes
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -32,6 +31,7 @@ import attrs
 import pytest
 
 from kraftlake.spark_jobs.java import java_home
+from tests.kafka_node import free_ports
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 _TAKES_AT_MOST = 90.0  # seconds, on a busy machine
@@ -198,7 +198,7 @@ def _without_spark(environment: Any) -> dict[str, str]:
 @contextmanager
 def started_cluster(folder: Path, *, workers: int = 2, cores: int = 1, memory: str = "1g") -> Iterator[SparkCluster]:
     """A running cluster whose files are in `folder`."""
-    port, web_port, *worker_ports = _free_ports(2 + workers)
+    port, web_port, *worker_ports = free_ports(2 + workers)
     master = ClusterProcess(
         folder=folder / "master",
         arguments=(
@@ -275,11 +275,3 @@ def _members(session: int) -> list[int]:
         if int(sid) == session and state != "Z":
             found.append(int(stat.parent.name))
     return found
-
-
-def _free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]

@@ -33,7 +33,6 @@ from kraftlake.replay import LakeFeed, MetadataLoader
 from kraftlake.replica_manager import (
     BrokerContext,
     MemoryLogManager,
-    MetadataView,
     ReplicaManager,
     ReplicaManagerConfig,
     TopicConfigHandler,
@@ -56,6 +55,7 @@ from kraftlake.replica_manager.requests.request_server import RequestServer
 from kraftlake.runtime.clock import SystemClock
 from kraftlake.runtime.event_queue import KafkaEventQueue
 from kraftlake.runtime.scheduler import Scheduler
+from kraftlake.server.broker.broker import CachedView
 from tests.controller.controlled_cluster import ALL_FEATURES, CLUSTER_ID, incarnation
 from tests.histories import uuid_of
 from tests.replay.loader.test_metadata_loader import Faults
@@ -69,17 +69,6 @@ CONFIG = ReplicaManagerConfig(
     replica_lag_time_max_ms=1_000,
     replica_high_watermark_checkpoint_interval_ms=20,
 )
-
-
-class CacheView(MetadataView):
-    """The metadata as the broker's cache has it."""
-
-    def __init__(self, cache: MetadataCache) -> None:
-        self._cache = cache
-
-    @property  # type: ignore[override]
-    def image(self) -> MetadataImage:
-        return self._cache.image
 
 
 class WaitingEndPoint(EndPoint):
@@ -115,7 +104,7 @@ class LakeBroker:
         clock, self.faults = SystemClock(), Faults()
         self.directories = {"d1": uuid_of(900 + 10 * id_), "d2": uuid_of(901 + 10 * id_)}
         self.cache = MetadataCache(id_)
-        view = CacheView(self.cache)
+        view = CachedView(self.cache)
         self.logs = MemoryLogManager(self.directories, topic_configs=view.topic_configs)
         self.queue = KafkaEventQueue(clock, f"broker-{id_}")
         self.scheduler = Scheduler(self.queue)

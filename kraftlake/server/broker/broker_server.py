@@ -58,7 +58,7 @@ class BrokerServer:
         connector = connector_of(config.command_config, tell=self._log.warning)
         largest = config.replication.replica_fetch_response_max_bytes + _LARGEST_BATCH
         self._connect = NodeConnector(config=connector.config, max_response_bytes=largest)
-        parse_addresses(config.bootstrap)
+        self._addresses = parse_addresses(config.bootstrap)
         self._broker: Broker | None = None
         self._neighbours: Neighbours | None = None
         self.listener = BrokerListener(
@@ -117,8 +117,7 @@ class BrokerServer:
 
     def _cluster_id(self) -> str:
         """The id of the quorum's cluster, which has to be the configured one where there is one."""
-        addresses = parse_addresses(self._config.bootstrap)
-        with QuorumObserver(addresses, connect=self._connect, cluster_id=self._config.cluster_id) as observer:
+        with QuorumObserver(self._addresses, connect=self._connect, cluster_id=self._config.cluster_id) as observer:
             patience = Patience(wait=self._stop.wait, tell=self._log.warning, limit=_QUORUM_ANSWERS_WITHIN_SECONDS)
             patience.call(lambda: _reach(observer))
             assert observer.cluster_id is not None, "a node has answered"

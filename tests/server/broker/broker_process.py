@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +14,8 @@ import attrs
 import kraftlake
 from kraftlake.delta import TopicPartition
 from kraftlake.image import MetadataImage, PartitionRegistration
-
-PATIENCE = 180.0  # seconds until something is called stuck
-
-
-def wait_for(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
-    """The first true value of `condition`."""
-    deadline = time.monotonic() + patience
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"in {patience} s: {what}"
-        time.sleep(0.05)
-    return value
-
-
-def free_port() -> int:
-    """A port of loopback that was free a moment ago."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+from tests.kafka_node import free_ports
+from tests.replica_manager.kafka_follower import PATIENCE, wait_for
 
 
 def image_of(controller: str) -> MetadataImage:
@@ -60,7 +41,7 @@ class BrokerProcess:
     settings: dict[str, str] = attrs.field(factory=dict)
     listener: str = "PLAINTEXT"
     options: tuple[str, ...] = ()
-    port: int = attrs.field(factory=free_port)
+    port: int = attrs.field(factory=lambda: free_ports(1)[0])
     _process: subprocess.Popen[bytes] | None = attrs.field(init=False, default=None)
     _log_start: int = attrs.field(init=False, default=0)
 

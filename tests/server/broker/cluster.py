@@ -23,8 +23,8 @@ from kraftlake.runtime import LoggingFaultHandler, SystemClock
 from kraftlake.server.broker.metadata_feed import MetadataFeed
 from kraftlake.spark_jobs.java import find_java
 from tests.interop.jars import kafka_tools_jars
-from tests.kafka_node import KafkaNode, started_nodes
-from tests.server.broker.broker_process import PATIENCE, BrokerProcess, free_port, wait_for
+from tests.kafka_node import KafkaNode, free_ports, started_nodes
+from tests.server.broker.broker_process import PATIENCE, BrokerProcess, wait_for
 
 CONTROLLERS, BROKERS = (101, 102, 103), (1, 2)
 SETTINGS = {
@@ -208,7 +208,7 @@ class Cluster:
         paths = [folder / f"data{number or ''}" for number in range(directories)]
         settings = SETTINGS | {"log.dirs": ",".join(map(str, paths))}
         node = attrs.evolve(
-            self.nodes[BROKERS[0]], node_id=broker_id, folder=folder, broker_port=free_port(), settings=settings
+            self.nodes[BROKERS[0]], node_id=broker_id, folder=folder, broker_port=free_ports(1)[0], settings=settings
         )
         node.format()
         logging = folder / "log4j2.properties"

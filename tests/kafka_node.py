@@ -24,6 +24,7 @@ from confluent_kafka.admin import AdminClient
 from kraftlake.records.uuid import Uuid
 from kraftlake.spark_jobs.java import find_java
 from tests.interop.jars import kafka_node_jars
+from tests.ports import free_ports
 
 METADATA_LOG = "__cluster_metadata-0"
 # Segments of 32 KiB and a snapshot each 4 KiB of records: a test sees both, and the deletion of what lies before (once
@@ -282,15 +283,6 @@ def started_node(folder: Path, *, settings: Mapping[str, str] | None = None, **o
     """A running combined node, the only one of its cluster; `settings` may be `SMALL_LOG` or more."""
     with started_nodes(folder, {1: "broker,controller"}, settings=settings, **options) as nodes:
         yield nodes[1]
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of loopback that were free a moment ago."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 def _answers(port: int) -> bool:

@@ -31,7 +31,7 @@ import attrs
 import pytest
 
 from kraftlake.spark_jobs.java import java_home
-from tests.kafka_node import free_ports
+from tests.ports import free_ports
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 _TAKES_AT_MOST = 90.0  # seconds, on a busy machine

@@ -183,6 +183,19 @@ REQUESTS: tuple[Callable[[BothControllers, random.Random], None], ...] = (
 )  # fmt: skip
 
 
+def one_of_each_kind(both: BothControllers) -> None:
+    """Requests that succeed: whatever is drawn after them, each kind has been written down."""
+    both.create_all([CreatableTopic(name="first", assignments=[(0, [BROKERS[0]])])])
+    both.add_acl(
+        StandardAcl(
+            resource_type=2, resource_name="first", pattern_type=3, principal="User:alice", host="*", operation=3,
+            permission_type=3,
+        )
+    )  # fmt: skip
+    both.quota({"user": "alice"}, producer_byte_rate=1.0)
+    both.scram(ScramUpsertion(name="bob", mechanism=1, iterations=4096, salt=b"salt", salted_password=b"salted"))
+
+
 def token_request(both: BothWithTokens, draws: random.Random) -> None:
     """Spans are hours: what passes between the two controllers' clocks is not seen in whole minutes.
 
@@ -223,6 +236,7 @@ def test_random_requests_are_answered_and_written_down_alike(tmp_path: Path) -> 
         for broker in BROKERS:
             both.register(broker)
             both.heartbeat(broker)
+        one_of_each_kind(both)
         while len(both.steps) < STEPS and not both.differences:
             draws.choice(REQUESTS)(both, draws)
         both.rpc.close()

@@ -14,7 +14,7 @@ import attrs
 import kraftlake
 from kraftlake.delta import TopicPartition
 from kraftlake.image import MetadataImage, PartitionRegistration
-from tests.kafka_node import free_ports
+from tests.ports import free_ports
 from tests.replica_manager.kafka_follower import PATIENCE, wait_for
 
 

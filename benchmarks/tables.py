@@ -19,11 +19,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-import attrs
-
 GOAL: Final = 1_000_000
 """Records a second."""
-PARTITIONS_OF_A_TOPIC: Final = 20
 
 WHATS: Final = {
     "snapshots": "images and snapshots alone",
@@ -33,24 +30,6 @@ WHATS: Final = {
     "events": "events/",
     "all": "all of these at once",
 }
-
-
-def lake_of(name: str, folder: Path, records: int, partitions: int) -> Path:
-    """A generated lake, made where it is not there."""
-    from kraftlake.generate import Plan, generate_lake
-
-    lake = folder / f"{name}-{records}-{partitions}"
-    if not lake.exists():
-        topics = max(1, partitions // PARTITIONS_OF_A_TOPIC)
-        plan = Plan(brokers=60, topics=topics, partitions=PARTITIONS_OF_A_TOPIC, records=records)
-        if name == "no-op":
-            # Nothing but a config a day and what an idle controller writes each half second.
-            plan = Plan(topics=topics, records=records, patterns=("config-changes",), quiet_ms=86_400_000)
-        elif name == "topics":  # the busy one without the records that are of no topic
-            patterns = ("isr-flaps", "reassignment-storm", "topic-churn")
-            plan = attrs.evolve(plan, patterns=patterns)
-        generate_lake(lake, plan)
-    return lake
 
 
 def run(what: str, lake: Path) -> dict[str, float]:
@@ -105,6 +84,8 @@ def measured(what: str, lake: Path) -> dict[str, float]:
 
 def measure(folder: Path, records: int, partitions: int, runs: int) -> list[dict[str, object]]:
     """A row for each log and job: the best of so many runs."""
+    from benchmarks.lakes import lake_of
+
     rows: list[dict[str, object]] = []
     for log in ("no-op", "busy"):
         lake = lake_of(log, folder, records, partitions)
@@ -122,7 +103,7 @@ def main() -> None:
     if sys.argv[1:2] == ["--child"]:
         sys.stdout.write(json.dumps(run(sys.argv[2], Path(sys.argv[3]))) + "\n")
         return
-    from benchmarks.spark.__main__ import number
+    from benchmarks.lakes import number
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tables", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--records", type=number, default=3_000_000, help="of each log")

@@ -20,43 +20,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-import attrs
-
-from benchmarks.tables import lake_of
-
-_UNITS = {"k": 1_000, "M": 1_000_000}
+from benchmarks.lakes import Size, lake_of, number
 
 FOLD_GOAL = 5.0
 """CPU of the distributed fold against the local one, at 10 M records over 1 M partitions."""
 GROWTH_GOAL = 1.3
 """Of the cost a record from a smaller log to a larger one."""
-
-
-@attrs.frozen(kw_only=True)
-class Size:
-    """A log to fold."""
-
-    records: int
-    partitions: int
-
-    @classmethod
-    def parse(cls, text: str) -> Size:
-        """RECORDS:PARTITIONS, each with k or M behind it."""
-        records, _, partitions = text.partition(":")
-        return cls(records=number(records), partitions=number(partitions or records))
-
-    def __str__(self) -> str:
-        return f"{short(self.records)} records over {short(self.partitions)} partitions"
-
-
-def number(text: str) -> int:
-    """A number that may end in k or M."""
-    return int(float(text[:-1]) * _UNITS[text[-1]]) if text[-1] in _UNITS else int(text)
-
-
-def short(count: int) -> str:
-    """The number as people say it."""
-    return f"{count / 1e6:g} M" if count >= 1_000_000 else f"{count / 1e3:g} k"
 
 
 def measured(what: str, lake: Path) -> dict[str, float]:

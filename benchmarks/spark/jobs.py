@@ -27,9 +27,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from benchmarks.spark.__main__ import Size
+from benchmarks.lakes import Size, lake_of
 from benchmarks.spark.cpu import processes, tree_cpu
-from benchmarks.tables import lake_of
 
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 

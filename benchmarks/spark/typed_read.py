@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from benchmarks.spark.__main__ import number
+from benchmarks.lakes import number
 from benchmarks.spark.cpu import cpu_by_process, cpu_since
 from kraftlake.generate import Plan, generate_lake
 from kraftlake.records.typed_rows import typed_schema

@@ -137,6 +137,7 @@ def test_a_record_that_was_fetched_and_then_replaced_never_enters_a_lake(tmp_pat
             while log.next_offset < at.high_watermark:
                 observer.fetch(log)
             with paused(*others):
+                time.sleep(1)  # a fetch that was under way is answered within half a second: not with the record
                 lost = broker.admin.create_topics([NewTopic("lost", 1, 1)])["lost"]
                 deadline = time.monotonic() + PATIENCE
                 replaced: list[RawBatch] = []

@@ -8,6 +8,7 @@ from typing import Final
 import pyarrow as pa
 
 from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, TableState, read_table
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.runtime.arguments import text, texts
 from kraftlake.runtime.errors import LakeError, UsageError
@@ -32,11 +33,15 @@ def checked_tables(names: Sequence[str]) -> list[str]:
 
 
 def derived_table(lake: Location, table: str) -> TableState:
-    """The state of a derived table; raises LakeError, with the command that makes the table, if it is missing."""
+    """The state of a derived table.
+
+    Raises LakeError if it is missing, with the command that makes it, or if `lake` is no lake.
+    """
     text(table, "the name of a table")
     try:
         return read_table(lake / table)
     except NotADeltaTableError as fault:
+        MetadataLog.open(lake)
         first = f" yet: run `kraftlake tables {lake} {table}` first" if table in TABLES else ""
         raise LakeError(f"{lake} has no {table}/{first}.") from fault
 

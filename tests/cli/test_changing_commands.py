@@ -166,6 +166,7 @@ def test_a_renamed_snapshot_has_an_image_and_a_warning_that_its_offset_is_unknow
     result = run("image", out, "--json")
     assert "warning: some-name is not named END-EPOCH.checkpoint" in result.stderr
     assert json.loads(result.stdout)["offset"] == -1
+    assert "at  an unknown offset, 2026-11-21 07:46:16.256Z" in run("image", out).stdout
 
 
 def test_following_a_directory_takes_what_is_written_until_it_is_interrupted(tmp_path: Path) -> None:

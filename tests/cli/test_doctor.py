@@ -193,6 +193,10 @@ def test_wrong_command_lines_are_named(tmp_path: Path) -> None:
     assert "of different clusters" in fault("doctor", DIRECTORY, TORN, code=2)
     assert "127.0.0.1:1 " in fault("doctor", "127.0.0.1:1")
     assert "no such folder" in fault("doctor", log, "--log-dirs", tmp_path / "gone")
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "meta.properties").write_text("cluster.id=other\nnode.id=1\n")
+    told = fault("doctor", DIRECTORY, "--log-dirs", tmp_path / "theirs", code=2)
+    assert "is a log directory of cluster other, not of" in told
     run("doctor", code=2)
 
 

@@ -115,6 +115,17 @@ def test_folders_are_compared_with_the_image_at_the_end(tmp_path):
     assert "nobody-0" in told
 
 
+def test_folders_of_another_cluster_are_refused_and_those_of_another_node_warned_of(tmp_path):
+    words = ("replay", DIRECTORY, "--broker", 1, "--to", 19, "--log-dirs")
+    (tmp_path / "meta.properties").write_text("cluster.id=4txYLAmrS0uTetc3seN8Pg\nnode.id=1\n")
+    told = run(*words, tmp_path, code=2)
+    sentence = "is a log directory of cluster 4txYLAmrS0uTetc3seN8Pg, not of cluster VXUoBgBGTaWWfCM4Toybuw."
+    assert (told.stdout, told.stderr) == ("", f"error: {tmp_path} {sentence}\n")
+    told = run(*words, DIRECTORY.parent)
+    assert told.stderr == f"warning: {DIRECTORY.parent} is a log directory of node 3000, not of broker 1\n"
+    assert "log directories  0 folders as they should be" in told.stdout
+
+
 def test_what_cannot_be_met_is_one_sentence():
     assert "runs backwards" in fault("replay", DIRECTORY, "--broker", 1, "--from", 9, "--to", 8, code=2)
     assert "past the end" in fault("replay", DIRECTORY, "--broker", 1, "--to", 99_999)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -87,6 +88,8 @@ def replay(
     check_log_dirs(log_dirs)
     with nullcontext() if call.verbose else without_logs():  # it shows all of it itself
         opened = call.open(source)
+        check_log_dirs(log_dirs, cluster_id=opened.cluster_id)
+        _warn_other_nodes(call, broker, log_dirs)
         driven = BrokerReplay(
             opened,
             broker,
@@ -131,6 +134,16 @@ def _in_words(call: Call, driven: BrokerReplay, log_dirs: tuple[str, ...]) -> No
     show_broker(call.terminal, driven.broker, driven.to_offset)
     if log_dirs:
         show_log_dirs(call.terminal, compare_log_dirs(driven.broker.image, driven.broker.broker_id, log_dirs))
+
+
+def _warn_other_nodes(call: Call, broker: int, log_dirs: tuple[str, ...]) -> None:
+    """Warn of log directories whose `meta.properties` name another node: the broker's replicas are missing there."""
+    from kraftlake.kafka_files import find_properties
+
+    for path in log_dirs:
+        node_id = find_properties(Path(path)).node_id
+        if node_id not in (None, broker):
+            call.terminal.warn(f"{path} is a log directory of node {node_id}, not of broker {broker}")
 
 
 def _warn_unknown_names(call: Call, driven: BrokerReplay, listener: str | None) -> None:

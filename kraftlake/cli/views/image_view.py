@@ -57,7 +57,10 @@ def draw_image(
     add_since(image.get("topics", {}), since.get("topics", {}), day)
     root = tree(("cluster ", Style.STRONG), (image["clusterId"] or "of unknown id", Style.HEADING))
     offset, epoch, timestamp = image["offset"], image["epoch"], image["timestamp"]
-    at = f"offset {offset}, epoch {epoch}, {moment(timestamp)}" if offset >= 0 else "offset −1: before the first record"
+    if offset >= 0:
+        at = f"offset {offset}, epoch {epoch}, {moment(timestamp)}"
+    else:  # a snapshot file whose name does not say where it ends has a time
+        at = "offset −1: before the first record" if timestamp is None else f"an unknown offset, {moment(timestamp)}"
     branch(root, "at", at)
     if skipped := image.get("skippedRecords"):
         told = f"{counted(len(skipped), 'record')} skipped, the first at offset {skipped[0]['offset']}"

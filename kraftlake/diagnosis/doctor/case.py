@@ -126,15 +126,15 @@ class Case:
         )
 
 
-def brokers_of(paths: Sequence[str | os.PathLike[str]]) -> dict[int, tuple[str | None, list[str]]]:
-    """The cluster's id and the log directories by broker, by their `meta.properties`.
+def brokers_of(paths: Sequence[str | os.PathLike[str]]) -> dict[int, list[str]]:
+    """The log directories by broker, by their `meta.properties`.
 
     Raises UsageError for a directory that does not say which broker it is of.
     """
-    found: dict[int, tuple[str | None, list[str]]] = {}
+    found: dict[int, list[str]] = {}
     for path in path_texts(paths):
-        properties = find_properties(Path(path))
-        if properties.node_id is None:
+        node_id = find_properties(Path(path)).node_id
+        if node_id is None:
             raise UsageError(f"{path} has no meta.properties with a node.id, so it does not say which broker it is of.")
-        found.setdefault(properties.node_id, (properties.cluster_id, []))[1].append(path)
+        found.setdefault(node_id, []).append(path)
     return found

@@ -25,7 +25,6 @@ from kraftlake.runtime import (
     OffsetError,
     ReplayError,
     UnknownRecordError,
-    UsageError,
     path_texts,
 )
 
@@ -159,9 +158,8 @@ def _compared(
     image: MetadataImage, paths: Sequence[str | os.PathLike[str]], known: str | None
 ) -> Iterator[BrokerFolders]:
     """The log directories of each broker beside the image."""
-    from kraftlake.replica_manager import compare_log_dirs
+    from kraftlake.replica_manager import check_log_dirs, compare_log_dirs
 
-    for broker, (cluster_id, some) in brokers_of(paths).items():
-        if known is not None and cluster_id is not None and cluster_id != known:
-            raise UsageError(f"{some[0]} is a log directory of cluster {cluster_id}, not of cluster {known}.")
+    check_log_dirs(paths, cluster_id=known)
+    for broker, some in brokers_of(paths).items():
         yield BrokerFolders(broker=broker, paths=tuple(some), report=compare_log_dirs(image, broker, some))

@@ -96,7 +96,9 @@ def _stopped(case: Case) -> Iterator[Found]:
     groups: tuple[Group, ...] = ()
     if case.replay is not None:
         offset = case.image.offset
-        known = f"from offset {offset + 1} on nothing is known, and all that follows here is as of offset {offset}"
+        known = (
+            f"the log can't be replayed from offset {offset + 1} on, and all that follows here is as of offset {offset}"
+        )
         groups = (Group(reason=_text(case.stopped), things=(f"offset {offset + 1}",)),)
     yield Found(sentence=f"{known}: {_text(case.stopped)}", groups=groups)
 
@@ -178,7 +180,8 @@ QUORUM_CHECKS = (
         severity=Severity.CRITICAL,
         text="the log can't be replayed to its end",
         command="verify {source}",
-        helps="Take the log of another node, which holds the same records. --lenient shows what is behind the fault.",
+        helps="Take the log of another node, which holds the same records. "
+        "`image`, `events` and `diff` show with --lenient what is behind the fault.",
         find=_stopped,
         of_image=False,
     ),

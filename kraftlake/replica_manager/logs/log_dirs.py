@@ -14,11 +14,12 @@ from kraftlake.delta import TopicPartition
 from kraftlake.image import MetadataImage
 from kraftlake.image.broker_partitions import hosted_partitions
 from kraftlake.image.topics.directory_id import LOST
+from kraftlake.kafka_files import find_properties
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.logs.base_log_manager import is_reserved
 from kraftlake.replica_manager.logs.partition_folder import DELETE, FUTURE, STRAY, PartitionFolder
 from kraftlake.runtime.arguments import path_texts, whole
-from kraftlake.runtime.errors import NotASourceError
+from kraftlake.runtime.errors import NotASourceError, UsageError
 
 METADATA_FILE = "partition.metadata"
 _LARGEST_FILE = 64 * 1024
@@ -69,11 +70,17 @@ class LogDirReport:
         }
 
 
-def check_log_dirs(paths: Iterable[str | os.PathLike[str]]) -> None:
-    """Raise NotASourceError for the first path that is no folder, before a long comparison starts."""
+def check_log_dirs(paths: Iterable[str | os.PathLike[str]], *, cluster_id: str | None = None) -> None:
+    """Raise NotASourceError for the first path that is no folder, before a long comparison starts.
+
+    With a `cluster_id` also raise UsageError for the first whose `meta.properties` has another one.
+    """
     for path in path_texts(paths):
         if not Path(path).is_dir():
             raise NotASourceError(f"{path} is no log directory of a broker: there is no such folder.")
+        theirs = None if cluster_id is None else find_properties(Path(path)).cluster_id
+        if theirs not in (None, cluster_id):
+            raise UsageError(f"{path} is a log directory of cluster {theirs}, not of cluster {cluster_id}.")
 
 
 def compare_log_dirs(image: MetadataImage, broker_id: int, paths: Iterable[str | os.PathLike[str]]) -> LogDirReport:

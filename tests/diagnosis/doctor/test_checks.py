@@ -235,7 +235,7 @@ def test_a_record_that_cannot_be_replayed_is_where_knowledge_ends(tmp_path: Path
     found = by_check(diagnosis)
     assert diagnosis.offset == BEGIN
     assert found["log_stops"].severity is CRITICAL
-    assert found["log_stops"].sentence.startswith(f"from offset {BEGIN + 1} on nothing is known")
+    assert found["log_stops"].sentence.startswith(f"the log can't be replayed from offset {BEGIN + 1} on")
     assert found["log_stops"].things == (f"offset {BEGIN + 1}",)
     assert found["under_replicated"].things == ("foo-0",)
     assert "offline_partitions" not in found

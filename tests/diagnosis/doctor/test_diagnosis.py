@@ -124,7 +124,7 @@ def test_a_log_without_a_segment_is_diagnosed_up_to_the_gap(tmp_path: Path) -> N
             (tmp_path / file.name).write_bytes(file.read_bytes())
     diagnosis = diagnose(tmp_path)
     assert diagnosis.offset == 2026
-    assert "from offset 2027 on nothing is known" in by_check(diagnosis)["log_stops"].sentence
+    assert "the log can't be replayed from offset 2027 on" in by_check(diagnosis)["log_stops"].sentence
     assert_same_troubles(diagnosis, diagnose(DIRECTORY, 2026))
 
 

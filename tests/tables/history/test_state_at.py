@@ -170,6 +170,8 @@ def test_what_it_cannot_answer_is_refused_with_the_way_out(lake: Path, tmp_path:
     with pytest.raises(UsageError, match="no column 'who'"):
         state_at(lake, 5, columns=["topic", "who"])
     MetadataLog.create(tmp_path / "lake")
+    with pytest.raises(LakeError, match="There is no lake at"):
+        state_at(tmp_path / "gone", 1)
     with pytest.raises(LakeError, match="has no partition_history/ yet: run `kraftlake tables"):
         state_at(tmp_path / "lake", 0)
 

@@ -25,7 +25,7 @@ from kraftlake.replica_manager.logs.log_config import LogConfig
 from tests.interop.kafka_classes import KafkaClasses
 from tests.interop.kafka_logs import kafka_logs
 from tests.replica_manager.brokers import FOO
-from tests.replica_manager.data_batches import batch, marker
+from tests.replica_manager.data_batches import batch, emptied, marker
 from tests.replica_manager.logs.disk.opened import CLEAN, opened
 
 pytestmark = pytest.mark.spark
@@ -178,6 +178,10 @@ class Script:
         if producer in self.open[-1]:
             self._append(marker(producer, commit=commit), self.open[-1] - {producer})
 
+    def left(self, producer: int) -> None:
+        """A marker that has lost its record to a compacting leader."""
+        self._append(emptied(marker(producer, commit=False, epoch=1)), self.open[-1])
+
     def elect(self) -> None:
         self.epoch += 1
         self.steps.append(["elect", self.epoch])
@@ -206,6 +210,7 @@ STEPS = st.lists(
         APPEND,
         APPEND,
         END,
+        st.tuples(st.just("left"), PRODUCER),
         st.tuples(st.just("elect")),
         st.tuples(st.just("cut"), st.integers(0, 4)),
         st.tuples(st.just("start_at"), st.integers(0, 6)),

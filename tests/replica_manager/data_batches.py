@@ -30,6 +30,14 @@ def marker(producer: int, *, commit: bool, epoch: int = 0, coordinator_epoch: in
     return _batch([value], (1000,), (producer, epoch, -1), TRANSACTIONAL_BIT | CONTROL_BIT, key=key)
 
 
+def emptied(data: bytes) -> bytes:
+    """A batch as a compacting leader leaves it, without its records."""
+    base, _, leader_epoch, magic, _, *rest, _ = HEADER.unpack_from(data)
+    length = HEADER.size - LENGTH_FROM
+    whole = HEADER.pack(base, length, leader_epoch, magic, 0, *rest, 0)
+    return HEADER.pack(base, length, leader_epoch, magic, crc32c(whole[CRC_FROM:]), *rest, 0)
+
+
 def _batch(
     values: list[bytes],
     times: tuple[int, ...],

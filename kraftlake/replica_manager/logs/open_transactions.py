@@ -40,7 +40,7 @@ class Transactions:
         going: list[tuple[int, int]] | None = None
         ended: list[tuple[int, int, LogBatch]] = []
         for batch in batches:
-            if not batch.transactional:
+            if not batch.transactional or (batch.control and batch.count == 0):  # without a record no marker is left
                 continue
             if self._open is None:
                 self._open = {}

@@ -261,14 +261,15 @@ class DiskPartitionLog(BasePartitionLog):
         watermark.
         """
         config, now = self.config, self.clock.milliseconds()
-        excess = self.size - config.retention_bytes if config.retention_bytes >= 0 else 0
+        excess = self.size - config.retention_bytes if config.retention_bytes >= 0 else -1
         gone = 0
         for at, segment in enumerate(self.segments):
             after = self.segments[at + 1].base_offset if at + 1 < len(self.segments) else None
-            if self.high_watermark < (self.log_end_offset if after is None else after) or segment.size == 0 == gone:
+            is_last_and_empty = after is None and segment.size == 0
+            if is_last_and_empty or self.high_watermark < (self.log_end_offset if after is None else after):
                 break
             below_start = after is not None and after <= self.log_start_offset
-            too_large = excess >= segment.size > 0
+            too_large = excess >= segment.size
             too_old = 0 <= config.retention_ms < now - self._age_of(segment)
             if not below_start and not (self._deletes and (too_large or too_old)):
                 break

@@ -224,6 +224,25 @@ def test_old_segments_go_by_time_by_size_and_by_the_start_but_never_above_the_hi
     assert (compacted.delete_old_segments(), compacted.log_start_offset) == (1, 4)
 
 
+def test_an_empty_segment_stays_as_the_last_one_and_goes_as_the_first_one(tmp_path: Path) -> None:
+    clock = ManualClock(10**13)
+    last = filled(tmp_path / "last", 9, LogConfig(segment_bytes=600, retention_ms=1_000), clock)
+    last.truncate_to(6)
+    assert [segment.size > 0 for segment in last.segments] == [True, True, False]
+    assert (last.delete_old_segments(), last.log_start_offset, last.log_end_offset) == (2, 6, 6)
+    (far,) = log_batches(batch(b"x"))
+    for folder, config in (
+        ("time", LogConfig(retention_ms=1_000)),
+        ("size", LogConfig(retention_ms=-1, retention_bytes=1)),
+    ):
+        first = opened(tmp_path / folder, config, clock=clock)
+        first.append_as_follower(far.placed(1 << 31, 0).data, 0)
+        assert [segment.size > 0 for segment in first.segments] == [False, True]
+        first.update_high_watermark(first.log_end_offset)
+        first.delete_old_segments()
+        assert (len(first.segments), first.log_start_offset >= 1 << 31) == (1, True), folder
+
+
 def test_files_of_deleted_segments_go_after_the_delay(tmp_path: Path) -> None:
     clock = ManualClock(10**12)
     log = filled(tmp_path, 9, LogConfig(segment_bytes=600, retention_ms=0), clock)

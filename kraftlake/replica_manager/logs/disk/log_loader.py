@@ -30,6 +30,7 @@ from kraftlake.replica_manager.logs.partition_folder import folder_name
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.runtime.log import get_logger
+from kraftlake.runtime.whole_file import PART
 
 _log = get_logger(__name__)
 T = TypeVar("T")
@@ -144,7 +145,7 @@ def _settle(log: DiskPartitionLog, stored: StoredState) -> None:
 def _damage_named(segment: LogSegment) -> Iterator[None]:
     try:
         yield
-    except CorruptRecordError as error:
+    except (CorruptRecordError, UnexpectedAppendOffsetError) as error:
         raise CorruptDataError(
             f"{segment.path(LOG)} is damaged in what was durable: {error} Restore the file, or delete the partition's "
             f"folder so that it is copied from its leader again."

@@ -53,7 +53,14 @@ def test_lost_indexes_and_snapshots_are_made_again(tmp_path: Path, suffix: str) 
 def test_indexes_without_a_log_and_files_to_delete_go(tmp_path: Path) -> None:
     filled(tmp_path).close()
     folder = tmp_path / "foo-0"
-    for name in (f"{99:020d}.index", f"{0:020d}.log.deleted", f"{4:020d}.log.cleaned", f"{4:020d}.index.swap"):
+    for name in (
+        f"{99:020d}.index",
+        f"{0:020d}.log.deleted",
+        f"{4:020d}.log.cleaned",
+        f"{4:020d}.index.swap",
+        f"{9:020d}.snapshot.ab12.part",
+        "leader-epoch-checkpoint.ab12.part",
+    ):
         (folder / name).write_bytes(b"12345678")
     opened(tmp_path, stored=CLEAN)
     assert not [path for path in folder.iterdir() if path.read_bytes() == b"12345678"]

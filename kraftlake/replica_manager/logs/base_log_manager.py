@@ -94,8 +94,7 @@ class BaseLogManager(ABC, Generic[LogT]):
         if log is not None:
             if log.directory in self.offline:
                 raise KafkaStorageError(f"The log of {topic_partition} lies in {log.directory}, which is offline.")
-            if log.topic_id is None:
-                log.assign_topic_id(topic_id)
+            log.assign_topic_id(topic_id)
             return log
         if not is_new and not is_future and self.offline:
             offline = ", ".join(sorted(self.offline))

@@ -74,6 +74,12 @@ class DiskPartitionLog(BasePartitionLog):
         """The size of all batches in bytes."""
         return sum(segment.size for segment in self.segments)
 
+    @property
+    def starts_with_segment(self) -> bool:
+        """Whether the log start offset is that of the first segment; any thread may ask."""
+        first = next(iter(self.segments), None)  # none while the log begins anew
+        return first is not None and self.log_start_offset <= first.base_offset
+
     def assign_topic_id(self, topic_id: Uuid) -> None:
         """Set the topic's id, and write it to partition.metadata."""
         before = self.topic_id

@@ -213,7 +213,7 @@ class DiskPartitionLog(BasePartitionLog):
         self._lower(offset)
         self.remove_after(self.segments[self.segment_at(offset)])
         self.active.truncate_to(offset, self.clock.milliseconds())
-        self.active.log.sync()
+        self.active.sync()
         self.reload_producers(offset)
 
     def _lower(self, offset: int) -> None:
@@ -359,6 +359,7 @@ class DiskPartitionLog(BasePartitionLog):
 
     def close(self) -> None:
         """Write the producers' states and close the files; `flush` before it makes the log durable."""
+        self.active.become_inactive()  # Kafka, if it opens the log next, takes the last entry for the largest timestamp
         self.note_producers(self.log_end_offset)
         self.close_files()
 

@@ -15,6 +15,7 @@ from kraftlake.replica_manager.errors import RecordTooLargeError
 from kraftlake.replica_manager.logs.base_log import BasePartitionLog
 from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
 from kraftlake.replica_manager.logs.disk.log_loader import StoredState
+from kraftlake.replica_manager.logs.disk.log_segment import TIME_ENTRY
 from kraftlake.replica_manager.logs.log_batch import log_batches
 from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.replica_manager.logs.partition_log import FetchIsolation
@@ -337,6 +338,39 @@ def test_a_truncation_is_durable() -> None:
     files.power_cut()
     made = loaded(files)
     assert (made.log_end_offset, made.epochs) == (5, [(0, 0), (1, 2), (2, 4)])
+
+
+def test_an_aborted_transaction_that_was_cut_off_does_not_come_back_with_a_power_cut() -> None:
+    files = FaultyFiles(Nothing())
+    log = loaded(files)
+    log.append_as_leader(batch(b"x", producer=7, transactional=True), 0)
+    log.append_as_leader(marker(7, commit=False), 0)
+    log.flush()
+    log.truncate_to(1)
+    log.flush()
+    log.close()
+    files.power_cut()
+    made = loaded(files, stored=StoredState(clean=True))
+    assert (made.log_end_offset, list(made.active.aborted())) == (1, [])
+
+
+def test_a_closed_log_has_its_largest_timestamp_in_the_time_index(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    for time in (9, 8):
+        log.append_as_leader(batch(b"x", times=(time,)), 0)
+    log.flush()
+    log.close()
+    entries = (tmp_path / "foo-0" / f"{0:020d}.timeindex").read_bytes()
+    assert [*TIME_ENTRY.iter_unpack(entries)][-1] == (9, 0)
+
+
+def test_a_closed_log_writes_into_no_other_file(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    log.close_files()
+    with (tmp_path / "another").open("w+b") as another:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            log.append_as_leader(batch(b"x"), 0)
+        assert another.read() == b""
 
 
 def test_a_power_cut_within_a_truncation_leaves_no_gap_and_all_epochs() -> None:

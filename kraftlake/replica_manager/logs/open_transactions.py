@@ -82,6 +82,10 @@ class Transactions:
         ]
         return tuple(AbortedTransaction(id_, first) for first, id_ in sorted(found))
 
+    def forget_below(self, offset: int) -> None:
+        """Forget the aborted transactions whose records all are below the log's start."""
+        self._aborted = [ended for ended in self._aborted if ended.last_offset >= offset]
+
     def load(self, open_: Mapping[int, int], aborted: Iterable[EndedTransaction] = ()) -> None:
         """Replace all: the first offsets of open transactions by producer id, and aborted ones in the log's order."""
         self._open, self._undecided, self._aborted = dict(open_) or None, [], list(aborted)

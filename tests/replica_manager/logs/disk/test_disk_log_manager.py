@@ -377,6 +377,14 @@ def test_an_older_checkpoint_does_not_replace_a_newer_one(broker: Broker) -> Non
     assert "foo 0 1" in (broker.folder / "a" / RECOVERY_POINTS).read_text()
 
 
+def test_no_log_is_made_in_a_preferred_directory_that_has_failed(broker: Broker) -> None:
+    manager = broker.start()
+    manager.prefer_directory(FOO_0, broker.paths[0])
+    manager.handle_log_dir_failure(broker.paths[0])
+    with pytest.raises(KafkaStorageError, match="No log of foo-0 is made in .*/a, which is offline"):
+        log_of(manager, FOO_0)
+
+
 def test_a_log_of_another_topic_is_not_given(broker: Broker) -> None:
     manager = broker.start()
     log_of(manager, FOO_0)

@@ -174,9 +174,9 @@ class Script:
             del self.steps[-len(made) :]
             self.steps.append(["append", base64.b64encode(b"".join(made)).decode(), self.epoch])
 
-    def end(self, producer: int, commit: bool) -> None:
+    def end(self, producer: int, commit: bool, horizon: int | None) -> None:
         if producer in self.open[-1]:
-            self._append(marker(producer, commit=commit), self.open[-1] - {producer})
+            self._append(marker(producer, commit=commit, horizon=horizon), self.open[-1] - {producer})
 
     def left(self, producer: int) -> None:
         """A marker that has lost its record to a compacting leader."""
@@ -204,7 +204,7 @@ class Script:
 
 PRODUCER = st.sampled_from(PRODUCERS)
 APPEND = st.tuples(st.just("append"), PRODUCER, st.booleans(), st.integers(1, 3), st.integers(0, 3))
-END = st.tuples(st.just("end"), PRODUCER, st.booleans())
+END = st.tuples(st.just("end"), PRODUCER, st.booleans(), st.sampled_from([None, 86_401_000]))
 STEPS = st.lists(
     st.one_of(
         APPEND,

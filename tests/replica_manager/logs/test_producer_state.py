@@ -14,7 +14,7 @@ from kraftlake.replica_manager.errors import (
 )
 from kraftlake.replica_manager.logs.log_batch import joined, log_batches
 from kraftlake.replica_manager.logs.log_config import LogConfig
-from kraftlake.replica_manager.logs.partition_log import AppendOrigin, FetchIsolation
+from kraftlake.replica_manager.logs.partition_log import AbortedTransaction, AppendOrigin, FetchIsolation
 from kraftlake.replica_manager.logs.producer_state import BATCHES_TO_RETAIN
 from tests.replica_manager.brokers import FOO
 from tests.replica_manager.data_batches import batch, emptied, marker
@@ -126,6 +126,18 @@ def test_a_marker_of_a_later_epoch_ends_the_sequence():
     with pytest.raises(InvalidProducerEpochError):
         write(made, 1, transactional=True)
     assert write(made, 0, epoch=1) == (2, 2)
+
+
+@pytest.mark.parametrize("after", [70, 86_400_000, 40 * 86_400_000])
+def test_a_marker_that_a_compacting_leader_has_rewritten_ends_its_transaction(after: int):
+    made = log()
+    write(made, 0, transactional=True)
+    (rewritten,) = log_batches(marker(7, commit=False, coordinator_epoch=4, horizon=1_000 + after))
+    made.append_as_follower(rewritten.placed(1, 0).data, 0)
+    assert (made.producers.get(7).coordinator_epoch, made.producers.get(7).last_timestamp) == (4, 1_000)
+    made.update_high_watermark(2)
+    assert made.last_stable_offset == 2
+    assert made.read(0, 1_000, FetchIsolation.TXN_COMMITTED).aborted_transactions == (AbortedTransaction(7, 0),)
 
 
 def test_a_marker_without_its_record_says_nothing():

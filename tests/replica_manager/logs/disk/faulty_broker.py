@@ -55,6 +55,8 @@ class FaultyBroker:
         self.places: dict[TopicPartition, str] = {}
         self.in_all = False
         """Whether a step on all logs was broken off, which may have deleted old segments."""
+        self.transactional: set[tuple[TopicPartition, int]] = set()
+        """The producers that have begun a transaction, which write in transactions only from then on."""
         self.survived = 0
         """How many batches were found again after power cuts."""
         self.manager = self._opened()
@@ -264,7 +266,10 @@ class FaultyBroker:
     def _batch(self, log: DiskPartitionLog, producer: int, transactional: bool, count: int) -> bytes:
         self.time += 10
         known = log.producers.get(producer)
-        transactional |= known is not None and known.transaction_first_offset is not None
+        writer = (log.topic_partition, producer)
+        if transactional or writer in self.transactional:
+            self.transactional.add(writer)
+            transactional = True
         return batch(
             *(b"%06d" % (self.time + at) + b"x" * (self.time % 70) for at in range(count)),
             times=(self.time,) * count,

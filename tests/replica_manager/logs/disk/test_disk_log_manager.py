@@ -381,7 +381,7 @@ def test_no_log_is_made_in_a_preferred_directory_that_has_failed(broker: Broker)
     manager = broker.start()
     manager.prefer_directory(FOO_0, broker.paths[0])
     manager.handle_log_dir_failure(broker.paths[0])
-    with pytest.raises(KafkaStorageError, match="No log of foo-0 is made in .*/a, which is offline"):
+    with pytest.raises(KafkaStorageError, match=r"No log of foo-0 is made in .*/a, which is offline"):
         log_of(manager, FOO_0)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -45,12 +47,20 @@ def configure_process() -> None:
     skip_pandas()
 
 
+def _allow_open_files() -> None:
+    """Raise the limit of open files to the highest allowed one, as a JVM does: a broker has three a segment open."""
+    _, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):  # where the system has a lower limit that it does not tell
+        resource.setrlimit(resource.RLIMIT_NOFILE, (highest, highest))
+
+
 def configure_service() -> None:
-    """Let many threads share memory, prevent pyarrow's import of pandas, and let numpy start no threads.
+    """Prepare for many threads and open files; pyarrow is kept from importing pandas, and numpy from starting threads.
 
     By default the C library and Arrow keep memory for each thread that once needed some: of fifty threads that wait,
     several hundred megabytes. Freed memory goes back to the system. To be called as `configure_process`.
     """
+    _allow_open_files()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault(_POOL, "system")  # Arrow's own threads, too, read it when Arrow is imported
     if not any(name in os.environ for name in _CHOSEN_BY_USER):

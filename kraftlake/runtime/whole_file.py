@@ -6,8 +6,12 @@ import os
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 from kraftlake.runtime.errors import EnvironmentFaultError
+
+PART: Final = ".part"
+"""The suffix of a file that is being written: that of the target comes first. A kill leaves it."""
 
 
 def check_folder_of(target: Path) -> None:
@@ -22,7 +26,7 @@ def write_whole(target: Path, parts: Iterable[bytes | memoryview]) -> int:
 
     A file at `target` is replaced. Raises OSError, and leaves nothing behind then.
     """
-    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f"{target.name}.", suffix=".part")
+    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f"{target.name}.", suffix=PART)
     try:
         size = 0
         with os.fdopen(descriptor, "wb") as file:

@@ -25,7 +25,7 @@ from kraftlake.replica_manager.logs.log_config import LogConfig
 from tests.interop.kafka_classes import KafkaClasses
 from tests.interop.kafka_logs import kafka_logs
 from tests.replica_manager.brokers import FOO
-from tests.replica_manager.data_batches import batch, marker
+from tests.replica_manager.data_batches import batch, emptied, marker
 from tests.replica_manager.logs.disk.opened import CLEAN, opened
 
 pytestmark = pytest.mark.spark
@@ -174,9 +174,13 @@ class Script:
             del self.steps[-len(made) :]
             self.steps.append(["append", base64.b64encode(b"".join(made)).decode(), self.epoch])
 
-    def end(self, producer: int, commit: bool) -> None:
+    def end(self, producer: int, commit: bool, horizon: int | None) -> None:
         if producer in self.open[-1]:
-            self._append(marker(producer, commit=commit), self.open[-1] - {producer})
+            self._append(marker(producer, commit=commit, horizon=horizon), self.open[-1] - {producer})
+
+    def left(self, producer: int) -> None:
+        """A marker that has lost its record to a compacting leader."""
+        self._append(emptied(marker(producer, commit=False, epoch=1)), self.open[-1])
 
     def elect(self) -> None:
         self.epoch += 1
@@ -200,12 +204,13 @@ class Script:
 
 PRODUCER = st.sampled_from(PRODUCERS)
 APPEND = st.tuples(st.just("append"), PRODUCER, st.booleans(), st.integers(1, 3), st.integers(0, 3))
-END = st.tuples(st.just("end"), PRODUCER, st.booleans())
+END = st.tuples(st.just("end"), PRODUCER, st.booleans(), st.sampled_from([None, 86_401_000]))
 STEPS = st.lists(
     st.one_of(
         APPEND,
         APPEND,
         END,
+        st.tuples(st.just("left"), PRODUCER),
         st.tuples(st.just("elect")),
         st.tuples(st.just("cut"), st.integers(0, 4)),
         st.tuples(st.just("start_at"), st.integers(0, 6)),

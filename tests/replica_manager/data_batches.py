@@ -8,6 +8,8 @@ from kraftlake.records.batch_format import CRC_FROM, HEADER, LENGTH_FROM
 from kraftlake.records.varint import varint
 from kraftlake.replica_manager.logs.log_batch import CONTROL_BIT, TRANSACTIONAL_BIT
 
+_HORIZON_BIT = 0x40
+
 
 def batch(
     *values: bytes,
@@ -23,11 +25,22 @@ def batch(
     return _batch(list(values), times, (producer, epoch, first), TRANSACTIONAL_BIT if transactional else 0)
 
 
-def marker(producer: int, *, commit: bool, epoch: int = 0, coordinator_epoch: int = 0) -> bytes:
-    """The control batch that ends a transaction."""
+def marker(
+    producer: int, *, commit: bool, epoch: int = 0, coordinator_epoch: int = 0, horizon: int | None = None
+) -> bytes:
+    """The control batch that ends a transaction; `horizon` (epoch ms) is until when a compacting leader has it."""
     key = bytes((0, 0, 0, int(commit)))
     value = bytes(2) + coordinator_epoch.to_bytes(4, "big")
-    return _batch([value], (1000,), (producer, epoch, -1), TRANSACTIONAL_BIT | CONTROL_BIT, key=key)
+    attributes = TRANSACTIONAL_BIT | CONTROL_BIT | (0 if horizon is None else _HORIZON_BIT)
+    return _batch([value], (1000,), (producer, epoch, -1), attributes, key=key, base_time=horizon)
+
+
+def emptied(data: bytes) -> bytes:
+    """A batch as a compacting leader leaves it, without its records."""
+    base, _, leader_epoch, magic, _, *rest, _ = HEADER.unpack_from(data)
+    length = HEADER.size - LENGTH_FROM
+    whole = HEADER.pack(base, length, leader_epoch, magic, 0, *rest, 0)
+    return HEADER.pack(base, length, leader_epoch, magic, crc32c(whole[CRC_FROM:]), *rest, 0)
 
 
 def _batch(
@@ -35,16 +48,19 @@ def _batch(
     times: tuple[int, ...],
     producer: tuple[int, int, int],
     attributes: int,
+    *,
     key: bytes | None = None,
+    base_time: int | None = None,
 ) -> bytes:
+    first_time = times[0] if base_time is None else base_time
     records = b""
     for delta, (value, time) in enumerate(zip(values, times, strict=True)):
         keyed = varint(-1) if key is None else varint(len(key)) + key
-        body = b"\0" + varint(time - times[0]) + varint(delta) + keyed + varint(len(value)) + value + varint(0)
+        body = b"\0" + varint(time - first_time) + varint(delta) + keyed + varint(len(value)) + value + varint(0)
         records += varint(len(body)) + body
     id_, epoch, sequence = producer
     fields = (
-        attributes, len(values) - 1, times[0], max(times), id_, epoch if id_ >= 0 else -1, sequence, len(values),
+        attributes, len(values) - 1, first_time, max(times), id_, epoch if id_ >= 0 else -1, sequence, len(values),
     )  # fmt: skip
     length = HEADER.size - LENGTH_FROM + len(records)
     whole = HEADER.pack(0, length, -1, 2, 0, *fields) + records

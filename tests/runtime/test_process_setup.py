@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +33,17 @@ def told(configure: str = "configure_process", **environment: str) -> list[str]:
     )
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.split()
+
+
+def test_a_service_may_have_many_files_open() -> None:
+    _, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lines = (
+        f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (99, {highest}))",
+        "from kraftlake.runtime import process_setup; process_setup.configure_service()",
+        "print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])",
+    )
+    ran = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
+    assert int(ran.stdout) == highest
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in Linux's /proc")

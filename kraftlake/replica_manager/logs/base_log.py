@@ -265,6 +265,7 @@ class BasePartitionLog(ABC):
             return False
         self.log_start_offset = offset
         self._epochs.truncate_from_start(offset)
+        self._transactions.forget_below(offset)
         self._drop_below(offset)
         return True
 

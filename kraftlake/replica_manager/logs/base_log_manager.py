@@ -94,16 +94,18 @@ class BaseLogManager(ABC, Generic[LogT]):
         if log is not None:
             if log.directory in self.offline:
                 raise KafkaStorageError(f"The log of {topic_partition} lies in {log.directory}, which is offline.")
-            if log.topic_id is None:
-                log.assign_topic_id(topic_id)
+            log.assign_topic_id(topic_id)
             return log
         if not is_new and not is_future and self.offline:
             offline = ", ".join(sorted(self.offline))
             raise KafkaStorageError(f"No log of {topic_partition} is made: it may lie in {offline}, which is offline.")
-        preferred = self._preferred.pop(topic_partition, None)
+        preferred = self._preferred.get(topic_partition)
         assert preferred is not None or not is_future, "a future log has a preferred directory"
         directory = preferred or self._directory_for(target_directory_id)
+        if directory not in self.directories:
+            raise KafkaStorageError(f"No log of {topic_partition} is made in {directory}, which is offline.")
         log = self._make(topic_partition, topic_id, directory, is_future=is_future)
+        self._preferred.pop(topic_partition, None)
         logs[topic_partition] = log
         return log
 

@@ -8,6 +8,7 @@ from typing import Final
 import attrs
 
 from kraftlake.records.batch_format import CONTROL_BIT, HEADER, LENGTH_FROM, MAGIC, OFFSET_AND_LENGTH
+from kraftlake.records.varint import read_varlong
 from kraftlake.replica_manager.errors import CorruptRecordError
 
 TRANSACTIONAL_BIT: Final = 0x10
@@ -59,13 +60,20 @@ class LogBatch:
 
     def control_type(self) -> int:
         """The control type of a control batch's one record: 0 aborts a transaction, 1 commits it."""
-        # one record: length, attributes, timestamp delta, offset delta (all single bytes), key length, version, type
-        return int.from_bytes(self.data[HEADER.size + 7 : HEADER.size + 9], "big")
+        at = self._control_key()
+        return int.from_bytes(self.data[at + 2 : at + 4], "big")
 
     def coordinator_epoch(self) -> int:
         """The coordinator epoch of a control batch that ends a transaction."""
-        # after the key: value length, version, epoch
-        return int.from_bytes(self.data[HEADER.size + 12 : HEADER.size + 16], "big", signed=True)
+        at = self._control_key() + 7  # after the key: value length (a single byte), version, epoch
+        return int.from_bytes(self.data[at : at + 4], "big", signed=True)
+
+    def _control_key(self) -> int:
+        """Where the key of the one record is, which has a version and the type."""
+        start = HEADER.size + 2  # behind length and attributes, a single byte each
+        # a compacting leader measures the record's time from a day or more later: this delta takes several bytes
+        _, size = read_varlong(bytes(self.data[start : start + 10]), 0)
+        return start + size + 2  # behind offset delta and the length of the key, a single byte each
 
 
 def batch_at(data: bytes | memoryview, start: int, stop: int) -> LogBatch:

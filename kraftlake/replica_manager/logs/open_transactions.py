@@ -40,7 +40,7 @@ class Transactions:
         going: list[tuple[int, int]] | None = None
         ended: list[tuple[int, int, LogBatch]] = []
         for batch in batches:
-            if not batch.transactional:
+            if not batch.transactional or (batch.control and batch.count == 0):  # without a record no marker is left
                 continue
             if self._open is None:
                 self._open = {}
@@ -81,6 +81,10 @@ class Transactions:
             if of.last_offset >= start and of.first_offset < end
         ]
         return tuple(AbortedTransaction(id_, first) for first, id_ in sorted(found))
+
+    def forget_below(self, offset: int) -> None:
+        """Forget the aborted transactions whose records all are below the log's start."""
+        self._aborted = [ended for ended in self._aborted if ended.last_offset >= offset]
 
     def load(self, open_: Mapping[int, int], aborted: Iterable[EndedTransaction] = ()) -> None:
         """Replace all: the first offsets of open transactions by producer id, and aborted ones in the log's order."""

@@ -105,6 +105,8 @@ class ProducerAppend:
         Raises InvalidProducerEpochError, OutOfOrderSequenceError, InvalidTxnStateError or
         TransactionCoordinatorFencedError for a batch that does not continue the state.
         """
+        if batch.control and batch.count == 0:
+            return  # a compacting leader has removed the marker
         self._check_epoch(batch)
         if batch.control:
             self._end_transaction(batch)

@@ -17,7 +17,12 @@ from kraftlake.replica_manager.logs.batch_run import find_batches
 from kraftlake.replica_manager.logs.leader_epochs import LeaderEpochs
 from kraftlake.replica_manager.logs.log_batch import joined, log_batches
 from kraftlake.replica_manager.logs.log_config import LogConfig
-from kraftlake.replica_manager.logs.partition_log import AbortedTransaction, FetchIsolation, OffsetAndEpoch
+from kraftlake.replica_manager.logs.partition_log import (
+    AbortedTransaction,
+    AppendOrigin,
+    FetchIsolation,
+    OffsetAndEpoch,
+)
 from tests.replica_manager.brokers import BAR, FOO
 from tests.replica_manager.data_batches import batch, marker
 
@@ -137,6 +142,18 @@ def test_open_transactions_hold_the_last_stable_offset_and_aborted_ones_are_retu
     assert read.aborted_transactions == (AbortedTransaction(7, 1),)
     made.truncate_to(3)
     assert made.last_stable_offset == 1
+
+
+def test_aborted_transactions_go_with_their_records():
+    made = log()
+    for _ in range(3):
+        made.append_as_leader(batch(b"x", producer=7, transactional=True), 0, AppendOrigin.COORDINATOR)
+        made.append_as_leader(marker(7, commit=False), 0, AppendOrigin.COORDINATOR)
+    made.update_high_watermark(6)
+    made.maybe_increment_log_start_offset(3)
+    assert [ended.first_offset for ended in made._transactions._aborted] == [2, 4]
+    aborted = made.read(3, 1_000, FetchIsolation.TXN_COMMITTED).aborted_transactions
+    assert [each.first_offset for each in aborted] == [2, 4]
 
 
 def test_a_topic_id_is_assigned_once():

@@ -12,12 +12,12 @@ from kraftlake.replica_manager.errors import (
     OutOfOrderSequenceError,
     TransactionCoordinatorFencedError,
 )
-from kraftlake.replica_manager.logs.log_batch import joined
+from kraftlake.replica_manager.logs.log_batch import joined, log_batches
 from kraftlake.replica_manager.logs.log_config import LogConfig
-from kraftlake.replica_manager.logs.partition_log import AppendOrigin
+from kraftlake.replica_manager.logs.partition_log import AbortedTransaction, AppendOrigin, FetchIsolation
 from kraftlake.replica_manager.logs.producer_state import BATCHES_TO_RETAIN
 from tests.replica_manager.brokers import FOO
-from tests.replica_manager.data_batches import batch, marker
+from tests.replica_manager.data_batches import batch, emptied, marker
 
 LARGEST = (1 << 31) - 1
 
@@ -126,6 +126,32 @@ def test_a_marker_of_a_later_epoch_ends_the_sequence():
     with pytest.raises(InvalidProducerEpochError):
         write(made, 1, transactional=True)
     assert write(made, 0, epoch=1) == (2, 2)
+
+
+@pytest.mark.parametrize("after", [70, 86_400_000, 40 * 86_400_000])
+def test_a_marker_that_a_compacting_leader_has_rewritten_ends_its_transaction(after: int):
+    made = log()
+    write(made, 0, transactional=True)
+    (rewritten,) = log_batches(marker(7, commit=False, coordinator_epoch=4, horizon=1_000 + after))
+    made.append_as_follower(rewritten.placed(1, 0).data, 0)
+    assert (made.producers.get(7).coordinator_epoch, made.producers.get(7).last_timestamp) == (4, 1_000)
+    made.update_high_watermark(2)
+    assert made.last_stable_offset == 2
+    assert made.read(0, 1_000, FetchIsolation.TXN_COMMITTED).aborted_transactions == (AbortedTransaction(7, 0),)
+
+
+def test_a_marker_without_its_record_says_nothing():
+    made = log()
+    write(made, 0, transactional=True)
+    made.append_as_leader(marker(7, commit=True, coordinator_epoch=4), 0, AppendOrigin.COORDINATOR)
+    write(made, 1, transactional=True)
+    before = made.producers.get(7)
+    (left,) = log_batches(emptied(marker(7, commit=True, epoch=1)))
+    made.append_as_follower(left.placed(3, 0).data, 0)
+    assert (made.log_end_offset, made.producers.get(7)) == (4, before)
+    made.update_high_watermark(4)
+    assert made.last_stable_offset == 2
+    assert made.read(0, 1_000, FetchIsolation.TXN_COMMITTED).aborted_transactions == ()
 
 
 def test_the_sequences_of_other_writers_than_clients_are_not_checked():

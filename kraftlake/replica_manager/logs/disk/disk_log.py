@@ -74,6 +74,12 @@ class DiskPartitionLog(BasePartitionLog):
         """The size of all batches in bytes."""
         return sum(segment.size for segment in self.segments)
 
+    @property
+    def starts_with_segment(self) -> bool:
+        """Whether the log start offset is that of the first segment; any thread may ask."""
+        first = next(iter(self.segments), None)  # none while the log begins anew
+        return first is not None and self.log_start_offset <= first.base_offset
+
     def assign_topic_id(self, topic_id: Uuid) -> None:
         """Set the topic's id, and write it to partition.metadata."""
         before = self.topic_id
@@ -207,7 +213,7 @@ class DiskPartitionLog(BasePartitionLog):
         self._lower(offset)
         self.remove_after(self.segments[self.segment_at(offset)])
         self.active.truncate_to(offset, self.clock.milliseconds())
-        self.active.log.sync()
+        self.active.sync()
         self.reload_producers(offset)
 
     def _lower(self, offset: int) -> None:
@@ -261,14 +267,15 @@ class DiskPartitionLog(BasePartitionLog):
         watermark.
         """
         config, now = self.config, self.clock.milliseconds()
-        excess = self.size - config.retention_bytes if config.retention_bytes >= 0 else 0
+        excess = self.size - config.retention_bytes if config.retention_bytes >= 0 else -1
         gone = 0
         for at, segment in enumerate(self.segments):
             after = self.segments[at + 1].base_offset if at + 1 < len(self.segments) else None
-            if self.high_watermark < (self.log_end_offset if after is None else after) or segment.size == 0 == gone:
+            is_last_and_empty = after is None and segment.size == 0
+            if is_last_and_empty or self.high_watermark < (self.log_end_offset if after is None else after):
                 break
             below_start = after is not None and after <= self.log_start_offset
-            too_large = excess >= segment.size > 0
+            too_large = excess >= segment.size
             too_old = 0 <= config.retention_ms < now - self._age_of(segment)
             if not below_start and not (self._deletes and (too_large or too_old)):
                 break
@@ -352,6 +359,7 @@ class DiskPartitionLog(BasePartitionLog):
 
     def close(self) -> None:
         """Write the producers' states and close the files; `flush` before it makes the log durable."""
+        self.active.become_inactive()  # Kafka, if it opens the log next, takes the last entry for the largest timestamp
         self.note_producers(self.log_end_offset)
         self.close_files()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from random import Random
+from threading import RLock
 
 import attrs
 
@@ -55,6 +56,8 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
     """The folders that `startup` has found to be strays, now or earlier. They are renamed, and never deleted."""
     _doomed: list[tuple[int, str, str]] = attrs.field(factory=list, init=False)
     """When (epoch ms) to delete which folder of which directory."""
+    _checkpointing: RLock = attrs.field(factory=RLock, init=False)
+    """Held while a checkpoint is put together and written, by any thread: an older one must not replace a newer one."""
     guard: Callable[[TopicPartition], AbstractContextManager[object]] = attrs.field(
         default=lambda _: nullcontext(), init=False
     )
@@ -172,8 +175,9 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
     ) -> None:
         """Delete the logs of replicas."""
         names = list(partitions)
-        self._in_each_directory(lambda directory: self._forget(directory, names))
-        super().delete_logs(names, on_error)
+        with self._checkpointing:
+            self._in_each_directory(lambda directory: self._forget(directory, names))
+            super().delete_logs(names, on_error)
 
     def _forget(self, directory: LogDirectory, names: Collection[TopicPartition]) -> None:
         """Write checkpoints without these logs: another log under the name must not be taken for as long as this."""
@@ -219,18 +223,15 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
         self._in_each_directory(self._checkpoint)
 
     def _checkpoint(self, directory: LogDirectory, without: Collection[TopicPartition] = ()) -> None:
-        logs = {
-            name: log
-            for name, log in list(self._logs.items())
-            if log.directory == directory.path and name not in without
-        }
-        directory.write_offsets(RECOVERY_POINTS, {name: log.recovery_point for name, log in logs.items()})
-        starts = {
-            name: log.log_start_offset
-            for name, log in logs.items()
-            if log.log_start_offset > log.segments[0].base_offset
-        }
-        directory.write_offsets(LOG_STARTS, starts)
+        with self._checkpointing:
+            logs = {
+                name: log
+                for name, log in list(self._logs.items())
+                if log.directory == directory.path and name not in without
+            }
+            directory.write_offsets(RECOVERY_POINTS, {name: log.recovery_point for name, log in logs.items()})
+            starts = {name: log.log_start_offset for name, log in logs.items() if not log.starts_with_segment}
+            directory.write_offsets(LOG_STARTS, starts)
 
     def clean_logs(self) -> None:
         """Delete what retention allows, and files whose time to be deleted has come. Kafka does so every 5 minutes."""
@@ -243,12 +244,13 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
         now = self._clock.milliseconds()
 
         def delete_folders(directory: LogDirectory) -> None:
-            for due, path, folder in self._doomed:
+            for doomed in list(self._doomed):
+                due, path, folder = doomed
                 if due <= now and path == directory.path:
                     directory.files.delete_folder(folder)
+                    self._doomed.remove(doomed)
 
         self._in_each_directory(delete_folders)
-        self._doomed = [doomed for doomed in self._doomed if doomed[0] > now]
 
     def _has(self, log: DiskPartitionLog) -> bool:
         """Whether a log was not deleted or replaced meanwhile."""

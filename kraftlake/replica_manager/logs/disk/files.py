@@ -122,8 +122,9 @@ class DiskFile:
         return True
 
     def close(self) -> None:
-        """Close it."""
-        os.close(self._descriptor)
+        """Close it; a later call fails, and does not go to the next file that gets the number."""
+        descriptor, self._descriptor = self._descriptor, -1
+        os.close(descriptor)
 
 
 class DiskFiles:

@@ -23,12 +23,14 @@ from kraftlake.replica_manager.logs.disk.files import Files, LogFile
 from kraftlake.replica_manager.logs.partition_folder import PartitionFolder
 from kraftlake.runtime.errors import CorruptDataError, UsageError
 from kraftlake.runtime.log import get_logger
+from kraftlake.runtime.whole_file import PART
 
 _log = get_logger(__name__)
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
+_WRITTEN: Final = (META_PROPERTIES, CLEAN_SHUTDOWN, RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS)
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -58,14 +60,17 @@ class LogDirectory:
             if not lock.lock():
                 raise UsageError(f"{path} is held by a running node: a log directory has one at a time.")
             directory_id = _identity(path, files, cluster_id, node_id, new_id)
+            marker = f"{path}/{CLEAN_SHUTDOWN}"
+            was_clean = files.exists(marker)
+            epoch = _epoch_in(files.read(marker)) if was_clean else -1
+            files.delete(marker)
+            for name in files.names(path):
+                if name.startswith(_WRITTEN) and name.endswith(PART):
+                    files.delete(f"{path}/{name}")
+            files.sync_folder(path)
         except BaseException:
             lock.close()
             raise
-        marker = f"{path}/{CLEAN_SHUTDOWN}"
-        was_clean = files.exists(marker)
-        epoch = _epoch_in(files.read(marker)) if was_clean else -1
-        files.delete(marker)
-        files.sync_folder(path)
         return cls(
             path=path, files=files, directory_id=directory_id, was_clean=was_clean, broker_epoch=epoch, lock=lock
         )

@@ -21,7 +21,7 @@ from kraftlake.kafka_files.node.partition_files import (
     parse_topic_id,
 )
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.errors import CorruptRecordError
+from kraftlake.replica_manager.errors import CorruptRecordError, UnexpectedAppendOffsetError
 from kraftlake.replica_manager.logs.disk.disk_log import DELETED, DiskPartitionLog
 from kraftlake.replica_manager.logs.disk.files import Files
 from kraftlake.replica_manager.logs.disk.log_segment import LOG, LogSegment, batches_in
@@ -30,6 +30,7 @@ from kraftlake.replica_manager.logs.partition_folder import folder_name
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.runtime.log import get_logger
+from kraftlake.runtime.whole_file import PART
 
 _log = get_logger(__name__)
 T = TypeVar("T")
@@ -144,7 +145,7 @@ def _settle(log: DiskPartitionLog, stored: StoredState) -> None:
 def _damage_named(segment: LogSegment) -> Iterator[None]:
     try:
         yield
-    except CorruptRecordError as error:
+    except (CorruptRecordError, UnexpectedAppendOffsetError) as error:
         raise CorruptDataError(
             f"{segment.path(LOG)} is damaged in what was durable: {error} Restore the file, or delete the partition's "
             f"folder so that it is copied from its leader again."
@@ -152,12 +153,13 @@ def _damage_named(segment: LogSegment) -> Iterator[None]:
 
 
 def _finish_exchanges(files: Files, folder: str) -> None:
-    """Delete what was to be deleted, and finish or undo an exchange of segments by Kafka's cleaner."""
+    """Delete what was to be deleted or was being written, and finish or undo an exchange by Kafka's cleaner."""
     names = files.names(folder)
     cleaned = [name for name in names if name.endswith(_CLEANED)]
     first_cleaned = min((name[:20] for name in cleaned), default="~")
     for name in names:
-        if name.endswith(DELETED) or name in cleaned or (name.endswith(_SWAP) and name[:20] >= first_cleaned):
+        is_torn_swap = name.endswith(_SWAP) and name[:20] >= first_cleaned
+        if name.endswith((DELETED, PART)) or name in cleaned or is_torn_swap:
             files.delete(f"{folder}/{name}")
     swaps = [name for name in files.names(folder) if name.endswith(_SWAP)]
     logs = sorted(name[:20] for name in swaps if name.endswith(LOG + _SWAP))

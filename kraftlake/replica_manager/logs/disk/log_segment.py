@@ -87,7 +87,9 @@ class LogSegment:
 
     def __attrs_post_init__(self) -> None:
         self.log = self.files.open(self.path(LOG))
-        self._indexed = self.log.size == 0 or self.files.exists(self.path(OFFSET_INDEX))
+        self._indexed = self.log.size == 0 or all(
+            self.files.exists(self.path(suffix)) for suffix in (OFFSET_INDEX, TIME_INDEX)
+        )
         self.offsets = EntryFile(self.files.open(self.path(OFFSET_INDEX)), OFFSET_ENTRY)
         self.times = EntryFile(self.files.open(self.path(TIME_INDEX)), TIME_ENTRY)
         if self.files.exists(self.path(TRANSACTION_INDEX)):
@@ -247,8 +249,9 @@ class LogSegment:
     def recover(self, index_interval_bytes: int, *, cut: bool) -> Iterator[BatchRun]:
         """Check every batch and make the indexes anew; gives batches after they are indexed.
 
-        With `cut`, what is not whole behind the last sound batch is cut off when that was given. Otherwise it raises
-        CorruptRecordError.
+        With `cut`, what is not whole behind the last sound batch is cut off when that was given, and so is a batch
+        whose offset, which no checksum covers, does not follow. Otherwise it raises CorruptRecordError or
+        UnexpectedAppendOffsetError.
         """
         self.offsets.truncate(0)
         self.times.truncate(0)
@@ -256,12 +259,12 @@ class LogSegment:
             self.transactions.truncate(0)
         self.largest_timestamp, self._offset_of_largest, self._unindexed = NO_TIMESTAMP, -1, 0
         offsets = (self.base_offset, self.base_offset + _LARGEST_RELATIVE_OFFSET)
-        end, size, problem = 0, _CHECKED, None
+        end, size, next_offset, problem = 0, _CHECKED, 0, None
         while problem is None and end < self.size:
-            run, problem = find_batches(self.log.read(end, size), offsets=offsets)
+            run, problem = find_batches(self.log.read(end, size), expected=next_offset, offsets=offsets)
             if run:
                 self._index(run, end, index_interval_bytes)
-                end, size = end + run.size, _CHECKED
+                end, size, next_offset = end + run.size, _CHECKED, run.last_offset + 1
                 yield run
             elif problem is None:
                 size = size_said(self.log.read(end, HEADER.size))

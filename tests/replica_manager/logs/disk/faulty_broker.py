@@ -19,6 +19,7 @@ from kraftlake.replica_manager.logs.log_batch import log_batches
 from kraftlake.replica_manager.logs.partition_log import AppendOrigin
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import CorruptDataError
+from kraftlake.runtime.whole_file import PART
 from tests.replica_manager.brokers import BAR, FOO
 from tests.replica_manager.data_batches import batch, marker
 from tests.replica_manager.logs.disk.expected_log import Expected, check_inside
@@ -54,6 +55,8 @@ class FaultyBroker:
         self.places: dict[TopicPartition, str] = {}
         self.in_all = False
         """Whether a step on all logs was broken off, which may have deleted old segments."""
+        self.transactional: set[tuple[TopicPartition, int]] = set()
+        """The producers that have begun a transaction, which write in transactions only from then on."""
         self.survived = 0
         """How many batches were found again after power cuts."""
         self.manager = self._opened()
@@ -263,7 +266,10 @@ class FaultyBroker:
     def _batch(self, log: DiskPartitionLog, producer: int, transactional: bool, count: int) -> bytes:
         self.time += 10
         known = log.producers.get(producer)
-        transactional |= known is not None and known.transaction_first_offset is not None
+        writer = (log.topic_partition, producer)
+        if transactional or writer in self.transactional:
+            self.transactional.add(writer)
+            transactional = True
         return batch(
             *(b"%06d" % (self.time + at) + b"x" * (self.time % 70) for at in range(count)),
             times=(self.time,) * count,
@@ -371,6 +377,7 @@ class FaultyBroker:
 
         `promised` are the recovery points that each directory's checkpoint had.
         """
+        self._check_names()
         logs = self.manager.logs()
         perhaps_deleted = [name for name, allowed in self.doubtful.items() if None in allowed]
         for name in sorted({*self.expected, *self.doubtful, *logs}, key=str):
@@ -381,6 +388,14 @@ class FaultyBroker:
             self._check_high_watermarks(directory, perhaps_deleted)
         self.in_all = False
         self.lossy.intersection_update(self.failed)
+
+    def _check_names(self) -> None:
+        """No file that was being written is left."""
+        for directory in self.manager.directories:
+            logs = [log for log in self.manager.logs().values() if log.directory == directory]
+            for folder in (directory, *(log.folder for log in logs)):
+                left = [name for name in self.files.names(folder) if name.endswith(PART)]
+                assert not left, f"{folder} has {left}"
 
     def _check(self, name: TopicPartition, log: DiskPartitionLog | None, promised: int) -> None:
         allowed = self.doubtful.pop(name, (self.expected.get(name),))

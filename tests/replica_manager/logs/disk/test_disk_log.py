@@ -15,6 +15,7 @@ from kraftlake.replica_manager.errors import RecordTooLargeError
 from kraftlake.replica_manager.logs.base_log import BasePartitionLog
 from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
 from kraftlake.replica_manager.logs.disk.log_loader import StoredState
+from kraftlake.replica_manager.logs.disk.log_segment import TIME_ENTRY
 from kraftlake.replica_manager.logs.log_batch import log_batches
 from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.replica_manager.logs.partition_log import FetchIsolation
@@ -224,6 +225,25 @@ def test_old_segments_go_by_time_by_size_and_by_the_start_but_never_above_the_hi
     assert (compacted.delete_old_segments(), compacted.log_start_offset) == (1, 4)
 
 
+def test_an_empty_segment_stays_as_the_last_one_and_goes_as_the_first_one(tmp_path: Path) -> None:
+    clock = ManualClock(10**13)
+    last = filled(tmp_path / "last", 9, LogConfig(segment_bytes=600, retention_ms=1_000), clock)
+    last.truncate_to(6)
+    assert [segment.size > 0 for segment in last.segments] == [True, True, False]
+    assert (last.delete_old_segments(), last.log_start_offset, last.log_end_offset) == (2, 6, 6)
+    (far,) = log_batches(batch(b"x"))
+    for folder, config in (
+        ("time", LogConfig(retention_ms=1_000)),
+        ("size", LogConfig(retention_ms=-1, retention_bytes=1)),
+    ):
+        first = opened(tmp_path / folder, config, clock=clock)
+        first.append_as_follower(far.placed(1 << 31, 0).data, 0)
+        assert [segment.size > 0 for segment in first.segments] == [False, True]
+        first.update_high_watermark(first.log_end_offset)
+        first.delete_old_segments()
+        assert (len(first.segments), first.log_start_offset >= 1 << 31) == (1, True), folder
+
+
 def test_files_of_deleted_segments_go_after_the_delay(tmp_path: Path) -> None:
     clock = ManualClock(10**12)
     log = filled(tmp_path, 9, LogConfig(segment_bytes=600, retention_ms=0), clock)
@@ -318,6 +338,39 @@ def test_a_truncation_is_durable() -> None:
     files.power_cut()
     made = loaded(files)
     assert (made.log_end_offset, made.epochs) == (5, [(0, 0), (1, 2), (2, 4)])
+
+
+def test_an_aborted_transaction_that_was_cut_off_does_not_come_back_with_a_power_cut() -> None:
+    files = FaultyFiles(Nothing())
+    log = loaded(files)
+    log.append_as_leader(batch(b"x", producer=7, transactional=True), 0)
+    log.append_as_leader(marker(7, commit=False), 0)
+    log.flush()
+    log.truncate_to(1)
+    log.flush()
+    log.close()
+    files.power_cut()
+    made = loaded(files, stored=StoredState(clean=True))
+    assert (made.log_end_offset, list(made.active.aborted())) == (1, [])
+
+
+def test_a_closed_log_has_its_largest_timestamp_in_the_time_index(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    for time in (9, 8):
+        log.append_as_leader(batch(b"x", times=(time,)), 0)
+    log.flush()
+    log.close()
+    entries = (tmp_path / "foo-0" / f"{0:020d}.timeindex").read_bytes()
+    assert [*TIME_ENTRY.iter_unpack(entries)][-1] == (9, 0)
+
+
+def test_a_closed_log_writes_into_no_other_file(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    log.close_files()
+    with (tmp_path / "another").open("w+b") as another:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            log.append_as_leader(batch(b"x"), 0)
+        assert another.read() == b""
 
 
 def test_a_power_cut_within_a_truncation_leaves_no_gap_and_all_epochs() -> None:

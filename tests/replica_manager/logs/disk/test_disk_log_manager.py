@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 from random import Random
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -12,11 +13,11 @@ import pytest
 from kraftlake.delta import TopicPartition
 from kraftlake.kafka_files.node.broker_directory import read_broker_directory
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.errors import KafkaStorageError
+from kraftlake.replica_manager.errors import InconsistentTopicIdError, KafkaStorageError
 from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
 from kraftlake.replica_manager.logs.disk.disk_log_manager import DiskLogManager, open_log_manager
 from kraftlake.replica_manager.logs.disk.files import DiskFiles, Files
-from kraftlake.replica_manager.logs.disk.log_directory import RECOVERY_POINTS
+from kraftlake.replica_manager.logs.disk.log_directory import LOG_STARTS, RECOVERY_POINTS
 from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import CorruptDataError, UsageError
@@ -327,6 +328,79 @@ def test_a_log_that_begins_anew_at_an_earlier_offset_does_so_after_a_kill(faulty
     files.restart()
     found = faulty.start().logs()[FOO_0]
     assert (found.log_start_offset, found.log_end_offset) == (2, 3)
+
+
+def test_a_checkpoint_may_be_written_while_a_log_begins_anew(broker: Broker) -> None:
+    class Busy(DiskFiles):
+        """Another thread writes the checkpoint each time that a folder is made durable."""
+
+        def sync_folder(self, folder: str) -> None:
+            super().sync_folder(folder)
+            if folder.endswith("foo-0"):
+                manager.checkpoint()
+
+    manager = broker.start()
+    log = log_of(manager, FOO_0, 9)
+    log.files = Busy()
+    log.truncate_fully_and_start_at(20)
+    starts = broker.folder / "a" / LOG_STARTS
+    assert "foo 0 20" in starts.read_text()
+    manager.checkpoint()
+    assert "foo" not in starts.read_text()
+
+
+def test_an_older_checkpoint_does_not_replace_a_newer_one(broker: Broker) -> None:
+    class Slow(DiskFiles):
+        """The first checkpoint is written slowly; meanwhile a fetcher truncates."""
+
+        def write_whole(self, path: str, data: bytes) -> None:
+            if path.endswith(RECOVERY_POINTS) and not is_writing.is_set():
+                is_writing.set()
+                is_truncated.wait(0.2)
+            super().write_whole(path, data)
+
+    def truncate() -> None:
+        is_writing.wait()
+        log.truncate_to(1)
+        is_truncated.set()
+
+    is_writing, is_truncated = Event(), Event()
+    broker.files = Slow()
+    manager = broker.start()
+    log = log_of(manager, FOO_0, 3)
+    log.flush()
+    is_writing.clear()
+    fetcher = Thread(target=truncate)
+    fetcher.start()
+    manager.checkpoint()
+    fetcher.join()
+    assert "foo 0 1" in (broker.folder / "a" / RECOVERY_POINTS).read_text()
+
+
+def test_no_log_is_made_in_a_preferred_directory_that_has_failed(broker: Broker) -> None:
+    manager = broker.start()
+    manager.prefer_directory(FOO_0, broker.paths[0])
+    manager.handle_log_dir_failure(broker.paths[0])
+    with pytest.raises(KafkaStorageError, match=r"No log of foo-0 is made in .*/a, which is offline"):
+        log_of(manager, FOO_0)
+
+
+def test_a_log_of_another_topic_is_not_given(broker: Broker) -> None:
+    manager = broker.start()
+    log_of(manager, FOO_0)
+    with pytest.raises(InconsistentTopicIdError, match="is of topic id"):
+        log_of(manager, FOO_0, topic_id=BAR)
+
+
+@pytest.mark.parametrize("name", [f"{LOG_STARTS}.ab12.part", ".kafka_cleanshutdown.ab12.part"])
+def test_what_a_killed_broker_was_writing_goes(broker: Broker, name: str) -> None:
+    manager = broker.start()
+    manager.shutdown(broker_epoch=1)
+    folder = broker.folder / "a"
+    for left in (name, "another.part"):
+        (folder / left).write_text("half")
+    broker.start()
+    assert [path.name for path in folder.glob("*.part")] == ["another.part"]
 
 
 def test_a_copy_is_as_durable_as_the_log_that_it_replaces(faulty: Broker, files: FaultyFiles) -> None:

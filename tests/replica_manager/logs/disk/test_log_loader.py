@@ -16,6 +16,7 @@ from kraftlake.replica_manager.logs.disk.guarded_files import GuardedFiles
 from kraftlake.replica_manager.logs.disk.log_loader import StoredState, load_log
 from kraftlake.replica_manager.logs.disk.producer_snapshots import decode_snapshot
 from kraftlake.replica_manager.logs.log_batch import LogBatch
+from kraftlake.replica_manager.logs.partition_log import TimestampAndOffset
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import CorruptDataError
 from tests.replica_manager.data_batches import batch
@@ -37,22 +38,29 @@ def held(log: DiskPartitionLog) -> list[LogBatch]:
 @pytest.mark.parametrize("suffix", [".index", ".timeindex", ".snapshot"])
 def test_lost_indexes_and_snapshots_are_made_again(tmp_path: Path, suffix: str) -> None:
     log = filled(tmp_path)
-    before, segments = held(log), [(len(one.offsets), len(one.times)) for one in log.segments]
+    before, segments = held(log), [(len(one.offsets), one.largest_timestamp) for one in log.segments]
     log.flush()
     log.close()
     for path in (tmp_path / "foo-0").glob(f"*{suffix}"):
         path.unlink()
     made = opened(tmp_path, stored=CLEAN)
     assert held(made) == before
-    assert [len(one.offsets) for one in made.segments] == [offsets for offsets, _ in segments]
+    assert [(len(one.offsets), one.largest_timestamp) for one in made.segments] == segments
     assert made.producers.get(7) is not None
-    assert made.offset_for_timestamp(6) is not None
+    assert made.offset_for_timestamp(1) == TimestampAndOffset(1, 1, 0)
 
 
 def test_indexes_without_a_log_and_files_to_delete_go(tmp_path: Path) -> None:
     filled(tmp_path).close()
     folder = tmp_path / "foo-0"
-    for name in (f"{99:020d}.index", f"{0:020d}.log.deleted", f"{4:020d}.log.cleaned", f"{4:020d}.index.swap"):
+    for name in (
+        f"{99:020d}.index",
+        f"{0:020d}.log.deleted",
+        f"{4:020d}.log.cleaned",
+        f"{4:020d}.index.swap",
+        f"{9:020d}.snapshot.ab12.part",
+        "leader-epoch-checkpoint.ab12.part",
+    ):
         (folder / name).write_bytes(b"12345678")
     opened(tmp_path, stored=CLEAN)
     assert not [path for path in folder.iterdir() if path.read_bytes() == b"12345678"]
@@ -86,6 +94,25 @@ def test_damage_below_the_recovery_point_is_refused(tmp_path: Path) -> None:
     ):
         opened(tmp_path, stored=StoredState(recovery_point=9))
     assert bytes(data) == first.read_bytes()
+
+
+@pytest.mark.parametrize("recovery_point", [0, 9])
+def test_a_batch_whose_offset_does_not_follow_is_damage(tmp_path: Path, recovery_point: int) -> None:
+    log = filled(tmp_path)
+    log.flush()
+    log.close_files()
+    first = tmp_path / "foo-0" / f"{0:020d}.log"
+    data = bytearray(first.read_bytes())
+    data[170:178] = bytes(8)  # that of the second batch: no checksum covers it
+    first.write_bytes(data)
+    (tmp_path / "foo-0" / f"{0:020d}.index").unlink()
+    stored = StoredState(recovery_point=recovery_point)
+    if recovery_point:
+        with pytest.raises(CorruptDataError, match=r"0\.log is damaged in what was durable: .* offset 0 is no"):
+            opened(tmp_path, stored=stored)
+    else:
+        made = opened(tmp_path, stored=stored)
+        assert (made.log_end_offset, len(held(made))) == (1, 1)
 
 
 def test_damage_above_the_recovery_point_cuts_the_log_there(tmp_path: Path) -> None:

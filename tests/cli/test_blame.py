@@ -86,7 +86,7 @@ def test_secrets_are_redacted_and_names_from_the_log_harmless(tmp_path: Path) ->
     assert "– → \\x1b[2J" in lenient.stdout
     assert "1 record skipped that can't be replayed, the first at offset 5" in lenient.stderr
     searched = ("bisect", directory, "offline_partitions > 5")
-    assert "--to 4 searches what is before it, --lenient goes on without it" in fault(*searched)
+    assert "--to 4 searches what is before it, and --lenient goes on without it" in fault(*searched)
     assert "at any offset from 0 to 5 without 1 record that can't be replayed." in fault(*searched, "--lenient")
     found = run("bisect", directory, "global_topic_count == 1", "--lenient")
     assert "     2  " in found.stdout

@@ -70,6 +70,7 @@ def test_words_name_offset_and_time_and_say_so_where_nothing_happened() -> None:
     lines = run("events", DIRECTORY, "--kind", "broker_fenced", "--broker", 3).stdout.splitlines()
     assert lines[0] == "     458  2026-11-21 07:46:16.256Z  broker 3 is fenced"
     assert run("events", DIRECTORY, "--topic", "elr-a", "--to", 500).stdout == "nothing of that kind happened\n"
+    assert run("events", DIRECTORY, "--from", 5736).stdout == "nothing happened\n"
 
 
 @pytest.mark.parametrize("width", [50, 80, 120])

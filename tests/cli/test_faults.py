@@ -131,11 +131,11 @@ def test_a_cluster_id_that_contradicts_the_source_is_refused() -> None:
 def test_a_record_that_cannot_be_replayed_stops_with_its_offset_or_is_skipped(tmp_path: Path) -> None:
     log = unreplayable_log(tmp_path)
     assert "offset 2" in fault("image", log)
-    suggest_lenient = ": --at-offset 1 shows the state before it, --lenient goes on without it."
+    suggest_lenient = ". --at-offset 1 shows the state before it, and --lenient goes on without it."
     for command in (["image", log], ["metrics", log], ["export", log, tmp_path / "out"]):
         assert fault(*command).endswith(suggest_lenient)
     assert run("image", log, "--at-offset", 1).stdout
-    assert fault("local-changes", log, "--broker", 1, "--from", -1).endswith(": --lenient goes on without it.")
+    assert fault("local-changes", log, "--broker", 1, "--from", -1).endswith(". --lenient goes on without it.")
     for command in (["image", log], ["diff", log, 1, 3], ["local-changes", log, "--broker", 1, "--from", -1]):
         lenient = run(*command, "--lenient")
         assert "warning: 1 record skipped" in lenient.stderr
@@ -148,7 +148,7 @@ def test_a_record_that_cannot_be_decoded_names_the_way_on_and_a_broken_snapshot_
     log = directory_of(
         tmp_path, [batch_of(0, r.FeatureLevelRecord(name="metadata.version", feature_level=19)), undecodable]
     )
-    assert fault("image", log).endswith(": --at-offset 0 shows the state before it, --lenient goes on without it.")
+    assert fault("image", log).endswith(". --at-offset 0 shows the state before it, and --lenient goes on without it.")
     snapshot = tmp_path / "00000000000000000002-0000000001.checkpoint"
     content = bytearray((DIRECTORY / "00000000000000004593-0000000002.checkpoint").read_bytes())
     content[400] ^= 1

@@ -101,10 +101,11 @@ def events(
         whole = everything or limit is not None or tail is not None
         _show(call, opened.cluster_id, chain([shown], tables), count_by, whole=whole)
     read.close()
+    of_that_kind = " of that kind" if any(names.values()) else ""
     del names["kinds"]
     call.check_names(opened, **names, found=shown is not None)
     if shown is None and not call.as_json:
-        call.terminal.line(("nothing of that kind happened", Style.QUIET))
+        call.terminal.line((f"nothing{of_that_kind} happened", Style.QUIET))
     call.warn_skipped(told.skipped)
 
 

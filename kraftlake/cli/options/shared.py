@@ -192,8 +192,8 @@ class Call:
             self.terminal.warn(str(opened.torn))
         for broken in opened.broken_ranges:
             self.terminal.warn(
-                f"{broken.fault.file}: {broken.fault.message}: the state from offset {broken.last + 1} on "
-                "is known from snapshots behind them only"
+                f"{broken.fault.file}: {broken.fault.message}: from offset {broken.last + 1} on a state "
+                "is known only where a snapshot lies between the gap and it"
             )
         if not opened.has_offsets:
             self.terminal.warn(
@@ -245,9 +245,8 @@ class Call:
             offset: int | None = getattr(fault, "offset", None)
             if offset is None or not str(getattr(fault, "file", ".log")).endswith(".log"):
                 raise  # of a snapshot, or of a lake's own files: nothing passes over those
-            way_out = f"{before.format(offset - 1)}, " if before and offset > 0 else ""
-            sentence = str(fault).rstrip(".")
-            raise click.ClickException(f"{sentence}: {way_out}--lenient goes on without it.") from None
+            way_out = f"{before.format(offset - 1)}, and " if before and offset > 0 else ""
+            raise click.ClickException(f"{str(fault).rstrip('.')}. {way_out}--lenient goes on without it.") from None
 
     def warn_past_end(self, source: Source, at: int | datetime | LogTime | None) -> None:
         """Warn where the time of an image is after the last batch: the log does not reach that time."""

@@ -101,9 +101,9 @@ class BaseLogManager(ABC, Generic[LogT]):
             raise KafkaStorageError(f"No log of {topic_partition} is made: it may lie in {offline}, which is offline.")
         preferred = self._preferred.get(topic_partition)
         assert preferred is not None or not is_future, "a future log has a preferred directory"
+        if preferred is not None and preferred not in self.directories:
+            raise KafkaStorageError(f"No log of {topic_partition} is made in {preferred}, which is offline.")
         directory = preferred or self._directory_for(target_directory_id)
-        if directory not in self.directories:
-            raise KafkaStorageError(f"No log of {topic_partition} is made in {directory}, which is offline.")
         log = self._make(topic_partition, topic_id, directory, is_future=is_future)
         self._preferred.pop(topic_partition, None)
         logs[topic_partition] = log

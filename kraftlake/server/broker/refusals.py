@@ -13,9 +13,9 @@ from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map
 from kio.static.constants import EntityType
 
+from kraftlake.protocol import REQUEST_HEADER
 from kraftlake.server.broker.requests import (
     AT_ONCE,
-    HEADER,
     answered,
     api_of,
     encoded,
@@ -46,7 +46,7 @@ def is_of_any_broker(frame: bytes) -> bool:
 
 def api_versions(frame: bytes) -> bytes | None:
     """The answer to ApiVersions, without the length before it: what a broker of Kafka 4.4 offers; None for others."""
-    api_key, version, correlation, _ = HEADER.unpack_from(frame)
+    api_key, version, correlation, _ = REQUEST_HEADER.unpack_from(frame)
     if api_key != _API_VERSIONS:
         return None
     known = version in versions_of("api_versions")

@@ -19,11 +19,9 @@ from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 from kio.static.primitive import i32Timedelta
 
-from kraftlake.protocol import end_of_message
+from kraftlake.protocol import REQUEST_HEADER, end_of_message
 from kraftlake.records.varint import read_uvarint
 
-HEADER: Final = struct.Struct(">hhih")
-"""API key, version, correlation id, length of the client id."""
 _CORRELATION: Final = struct.Struct(">i")
 AT_ONCE: Final = i32Timedelta.parse(timedelta(0))
 """The throttle time of an answer."""
@@ -31,7 +29,7 @@ AT_ONCE: Final = i32Timedelta.parse(timedelta(0))
 
 def api_of(frame: bytes) -> str | None:
     """The name of the API that a request is of; None for one that is not known here."""
-    return api_key_map.get(HEADER.unpack_from(frame)[0])
+    return api_key_map.get(REQUEST_HEADER.unpack_from(frame)[0])
 
 
 def request_in(frame: bytes) -> Any:
@@ -39,8 +37,8 @@ def request_in(frame: bytes) -> Any:
 
     Raises ValueError, IndexError, struct.error, MalformedError or a SerialError for what is no request.
     """
-    _, version, _, length = HEADER.unpack_from(frame)
-    position = HEADER.size + max(length, 0)
+    _, version, _, length = REQUEST_HEADER.unpack_from(frame)
+    position = REQUEST_HEADER.size + max(length, 0)
     name = api_of(frame)
     if name is None or version not in versions_of(name):
         return None
@@ -96,7 +94,7 @@ def answered(frame: bytes, make: Callable[[Any, Any], Any]) -> bytes | None:
     asked, name = request_in(frame), api_of(frame)
     if asked is None or name is None:
         return None
-    _, version, correlation, _ = HEADER.unpack_from(frame)
+    _, version, correlation, _ = REQUEST_HEADER.unpack_from(frame)
     response = entity(name, version, EntityType.response)
     made = make(import_module(response.__module__), asked)
     return None if made is None else encoded(correlation, made, flexible_header=response.__flexible__)

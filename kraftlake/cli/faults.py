@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 from types import FrameType
 
 import click
@@ -50,20 +51,36 @@ def orderly_ends() -> Iterator[None]:
 
 
 @contextmanager
-def stop_at_signals(*, normal: bool = False) -> Iterator[threading.Event]:
+def stop_at_signals(*, normal: bool = False, again: threading.Event | None = None) -> Iterator[threading.Event]:
     """An event that SIGINT, SIGTERM and SIGHUP set: what is under way is finished before the command ends.
 
-    Raises TerminatedError on the way out, with the exit code of the first signal, unless that is the `normal` end.
+    The second of them sets `again`. Raises TerminatedError on the way out, with the exit code of the first signal,
+    unless that is the `normal` end.
     """
     stop = threading.Event()
     received: list[int] = []
+    handled: SimpleQueue[bool] = SimpleQueue()
 
     def end(number: int, _frame: FrameType | None) -> None:
+        # An event is set by another thread: the main thread, which a handler interrupts, may have the event's lock.
         received.append(number)
-        stop.set()
+        handled.put(True)
 
-    with _handled_by(end, [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]):
-        yield stop
+    def tell() -> None:
+        for event in (stop, again):
+            if not handled.get():
+                return
+            if event is not None:
+                event.set()
+
+    thread = threading.Thread(target=tell, name="signals", daemon=True)
+    thread.start()
+    try:
+        with _handled_by(end, [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]):
+            yield stop
+    finally:
+        handled.put(False)
+        thread.join()
     if received and not normal:
         raise TerminatedError(received[0])
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Final
 
 from kraftlake.image import Endpoint
 from kraftlake.protocol import (
+    Abort,
     Address,
     NodeConnector,
+    NodeError,
     ObservedLog,
     OffsetAndEpoch,
     QuorumObserver,
@@ -42,15 +45,23 @@ class BrokerEndedError(KraftlakeError):
 
 
 class BrokerServer:
-    """One process of a broker, from `run` until `stop` is set.
+    """One process of a broker, from `run` until `stop` is set; `cut_short` ends its controlled shutdown, too.
 
     It observes the quorum, registers, recovers its logs with the first image, asks to be unfenced, and follows what it
     is told to. Elected, it leaves in a controlled way, see `Leaderships`. Source: kafka.server.BrokerServer.
     """
 
-    def __init__(self, config: BrokerConfig, *, stop: threading.Event, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        stop: threading.Event,
+        cut_short: threading.Event | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         self._config = config
         self._stop = stop
+        self._cut_short = cut_short or threading.Event()
         self._clock = clock or SystemClock()
         self._ended: str | None = None
         """Why it ends although nobody asked it to."""
@@ -99,6 +110,8 @@ class BrokerServer:
         config = self._config
         with ExitStack() as stack:
             cluster_id = self._cluster_id()
+            if cluster_id is None:
+                return
             stack.callback(self.listener.close)
             self.listener.start()
             endpoint = Endpoint(
@@ -115,13 +128,43 @@ class BrokerServer:
         if self._ended is not None:
             raise BrokerEndedError(f"Broker {config.broker_id} has ended: {self._ended}.")
 
-    def _cluster_id(self) -> str:
-        """The id of the quorum's cluster, which has to be the configured one where there is one."""
-        with QuorumObserver(self._addresses, connect=self._connect, cluster_id=self._config.cluster_id) as observer:
-            patience = Patience(wait=self._stop.wait, tell=self._log.warning, limit=_QUORUM_ANSWERS_WITHIN_SECONDS)
-            patience.call(lambda: _reach(observer))
-            assert observer.cluster_id is not None, "a node has answered"
-            return observer.cluster_id
+    def _cluster_id(self) -> str | None:
+        """The id of the quorum's cluster, which has to be the configured one where there is one; None after `stop`."""
+        patience = Patience(wait=self._stop.wait, tell=self._log.warning, limit=_QUORUM_ANSWERS_WITHIN_SECONDS)
+        with self._abort_at_stop() as abort, QuorumObserver(
+            self._addresses,
+            connect=lambda address: self._connect(address, abort=abort),
+            cluster_id=self._config.cluster_id,
+        ) as observer:
+            while not self._stop.is_set():
+                try:
+                    _reach(observer)
+                except NodeError as fault:
+                    if not self._stop.is_set():
+                        patience.failed(fault)
+                else:
+                    patience.succeeded()
+                    return observer.cluster_id
+        return None
+
+    @contextmanager
+    def _abort_at_stop(self) -> Iterator[Abort]:
+        """An abort of connections that is set when `stop` is."""
+        abort, done = Abort(), threading.Event()
+
+        def watch() -> None:
+            while not done.wait(_LOOK_SECONDS):
+                if self._stop.is_set():
+                    abort.set()
+                    return
+
+        thread = threading.Thread(target=watch, name="first-contact-stop", daemon=True)
+        thread.start()
+        try:
+            yield abort
+        finally:
+            done.set()
+            thread.join()
 
     def _live(self, broker: Broker, cluster_id: str) -> None:
         config = self._config
@@ -158,9 +201,14 @@ class BrokerServer:
             self._log.warning("leaves_unavailable", partitions=[str(name) for name in broker.leaderships.alone])
         broker.manager.begin_controlled_shutdown()
         broker.lifecycle.begin_controlled_shutdown()
-        state = broker.lifecycle.await_state(LifecycleState.SHUTTING_DOWN, _LEAVES_WITHIN_SECONDS)
-        if state is not LifecycleState.SHUTTING_DOWN:
-            self._log.warning("shuts_down_without_the_controllers_leave", waited_s=_LEAVES_WITHIN_SECONDS)
+        until = time.monotonic() + _LEAVES_WITHIN_SECONDS
+        while broker.lifecycle.await_state(LifecycleState.SHUTTING_DOWN, _LOOK_SECONDS) is not LifecycleState.SHUTTING_DOWN:
+            if self._cut_short.is_set():
+                self.end("a second signal has cut its controlled shutdown short, so it may still be in ISRs")
+                return
+            if time.monotonic() >= until:
+                self._log.warning("shuts_down_without_the_controllers_leave", waited_s=_LEAVES_WITHIN_SECONDS)
+                return
 
     def end(self, why: str) -> None:
         """End the broker; `why` is told by `run`."""

@@ -38,6 +38,8 @@ _LOG_SETTINGS: Final[Mapping[str, tuple[str, int]]] = {
 
 Of several for one topic config the last counts. Source: org.apache.kafka.server.config.ServerTopicConfigSynonyms.
 """
+DYNAMIC_SETTINGS: Final = frozenset(name for name, (_, unit) in _LOG_SETTINGS.items() if unit in (0, 1))
+"""The settings that are heeded, too, when they are made while the cluster runs."""
 
 
 def _by_setting(config: type[Any]) -> dict[str, str]:
@@ -155,6 +157,30 @@ def log_defaults(settings: Mapping[str, str]) -> LogConfig:
             value = settings[name]
             configs[config] = value if unit == 0 else str(_in_unit(_number(name, value), unit))
     return LogConfig().overridden(configs)
+
+
+def synonyms_of(name: str) -> list[str]:
+    """The settings of the same thing in other units, with `name` among them, in Kafka's order: the finest first."""
+    config, _ = _LOG_SETTINGS.get(name, (None, 0))
+    return [other for other, (its, _) in reversed(list(_LOG_SETTINGS.items())) if its == config] or [name]
+
+
+def default_settings() -> dict[str, str | None]:
+    """The settings that are known here as they are when nothing sets them; None where another unit has the default."""
+    of_logs, defaults = LogConfig(), dict[str, str | None]()
+    for name, (config, unit) in _LOG_SETTINGS.items():
+        value = getattr(of_logs, config.replace(".", "_"))
+        text = ",".join(value) if isinstance(value, tuple) else str(value).lower()
+        defaults[name] = None if name != synonyms_of(name)[-1] else str(value // unit) if unit > 1 else text
+    for names, made in (
+        (_REPLICATION_SETTINGS, ReplicaManagerConfig()),
+        (_LIFECYCLE_SETTINGS, LifecycleConfig()),
+        (_UPKEEP_SETTINGS, UpkeepConfig()),
+    ):
+        defaults |= {name: str(getattr(made, field)) for name, field in names.items()}
+    # as many as there are log directories
+    defaults |= {"num.replica.alter.log.dirs.threads": None, _CORDONED: ""}
+    return {name: value for name, value in defaults.items() if name not in _NOT_TO_BE_SET}
 
 
 def _in_unit(value: int, unit: int) -> int:

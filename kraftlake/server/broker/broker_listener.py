@@ -41,7 +41,8 @@ class BrokerListener:
     no neighbour, ApiVersions alone is answered besides. Where none may be asked (`neighbours` returns None), each
     connection is closed at once: clients take a broker that goes away for a fault that passes. A request that is for
     controllers instead, as `controllers` says, goes to the first of them that can be reached. `directories` answers
-    questions about this broker's own.
+    questions about this broker's own. `amend` gets each request and its answer by a neighbour, and makes it this
+    broker's.
     """
 
     def __init__(
@@ -51,11 +52,14 @@ class BrokerListener:
         neighbours: Callable[[], Sequence[Address] | None],
         controllers: Callable[[bytes], Sequence[Address] | None] = lambda _: None,
         directories: Callable[[bytes], bytes | None] = lambda _: None,
+        *,
+        amend: Callable[[bytes, bytes], bytes] = lambda _, answer: answer,
     ) -> None:
         self._where = (host, port)
         self._neighbours = neighbours
         self._controllers = controllers
         self._directories = directories
+        self._amend = amend
         self._lock = threading.Lock()
         self._clients: dict[socket.socket, Abort] = {}
         """The open connections, each with what ends the one to its neighbour."""
@@ -126,7 +130,9 @@ class BrokerListener:
             return self._directories(frame) or refusal(frame)
         controllers = self._controllers(frame)
         if controllers is None:
-            return api_versions(frame) if upstream is None else upstream.exchange(frame, timeout=_ANSWER_SECONDS)
+            if upstream is None:
+                return api_versions(frame)
+            return self._amend(frame, upstream.exchange(frame, timeout=_ANSWER_SECONDS))
         controller = _connected(controllers)
         if controller is None:
             return None

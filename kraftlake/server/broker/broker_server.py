@@ -28,6 +28,7 @@ from kraftlake.server.broker.broker import Broker
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.broker_listener import BrokerListener
 from kraftlake.server.broker.config_changes import changes_configs_of
+from kraftlake.server.broker.config_descriptions import with_own_configs
 from kraftlake.server.broker.directories import describe_log_dirs
 from kraftlake.server.broker.neighbours import Neighbours
 
@@ -74,7 +75,7 @@ class BrokerServer:
         self._neighbours: Neighbours | None = None
         self.listener = BrokerListener(
             config.listener.host, config.listener.port, self._neighbours_to_ask, self._controllers_to_ask,
-            self._describe_log_dirs,
+            self._describe_log_dirs, amend=self._with_own_configs,
         )  # fmt: skip
 
     @property
@@ -99,6 +100,10 @@ class BrokerServer:
             return None
         allowed = not self._broker.cache.image.acls.acls
         return describe_log_dirs(frame, self._broker.logs, cordoned=self._config.cordoned_log_dirs, is_allowed=allowed)
+
+    def _with_own_configs(self, frame: bytes, answer: bytes) -> bytes:
+        assert self._broker is not None, "neighbours are known by the image"
+        return with_own_configs(frame, answer, self._config, self._broker.cache.image.configs)
 
     def run(self) -> None:
         """Be a broker until `stop` is set.
@@ -131,11 +136,14 @@ class BrokerServer:
     def _cluster_id(self) -> str | None:
         """The id of the quorum's cluster, which has to be the configured one where there is one; None after `stop`."""
         patience = Patience(wait=self._stop.wait, tell=self._log.warning, limit=_QUORUM_ANSWERS_WITHIN_SECONDS)
-        with self._abort_at_stop() as abort, QuorumObserver(
-            self._addresses,
-            connect=lambda address: self._connect(address, abort=abort),
-            cluster_id=self._config.cluster_id,
-        ) as observer:
+        with (
+            self._abort_at_stop() as abort,
+            QuorumObserver(
+                self._addresses,
+                connect=lambda address: self._connect(address, abort=abort),
+                cluster_id=self._config.cluster_id,
+            ) as observer,
+        ):
             while not self._stop.is_set():
                 try:
                     _reach(observer)
@@ -202,7 +210,10 @@ class BrokerServer:
         broker.manager.begin_controlled_shutdown()
         broker.lifecycle.begin_controlled_shutdown()
         until = time.monotonic() + _LEAVES_WITHIN_SECONDS
-        while broker.lifecycle.await_state(LifecycleState.SHUTTING_DOWN, _LOOK_SECONDS) is not LifecycleState.SHUTTING_DOWN:
+        while (
+            broker.lifecycle.await_state(LifecycleState.SHUTTING_DOWN, _LOOK_SECONDS)
+            is not LifecycleState.SHUTTING_DOWN
+        ):
             if self._cut_short.is_set():
                 self.end("a second signal has cut its controlled shutdown short, so it may still be in ISRs")
                 return

@@ -50,6 +50,26 @@ def request_in(frame: bytes) -> Any:
     return asked
 
 
+def response_in(frame: bytes, answer: bytes) -> Any:
+    """The answer to a request that is known here, as kio declares it. Raises as `request_in`."""
+    response = _response_of(frame)
+    position = _after_tags(answer, _CORRELATION.size) if response.__flexible__ else _CORRELATION.size
+    end_of_message(response, answer, position)
+    told, _ = entity_reader(response)(answer, position)
+    return told
+
+
+def encoded_answer(frame: bytes, response: Any) -> bytes:
+    """The answer to a request, without the length before it."""
+    _, _, correlation, _ = REQUEST_HEADER.unpack_from(frame)
+    return encoded(correlation, response, flexible_header=response.__flexible__)
+
+
+def _response_of(frame: bytes) -> Any:
+    key, version, _, _ = REQUEST_HEADER.unpack_from(frame)
+    return entity(api_key_map[key], version, EntityType.response)
+
+
 def versions_of(name: str) -> range:
     """The versions of an API that are known here."""
     known = schema_name_map[name]
@@ -91,10 +111,8 @@ def answered(frame: bytes, make: Callable[[Any, Any], Any]) -> bytes | None:
 
     None for a version or an API that is not known here, and where `make` returns None. Raises as `request_in`.
     """
-    asked, name = request_in(frame), api_of(frame)
-    if asked is None or name is None:
+    asked = request_in(frame)
+    if asked is None:
         return None
-    _, version, correlation, _ = REQUEST_HEADER.unpack_from(frame)
-    response = entity(name, version, EntityType.response)
-    made = make(import_module(response.__module__), asked)
-    return None if made is None else encoded(correlation, made, flexible_header=response.__flexible__)
+    made = make(import_module(_response_of(frame).__module__), asked)
+    return None if made is None else encoded_answer(frame, made)

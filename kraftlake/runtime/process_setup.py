@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -49,12 +51,16 @@ def configure_service() -> None:
     """Let many threads share memory, prevent pyarrow's import of pandas, and let numpy start no threads.
 
     By default the C library and Arrow keep memory for each thread that once needed some: of fifty threads that wait,
-    several hundred megabytes. Freed memory goes back to the system. To be called as `configure_process`.
+    several hundred megabytes. Freed memory goes back to the system. As many files may be open as the system allows: a
+    replica takes three. To be called as `configure_process`.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault(_POOL, "system")  # Arrow's own threads, too, read it when Arrow is imported
     if not any(name in os.environ for name in _CHOSEN_BY_USER):
         _set_options({_M_ARENA_MAX: 2})
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):  # some systems allow fewer than they say
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     skip_pandas()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +33,19 @@ def told(configure: str = "configure_process", **environment: str) -> list[str]:
     )
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.split()
+
+
+def test_a_service_may_open_as_many_files_as_the_system_allows() -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    program = (
+        "import resource\n"
+        f"resource.setrlimit(resource.RLIMIT_NOFILE, (100, {most}))\n"
+        "from kraftlake.runtime.process_setup import configure_service\n"
+        "configure_service()\n"
+        "print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert int(done.stdout) == most > 100
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in Linux's /proc")

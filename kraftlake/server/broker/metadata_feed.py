@@ -9,10 +9,18 @@ from threading import Event, Thread
 from typing import Final
 
 from kraftlake.kafka_files import DiskFile, read_snapshot, snapshot_name
-from kraftlake.protocol import Abort, Address, NodeError, ObservedLog, OffsetAndEpoch, QuorumObserver, SnapshotNeededError
+from kraftlake.protocol import (
+    Abort,
+    Address,
+    NodeError,
+    ObservedLog,
+    OffsetAndEpoch,
+    QuorumObserver,
+    SnapshotNeededError,
+)
 from kraftlake.replay import MetadataLoader
 from kraftlake.replay.live.fetched import decoded
-from kraftlake.runtime import Backoff, EventQueueClosedError, KraftlakeError, get_logger
+from kraftlake.runtime import Backoff, EventQueueClosedError, get_logger, sentence_of
 from kraftlake.runtime.errors import QueueFullError
 
 _WAIT_MS: Final = 500
@@ -74,8 +82,8 @@ class MetadataFeed:
                 self._closing.wait(_BACKOFF.pause(failures, 0.5))
             except EventQueueClosedError:
                 return
-            except (KraftlakeError, OSError) as fault:
-                self._fail(f"the metadata log can't be followed: {fault}")
+            except Exception as fault:  # without this thread the broker would go on with old metadata
+                self._fail(f"the metadata log can't be followed: {sentence_of(fault).rstrip('.')}")
                 return
 
     def _step(self) -> None:

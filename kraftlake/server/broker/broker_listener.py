@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -19,8 +20,9 @@ from kraftlake.runtime import EnvironmentFaultError, get_logger
 from kraftlake.server.broker.refusals import api_versions, is_of_any_broker, refusal
 
 _LENGTH: Final = struct.Struct(">i")
-_LONGEST: Final = 100 * 1024 * 1024
-"""socket.request.max.bytes."""
+_LONGEST: Final = 16 * 1024 * 1024
+"""What a client may send; far more than any request but for data, which is refused whatever its size."""
+_LONGEST_ANSWER: Final = 100 * 1024 * 1024
 _AT_ONCE: Final = 500
 """The number of connections that are open at a time, each with a thread; more are closed."""
 _IDLE_SECONDS: Final = 600.0
@@ -153,12 +155,16 @@ class _Server(ThreadingTCPServer):
         self.address_family = family
         super().__init__(address, Handler)
 
+    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002
+        """Tell of a fault of our own, which has ended one connection."""
+        get_logger(__name__).error("request_failed", cause=repr(sys.exception()))
+
 
 def _connected(addresses: Sequence[Address], abort: Abort | None = None) -> Connection | None:
     """A connection to the first of the addresses that can be reached."""
     for address in addresses:
         with suppress(NodeError):
-            return Connection(address, timeout=_CONNECT_SECONDS, max_response_bytes=_LONGEST, abort=abort)
+            return Connection(address, timeout=_CONNECT_SECONDS, max_response_bytes=_LONGEST_ANSWER, abort=abort)
     return None
 
 

@@ -20,9 +20,11 @@ from kio.static.constants import EntityType
 from kio.static.primitive import i32Timedelta
 
 from kraftlake.protocol import REQUEST_HEADER, end_of_message
-from kraftlake.records.varint import read_uvarint
+from kraftlake.records.varint import MalformedError, read_uvarint
 
 _CORRELATION: Final = struct.Struct(">i")
+_LONGEST_READ: Final = 1024 * 1024
+"""What is longer is not read: a partition of few bytes becomes an object, and another in the answer."""
 AT_ONCE: Final = i32Timedelta.parse(timedelta(0))
 """The throttle time of an answer."""
 
@@ -37,6 +39,8 @@ def request_in(frame: bytes) -> Any:
 
     Raises ValueError, IndexError, struct.error, MalformedError or a SerialError for what is no request.
     """
+    if len(frame) > _LONGEST_READ:
+        raise MalformedError(f"{len(frame)} bytes are too many for a request that is answered here")
     _, version, _, length = REQUEST_HEADER.unpack_from(frame)
     position = REQUEST_HEADER.size + max(length, 0)
     name = api_of(frame)

@@ -42,8 +42,8 @@ class BrokerListener:
     `neighbours` that can be reached, and its answer back; requests for data are refused, see `refusal`. Where there is
     no neighbour, ApiVersions alone is answered besides. Where none may be asked (`neighbours` returns None), each
     connection is closed at once: clients take a broker that goes away for a fault that passes. A request that is for
-    controllers instead, as `controllers` says, goes to the first of them that can be reached. `directories` answers
-    questions about this broker's own. `amend` gets each request and its answer by a neighbour, and makes it this
+    controllers instead, as `controllers` says, goes to the first of them that can be reached. `own` answers
+    questions about this broker itself. `amend` gets each request and its answer by a neighbour, and makes it this
     broker's.
     """
 
@@ -53,14 +53,14 @@ class BrokerListener:
         port: int,
         neighbours: Callable[[], Sequence[Address] | None],
         controllers: Callable[[bytes], Sequence[Address] | None] = lambda _: None,
-        directories: Callable[[bytes], bytes | None] = lambda _: None,
+        own: Callable[[bytes], bytes | None] = lambda _: None,
         *,
         amend: Callable[[bytes, bytes], bytes] = lambda _, answer: answer,
     ) -> None:
         self._where = (host, port)
         self._neighbours = neighbours
         self._controllers = controllers
-        self._directories = directories
+        self._own = own
         self._amend = amend
         self._lock = threading.Lock()
         self._clients: dict[socket.socket, Abort] = {}
@@ -129,7 +129,7 @@ class BrokerListener:
     def _answer(self, frame: bytes, upstream: Connection | None) -> bytes | None:
         """The answer to a request; None where the connection has to be closed."""
         if not is_of_any_broker(frame):
-            return self._directories(frame) or refusal(frame)
+            return self._own(frame) or refusal(frame)
         controllers = self._controllers(frame)
         if controllers is None:
             if upstream is None:

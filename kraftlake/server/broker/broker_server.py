@@ -29,6 +29,7 @@ from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.broker_listener import BrokerListener
 from kraftlake.server.broker.config_changes import changes_configs_of
 from kraftlake.server.broker.config_descriptions import with_own_configs
+from kraftlake.server.broker.coordinator_lists import list_coordinated
 from kraftlake.server.broker.directories import describe_log_dirs
 from kraftlake.server.broker.neighbours import Neighbours
 
@@ -75,7 +76,7 @@ class BrokerServer:
         self._neighbours: Neighbours | None = None
         self.listener = BrokerListener(
             config.listener.host, config.listener.port, self._neighbours_to_ask, self._controllers_to_ask,
-            self._describe_log_dirs, amend=self._with_own_configs,
+            self._own, amend=self._with_own_configs,
         )  # fmt: skip
 
     @property
@@ -94,12 +95,18 @@ class BrokerServer:
             return None
         return [] if self._broker.controller is None else [self._broker.controller]
 
-    def _describe_log_dirs(self, frame: bytes) -> bytes | None:
-        """Nobody but a broker that knows its users can tell who may ask; while there are ACLs, nobody may."""
-        if self._broker is None:
+    def _own(self, frame: bytes) -> bytes | None:
+        """What it has and coordinates itself.
+
+        Nobody but a broker that knows its users can tell who may ask for directories: while there are ACLs, nobody may.
+        """
+        broker = self._broker
+        if broker is None:
             return None
-        allowed = not self._broker.cache.image.acls.acls
-        return describe_log_dirs(frame, self._broker.logs, cordoned=self._config.cordoned_log_dirs, is_allowed=allowed)
+        allowed, cordoned = not broker.cache.image.acls.acls, self._config.cordoned_log_dirs
+        return describe_log_dirs(frame, broker.logs, cordoned=cordoned, is_allowed=allowed) or list_coordinated(
+            frame, lambda topic: any(one.topic_partition.topic == topic for one in broker.manager.leader_partitions())
+        )
 
     def _with_own_configs(self, frame: bytes, answer: bytes) -> bytes:
         assert self._broker is not None, "neighbours are known by the image"

@@ -26,7 +26,7 @@ from kraftlake.server.broker.requests import (
 
 _API_VERSIONS: Final = 18
 _ERROR: Final = ErrorCode.not_leader_or_follower
-_OF_A_BROKER: Final = frozenset({"alter_replica_log_dirs", "describe_log_dirs"})
+_OF_A_BROKER: Final = frozenset({"alter_replica_log_dirs", "describe_log_dirs", "list_groups", "list_transactions"})
 """The APIs whose answer is about the broker that is asked."""
 _OF_CONTROLLERS: Final = frozenset(
     {
@@ -39,7 +39,7 @@ _OF_CONTROLLERS: Final = frozenset(
 
 
 def is_of_any_broker(frame: bytes) -> bool:
-    """Whether another broker answers a request as this one would, if it served: it is not about data or directories."""
+    """Whether another broker answers a request as this one would, if it served: it is not about the broker itself."""
     name = api_of(frame)
     return name not in _OF_A_BROKER and name not in _ANSWERS
 

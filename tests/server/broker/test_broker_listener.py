@@ -148,7 +148,7 @@ def test_a_fault_of_our_own_ends_the_connection_alone_and_shows_no_traceback(
     def fails(_: bytes) -> None:
         raise RuntimeError("not foreseen")
 
-    listener = BrokerListener("127.0.0.1", 0, list, directories=fails)
+    listener = BrokerListener("127.0.0.1", 0, list, own=fails)
     listener.start()
     with capture_logs() as logs, closing(listener), connected(listener.port) as client:
         client.sendall(frame(request("fetch", 13)))

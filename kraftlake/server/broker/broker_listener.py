@@ -80,10 +80,11 @@ class BrokerListener:
         try:
             family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
             self._server = _Server(family, (str(address[0]), int(address[1])), self._talk)
-        except OSError as fault:
+        except (OSError, UnicodeError) as fault:  # also a name that no host can have
+            reason = (fault.strerror if isinstance(fault, OSError) else None) or fault
             raise EnvironmentFaultError(
-                f"{host}:{port} can't be listened on: {fault.strerror or fault}. Give an address of this machine and a "
-                f"free port with --listener."
+                f"{host}:{port} can't be listened on: {reason}. Give an address of this machine and a free port with "
+                f"--listener."
             ) from None
         serve = partial(self._server.serve_forever, poll_interval=_POLL_SECONDS)
         threading.Thread(target=serve, name="broker-listener", daemon=True).start()

@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -168,6 +169,7 @@ def test_nothing_is_lost_when_it_is_killed_again_and_again(node: KafkaNode, brok
     try:
         broker.signal(signal.SIGTERM)
         wait_for(lambda: "PENDING_CONTROLLED_SHUTDOWN" in broker.log_file.read_text(), "it asks to leave")
+        time.sleep(0.6)  # at once it would be taken for the first one
         assert broker.stop() == 1
     finally:
         node.signal(signal.SIGCONT)

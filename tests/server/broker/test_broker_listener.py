@@ -174,6 +174,11 @@ def test_a_port_that_is_taken_is_named() -> None:
         BrokerListener("127.0.0.1", port, list).start()
 
 
+def test_a_name_that_no_host_can_have_is_named() -> None:
+    with pytest.raises(EnvironmentFaultError, match=r"^a\.\.b:9092 can't be listened on: "):
+        BrokerListener("a..b", 9092, list).start()
+
+
 def test_its_end_closes_all_connections() -> None:
     before = threading.active_count()
     with listening([]) as port, connected(port) as client:

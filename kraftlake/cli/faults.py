@@ -8,9 +8,11 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 from types import FrameType
 
 import click
@@ -22,6 +24,7 @@ UNHEALTHY = 3
 """`doctor` and `quorum` have answered, and something is wrong with the cluster."""
 INTERRUPTED = 130
 READER_LEFT = 141
+_ONE_REQUEST_SECONDS = 0.5
 TRACEBACK_VARIABLE = "KRAFTLAKE_TRACEBACK"
 
 
@@ -50,22 +53,39 @@ def orderly_ends() -> Iterator[None]:
 
 
 @contextmanager
-def stop_at_signals(*, normal: bool = False) -> Iterator[threading.Event]:
+def stop_at_signals(*, normal: bool = False, again: threading.Event | None = None) -> Iterator[threading.Event]:
     """An event that SIGINT, SIGTERM and SIGHUP set: what is under way is finished before the command ends.
 
+    A further one sets `again`, unless it comes with the first: some tools send it to the process and to its group.
     Raises TerminatedError on the way out, with the exit code of the first signal, unless that is the `normal` end.
     """
     stop = threading.Event()
-    received: list[int] = []
+    received: list[tuple[int, float]] = []
+    handled: SimpleQueue[bool] = SimpleQueue()
 
     def end(number: int, _frame: FrameType | None) -> None:
-        received.append(number)
-        stop.set()
+        # An event is set by another thread: the main thread, which a handler interrupts, may have the event's lock.
+        if not received or time.monotonic() - received[0][1] > _ONE_REQUEST_SECONDS:
+            received.append((number, time.monotonic()))
+            handled.put(True)
 
-    with _handled_by(end, [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]):
-        yield stop
+    def tell() -> None:
+        for event in (stop, again):
+            if not handled.get():
+                return
+            if event is not None:
+                event.set()
+
+    thread = threading.Thread(target=tell, name="signals", daemon=True)
+    thread.start()
+    try:
+        with _handled_by(end, [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]):
+            yield stop
+    finally:
+        handled.put(False)
+        thread.join()
     if received and not normal:
-        raise TerminatedError(received[0])
+        raise TerminatedError(received[0][0])
 
 
 @contextmanager

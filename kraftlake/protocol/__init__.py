@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kraftlake.protocol.describe import NoLeaderError, OtherClusterError, ReplicaOfQuorum
     from kraftlake.protocol.fetch_request import FETCH, FETCH_VERSIONS, FetchHeader, encode_fetch, encode_partition
     from kraftlake.protocol.fetch_response import FetchResponse, PartitionResponse, decode_fetch
-    from kraftlake.protocol.node_client import NodeClient
+    from kraftlake.protocol.node_client import REQUEST_HEADER, NodeClient
     from kraftlake.protocol.node_connector import NodeConnector, connector_of
     from kraftlake.protocol.observer.observed_log import DivergedLogError, ObservedLog
     from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotNeededError
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FETCH",
     "FETCH_VERSIONS",
+    "REQUEST_HEADER",
     "Abort",
     "Address",
     "AuthenticationError",

@@ -30,7 +30,7 @@ from kraftlake.runtime.clock import SystemClock
 
 _NO_LOGIN = float("-inf")
 _API_VERSIONS = int(ApiVersionsRequest.__api_key__)
-_REQUEST_HEADER = struct.Struct(">hhih")
+REQUEST_HEADER = struct.Struct(">hhih")
 """API key, version, correlation id, length of the client id."""
 _NO_TAGS = b"\0"
 _UNREADABLE = (
@@ -175,7 +175,7 @@ class NodeClient:
     ) -> tuple[bytes, int]:
         """Send a request (header 1, or 2 if flexible); returns its response, and the position after its header."""
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        header = _REQUEST_HEADER.pack(api_key, version, self._correlation_id, len(self._client_id)) + self._client_id
+        header = REQUEST_HEADER.pack(api_key, version, self._correlation_id, len(self._client_id)) + self._client_id
         payload = b"".join((header, _NO_TAGS if flexible else b"", body))
         try:
             data = self._connection.exchange(payload, timeout=timeout)

@@ -301,6 +301,25 @@ def test_a_request_to_end_leaves_nothing_half_written(number: signal.Signals, tm
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_signal_is_heard_while_the_main_thread_holds_the_lock_of_what_it_waits_for_and_a_second_one_too() -> None:
+    program = (
+        "import os, signal, threading\n"
+        "from kraftlake.cli.faults import stop_at_signals\n"
+        "again = threading.Event()\n"
+        "with stop_at_signals(normal=True, again=again) as stop:\n"
+        "    with stop._cond:\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    print(stop.wait(9), again.wait(0.6))\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    print(again.wait(9))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True False\nTrue\n", "")
+
+
 def test_a_lack_of_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def too_large(*_: object, **__: object) -> None:
         raise MemoryError("Unable to allocate 1.46 TiB")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from typing import TYPE_CHECKING
 
 import click
@@ -95,6 +96,7 @@ def broker(
 
     It serves nobody: a partition that it leads is unavailable. Put it last in the lists of replicas. Elected
     nevertheless, it leaves, so that another replica leads; where no other one is in sync, it stays and says so.
+    A second Ctrl-C does not wait for the controller's leave, with exit code 1.
     What it does is told on stderr.
     """
     configure_service()
@@ -116,5 +118,6 @@ def broker(
     from kraftlake.cli.output.logs import log_as_service
 
     log_as_service(as_json=call.as_json, debug=call.verbose, colours=call.terminal.error_colour)
-    with stop_at_signals(normal=True) as stop:
-        BrokerServer(config, stop=stop).run()
+    again = threading.Event()
+    with stop_at_signals(normal=True, again=again) as stop:
+        BrokerServer(config, stop=stop, cut_short=again).run()

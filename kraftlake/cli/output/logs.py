@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Mapping, MutableMapping
-from typing import Any
+from contextlib import suppress
+from typing import Any, TextIO, cast
 
 from kraftlake.cli.output.visible import visible
 
@@ -25,7 +26,7 @@ def log_to_stderr(*, debug: bool) -> None:
 def log_as_service(*, as_json: bool, debug: bool, colours: bool) -> None:
     """Send what the rooms log to stderr, a line for each event: as JSON, or as words with key=value.
 
-    What came from a log or a peer can't break a line or steer a terminal.
+    What came from a log or a peer can't break a line or steer a terminal. A line that can't be written is lost.
     """
     import structlog
 
@@ -41,8 +42,23 @@ def log_as_service(*, as_json: bool, debug: bool, colours: bool) -> None:
             *shown,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if debug else logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(cast("TextIO", _Unfailing(sys.stderr))),
     )
+
+
+class _Unfailing:
+    """A stream that loses what it can't write: the disk is full, or the collector has gone, and the service goes on."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        with suppress(OSError):
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
 
 
 def _visible(_logger: object, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:

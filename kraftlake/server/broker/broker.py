@@ -9,7 +9,7 @@ from typing import Final
 from kraftlake.controller import SUPPORTED
 from kraftlake.delta import TopicPartition
 from kraftlake.image import Endpoint, MetadataImage
-from kraftlake.protocol import Address, NodeConnector, QuorumObserver, parse_addresses
+from kraftlake.protocol import Abort, Address, NodeConnector, QuorumObserver, parse_addresses
 from kraftlake.publisher import (
     BrokerMetadataPublisher,
     BrokerParts,
@@ -91,7 +91,11 @@ class Broker:
         self.view = CachedView(self.cache)
         self.logs = self._open_logs(cluster_id)
         addresses = parse_addresses(config.bootstrap)
-        self._feed = MetadataFeed(QuorumObserver(addresses, connect=connect, cluster_id=cluster_id), end)
+        abort = Abort()
+        observer = QuorumObserver(
+            addresses, connect=lambda address: connect(address, abort=abort), cluster_id=cluster_id
+        )
+        self._feed = MetadataFeed(observer, end, abort)
         self.loader = MetadataLoader(clock=clock, fault_handler=self._faults, high_watermark=self._feed.high_watermark)
 
         def channel(name: str, retry_timeout_ms: int | None = None) -> NodeToControllerChannel:

@@ -38,6 +38,8 @@ _LOG_SETTINGS: Final[Mapping[str, tuple[str, int]]] = {
 
 Of several for one topic config the last counts. Source: org.apache.kafka.server.config.ServerTopicConfigSynonyms.
 """
+DYNAMIC_SETTINGS: Final = frozenset(name for name, (_, unit) in _LOG_SETTINGS.items() if unit in (0, 1))
+"""The settings that are heeded, too, when they are made while the cluster runs."""
 
 
 def _by_setting(config: type[Any]) -> dict[str, str]:
@@ -60,6 +62,21 @@ _LIFECYCLE_SETTINGS: Final = _by_setting(LifecycleConfig)
 _UPKEEP_SETTINGS: Final = _by_setting(UpkeepConfig)
 _CORDONED: Final = "cordoned.log.dirs"
 _ALL: Final = "*"
+_POLICIES: Final = {"compact", "delete"}
+_LARGEST: Final = {32: 2**31 - 1, 64: 2**63 - 1}
+_RANGES: Final[Mapping[str, tuple[int, int]]] = {
+    **dict.fromkeys({*_REPLICATION_SETTINGS, *_LIFECYCLE_SETTINGS, *_UPKEEP_SETTINGS}, (1, _LARGEST[64])),
+    **dict.fromkeys(
+        ("replica.fetch.backoff.ms", "replica.fetch.wait.max.ms", "replica.fetch.min.bytes", "replica.fetch.max.bytes"),
+        (0, _LARGEST[32]),
+    ),
+    "log.segment.bytes": (14, _LARGEST[32]),
+    "log.index.size.max.bytes": (4, _LARGEST[32]),
+    "log.index.interval.bytes": (0, _LARGEST[32]),
+    "message.max.bytes": (0, _LARGEST[32]),
+    "min.insync.replicas": (1, _LARGEST[32]),
+}
+"""The smallest and the largest value of settings that mean nothing outside of that, or that no file has room for."""
 _NOT_TO_BE_SET: Final = {"inter.broker.listener.name", "replica.lag.time.max.ms"}
 
 
@@ -79,7 +96,7 @@ class BrokerConfig:
     `bootstrap` is HOST:PORT[,…] of controllers; `command_config` the path of a properties file for connections to
     controllers and leaders; `cluster_id` None is that of the quorum. The listener's name is also that of the leaders'
     listener. `settings` are Kafka's broker settings (`log.retention.hours`, `num.replica.fetchers`) that differ from
-    their defaults. Raises UsageError for a setting that is not known here, or has no value of its type.
+    their defaults. Raises UsageError for a setting that is not known here, or has no value of its type and range.
     """
 
     broker_id: int
@@ -147,14 +164,41 @@ class BrokerConfig:
 def log_defaults(settings: Mapping[str, str]) -> LogConfig:
     """The topic configs that broker settings are the defaults of; others are ignored.
 
-    Raises UsageError for a value that is not of the setting's type.
+    Raises UsageError for a value that is not of the setting's type, or out of its range.
     """
     configs = {}
     for name, (config, unit) in _LOG_SETTINGS.items():
         if name in settings:
             value = settings[name]
             configs[config] = value if unit == 0 else str(_in_unit(_number(name, value), unit))
-    return LogConfig().overridden(configs)
+    made = LogConfig().overridden(configs)
+    if not set(made.cleanup_policy) <= _POLICIES:
+        raise UsageError(f"log.cleanup.policy is {','.join(made.cleanup_policy)}: give compact, delete or both.")
+    return made
+
+
+def synonyms_of(name: str) -> list[str]:
+    """The settings of the same thing in other units, with `name` among them, in Kafka's order: the finest first."""
+    config, _ = _LOG_SETTINGS.get(name, (None, 0))
+    return [other for other, (its, _) in reversed(list(_LOG_SETTINGS.items())) if its == config] or [name]
+
+
+def default_settings() -> dict[str, str | None]:
+    """The settings that are known here as they are when nothing sets them; None where another unit has the default."""
+    of_logs, defaults = LogConfig(), dict[str, str | None]()
+    for name, (config, unit) in _LOG_SETTINGS.items():
+        value = getattr(of_logs, config.replace(".", "_"))
+        text = ",".join(value) if isinstance(value, tuple) else str(value).lower()
+        defaults[name] = None if name != synonyms_of(name)[-1] else str(value // unit) if unit > 1 else text
+    for names, made in (
+        (_REPLICATION_SETTINGS, ReplicaManagerConfig()),
+        (_LIFECYCLE_SETTINGS, LifecycleConfig()),
+        (_UPKEEP_SETTINGS, UpkeepConfig()),
+    ):
+        defaults |= {name: str(getattr(made, field)) for name, field in names.items()}
+    # as many as there are log directories
+    defaults |= {"num.replica.alter.log.dirs.threads": None, _CORDONED: ""}
+    return {name: value for name, value in defaults.items() if name not in _NOT_TO_BE_SET}
 
 
 def _in_unit(value: int, unit: int) -> int:
@@ -163,6 +207,10 @@ def _in_unit(value: int, unit: int) -> int:
 
 def _number(name: str, value: str) -> int:
     try:
-        return parse_integer(trim(value), bits=64)
+        number = parse_integer(trim(value), bits=64)
     except ValueError as problem:
         raise UsageError(f"The broker setting {name} has the value {value!r}: {problem}.") from None
+    least, most = _RANGES.get(name, (number, number))
+    if not least <= number <= most:
+        raise UsageError(f"The broker setting {name} has the value {value!r}: it goes from {least} to {most}.")
+    return number

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -19,8 +20,9 @@ from kraftlake.runtime import EnvironmentFaultError, get_logger
 from kraftlake.server.broker.refusals import api_versions, is_of_any_broker, refusal
 
 _LENGTH: Final = struct.Struct(">i")
-_LONGEST: Final = 100 * 1024 * 1024
-"""socket.request.max.bytes."""
+_LONGEST: Final = 16 * 1024 * 1024
+"""What a client may send; far more than any request but for data, which is refused whatever its size."""
+_LONGEST_ANSWER: Final = 100 * 1024 * 1024
 _AT_ONCE: Final = 500
 """The number of connections that are open at a time, each with a thread; more are closed."""
 _IDLE_SECONDS: Final = 600.0
@@ -40,8 +42,9 @@ class BrokerListener:
     `neighbours` that can be reached, and its answer back; requests for data are refused, see `refusal`. Where there is
     no neighbour, ApiVersions alone is answered besides. Where none may be asked (`neighbours` returns None), each
     connection is closed at once: clients take a broker that goes away for a fault that passes. A request that is for
-    controllers instead, as `controllers` says, goes to the first of them that can be reached. `directories` answers
-    questions about this broker's own.
+    controllers instead, as `controllers` says, goes to the first of them that can be reached. `own` answers
+    questions about this broker itself. `amend` gets each request and its answer by a neighbour, and makes it this
+    broker's.
     """
 
     def __init__(
@@ -50,12 +53,15 @@ class BrokerListener:
         port: int,
         neighbours: Callable[[], Sequence[Address] | None],
         controllers: Callable[[bytes], Sequence[Address] | None] = lambda _: None,
-        directories: Callable[[bytes], bytes | None] = lambda _: None,
+        own: Callable[[bytes], bytes | None] = lambda _: None,
+        *,
+        amend: Callable[[bytes, bytes], bytes] = lambda _, answer: answer,
     ) -> None:
         self._where = (host, port)
         self._neighbours = neighbours
         self._controllers = controllers
-        self._directories = directories
+        self._own = own
+        self._amend = amend
         self._lock = threading.Lock()
         self._clients: dict[socket.socket, Abort] = {}
         """The open connections, each with what ends the one to its neighbour."""
@@ -74,10 +80,11 @@ class BrokerListener:
         try:
             family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
             self._server = _Server(family, (str(address[0]), int(address[1])), self._talk)
-        except OSError as fault:
+        except (OSError, UnicodeError) as fault:  # also a name that no host can have
+            reason = (fault.strerror if isinstance(fault, OSError) else None) or fault
             raise EnvironmentFaultError(
-                f"{host}:{port} can't be listened on: {fault.strerror or fault}. Give an address of this machine and a "
-                f"free port with --listener."
+                f"{host}:{port} can't be listened on: {reason}. Give an address of this machine and a free port with "
+                f"--listener."
             ) from None
         serve = partial(self._server.serve_forever, poll_interval=_POLL_SECONDS)
         threading.Thread(target=serve, name="broker-listener", daemon=True).start()
@@ -123,10 +130,12 @@ class BrokerListener:
     def _answer(self, frame: bytes, upstream: Connection | None) -> bytes | None:
         """The answer to a request; None where the connection has to be closed."""
         if not is_of_any_broker(frame):
-            return self._directories(frame) or refusal(frame)
+            return self._own(frame) or refusal(frame)
         controllers = self._controllers(frame)
         if controllers is None:
-            return api_versions(frame) if upstream is None else upstream.exchange(frame, timeout=_ANSWER_SECONDS)
+            if upstream is None:
+                return api_versions(frame)
+            return self._amend(frame, upstream.exchange(frame, timeout=_ANSWER_SECONDS))
         controller = _connected(controllers)
         if controller is None:
             return None
@@ -147,12 +156,16 @@ class _Server(ThreadingTCPServer):
         self.address_family = family
         super().__init__(address, Handler)
 
+    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002
+        """Tell of a fault of our own, which has ended one connection."""
+        get_logger(__name__).error("request_failed", cause=repr(sys.exception()))
+
 
 def _connected(addresses: Sequence[Address], abort: Abort | None = None) -> Connection | None:
     """A connection to the first of the addresses that can be reached."""
     for address in addresses:
         with suppress(NodeError):
-            return Connection(address, timeout=_CONNECT_SECONDS, max_response_bytes=_LONGEST, abort=abort)
+            return Connection(address, timeout=_CONNECT_SECONDS, max_response_bytes=_LONGEST_ANSWER, abort=abort)
     return None
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Final
 
 from kraftlake.image import Endpoint
 from kraftlake.protocol import (
+    Abort,
     Address,
     NodeConnector,
+    NodeError,
     ObservedLog,
     OffsetAndEpoch,
     QuorumObserver,
@@ -25,6 +28,8 @@ from kraftlake.server.broker.broker import Broker
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.broker_listener import BrokerListener
 from kraftlake.server.broker.config_changes import changes_configs_of
+from kraftlake.server.broker.config_descriptions import with_own_configs
+from kraftlake.server.broker.coordinator_lists import list_coordinated
 from kraftlake.server.broker.directories import describe_log_dirs
 from kraftlake.server.broker.neighbours import Neighbours
 
@@ -42,15 +47,23 @@ class BrokerEndedError(KraftlakeError):
 
 
 class BrokerServer:
-    """One process of a broker, from `run` until `stop` is set.
+    """One process of a broker, from `run` until `stop` is set; `cut_short` ends its controlled shutdown, too.
 
     It observes the quorum, registers, recovers its logs with the first image, asks to be unfenced, and follows what it
     is told to. Elected, it leaves in a controlled way, see `Leaderships`. Source: kafka.server.BrokerServer.
     """
 
-    def __init__(self, config: BrokerConfig, *, stop: threading.Event, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        stop: threading.Event,
+        cut_short: threading.Event | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         self._config = config
         self._stop = stop
+        self._cut_short = cut_short or threading.Event()
         self._clock = clock or SystemClock()
         self._ended: str | None = None
         """Why it ends although nobody asked it to."""
@@ -63,7 +76,7 @@ class BrokerServer:
         self._neighbours: Neighbours | None = None
         self.listener = BrokerListener(
             config.listener.host, config.listener.port, self._neighbours_to_ask, self._controllers_to_ask,
-            self._describe_log_dirs,
+            self._own, amend=self._with_own_configs,
         )  # fmt: skip
 
     @property
@@ -82,12 +95,22 @@ class BrokerServer:
             return None
         return [] if self._broker.controller is None else [self._broker.controller]
 
-    def _describe_log_dirs(self, frame: bytes) -> bytes | None:
-        """Nobody but a broker that knows its users can tell who may ask; while there are ACLs, nobody may."""
-        if self._broker is None:
+    def _own(self, frame: bytes) -> bytes | None:
+        """What it has and coordinates itself.
+
+        Nobody but a broker that knows its users can tell who may ask for directories: while there are ACLs, nobody may.
+        """
+        broker = self._broker
+        if broker is None:
             return None
-        allowed = not self._broker.cache.image.acls.acls
-        return describe_log_dirs(frame, self._broker.logs, cordoned=self._config.cordoned_log_dirs, is_allowed=allowed)
+        allowed, cordoned = not broker.cache.image.acls.acls, self._config.cordoned_log_dirs
+        return describe_log_dirs(frame, broker.logs, cordoned=cordoned, is_allowed=allowed) or list_coordinated(
+            frame, lambda topic: any(one.topic_partition.topic == topic for one in broker.manager.leader_partitions())
+        )
+
+    def _with_own_configs(self, frame: bytes, answer: bytes) -> bytes:
+        assert self._broker is not None, "neighbours are known by the image"
+        return with_own_configs(frame, answer, self._config, self._broker.cache.image.configs)
 
     def run(self) -> None:
         """Be a broker until `stop` is set.
@@ -99,6 +122,8 @@ class BrokerServer:
         config = self._config
         with ExitStack() as stack:
             cluster_id = self._cluster_id()
+            if cluster_id is None:
+                return
             stack.callback(self.listener.close)
             self.listener.start()
             endpoint = Endpoint(
@@ -115,13 +140,46 @@ class BrokerServer:
         if self._ended is not None:
             raise BrokerEndedError(f"Broker {config.broker_id} has ended: {self._ended}.")
 
-    def _cluster_id(self) -> str:
-        """The id of the quorum's cluster, which has to be the configured one where there is one."""
-        with QuorumObserver(self._addresses, connect=self._connect, cluster_id=self._config.cluster_id) as observer:
-            patience = Patience(wait=self._stop.wait, tell=self._log.warning, limit=_QUORUM_ANSWERS_WITHIN_SECONDS)
-            patience.call(lambda: _reach(observer))
-            assert observer.cluster_id is not None, "a node has answered"
-            return observer.cluster_id
+    def _cluster_id(self) -> str | None:
+        """The id of the quorum's cluster, which has to be the configured one where there is one; None after `stop`."""
+        patience = Patience(wait=self._stop.wait, tell=self._log.warning, limit=_QUORUM_ANSWERS_WITHIN_SECONDS)
+        with (
+            self._abort_at_stop() as abort,
+            QuorumObserver(
+                self._addresses,
+                connect=lambda address: self._connect(address, abort=abort),
+                cluster_id=self._config.cluster_id,
+            ) as observer,
+        ):
+            while not self._stop.is_set():
+                try:
+                    _reach(observer)
+                except NodeError as fault:
+                    if not self._stop.is_set():
+                        patience.failed(fault)
+                else:
+                    patience.succeeded()
+                    return observer.cluster_id
+        return None
+
+    @contextmanager
+    def _abort_at_stop(self) -> Iterator[Abort]:
+        """An abort of connections that is set when `stop` is."""
+        abort, done = Abort(), threading.Event()
+
+        def watch() -> None:
+            while not done.wait(_LOOK_SECONDS):
+                if self._stop.is_set():
+                    abort.set()
+                    return
+
+        thread = threading.Thread(target=watch, name="first-contact-stop", daemon=True)
+        thread.start()
+        try:
+            yield abort
+        finally:
+            done.set()
+            thread.join()
 
     def _live(self, broker: Broker, cluster_id: str) -> None:
         config = self._config
@@ -158,9 +216,17 @@ class BrokerServer:
             self._log.warning("leaves_unavailable", partitions=[str(name) for name in broker.leaderships.alone])
         broker.manager.begin_controlled_shutdown()
         broker.lifecycle.begin_controlled_shutdown()
-        state = broker.lifecycle.await_state(LifecycleState.SHUTTING_DOWN, _LEAVES_WITHIN_SECONDS)
-        if state is not LifecycleState.SHUTTING_DOWN:
-            self._log.warning("shuts_down_without_the_controllers_leave", waited_s=_LEAVES_WITHIN_SECONDS)
+        until = time.monotonic() + _LEAVES_WITHIN_SECONDS
+        while (
+            broker.lifecycle.await_state(LifecycleState.SHUTTING_DOWN, _LOOK_SECONDS)
+            is not LifecycleState.SHUTTING_DOWN
+        ):
+            if self._cut_short.is_set():
+                self.end("a second signal has cut its controlled shutdown short, so it may still be in ISRs")
+                return
+            if time.monotonic() >= until:
+                self._log.warning("shuts_down_without_the_controllers_leave", waited_s=_LEAVES_WITHIN_SECONDS)
+                return
 
     def end(self, why: str) -> None:
         """End the broker; `why` is told by `run`."""

@@ -9,10 +9,18 @@ from threading import Event, Thread
 from typing import Final
 
 from kraftlake.kafka_files import DiskFile, read_snapshot, snapshot_name
-from kraftlake.protocol import Address, NodeError, ObservedLog, OffsetAndEpoch, QuorumObserver, SnapshotNeededError
+from kraftlake.protocol import (
+    Abort,
+    Address,
+    NodeError,
+    ObservedLog,
+    OffsetAndEpoch,
+    QuorumObserver,
+    SnapshotNeededError,
+)
 from kraftlake.replay import MetadataLoader
 from kraftlake.replay.live.fetched import decoded
-from kraftlake.runtime import Backoff, EventQueueClosedError, KraftlakeError, get_logger
+from kraftlake.runtime import Backoff, EventQueueClosedError, get_logger, sentence_of
 from kraftlake.runtime.errors import QueueFullError
 
 _WAIT_MS: Final = 500
@@ -24,12 +32,14 @@ class MetadataFeed:
     """Observes the quorum in a thread, from `start` to `close`: its log from the beginning, or its newest snapshot.
 
     A quorum that can't be asked is asked again, for as long as it takes. `fail` gets any other error in a sentence,
-    such as that the quorum has lost what was committed, and the thread ends. Source: KIP-595 (observers).
+    such as that the quorum has lost what was committed, and the thread ends. `abort` is that of the observer's
+    connections. Source: KIP-595 (observers).
     """
 
-    def __init__(self, observer: QuorumObserver, fail: Callable[[str], object]) -> None:
+    def __init__(self, observer: QuorumObserver, fail: Callable[[str], object], abort: Abort) -> None:
         self._observer = observer
         self._fail = fail
+        self._abort = abort
         self._observed = ObservedLog(OffsetAndEpoch(offset=0, epoch=0))
         self._loader: MetadataLoader | None = None
         self._closing = Event()
@@ -52,8 +62,9 @@ class MetadataFeed:
         self._thread.start()
 
     def close(self) -> None:
-        """End, after the fetch that waits."""
+        """End, also what waits for a controller."""
         self._closing.set()
+        self._abort.set()
         if self._thread.is_alive():
             self._thread.join()
         self._observer.close()
@@ -66,13 +77,13 @@ class MetadataFeed:
                 failures = 0
             except NodeError as fault:
                 failures += 1
-                if failures & (failures - 1) == 0:  # ever more rarely
+                if failures & (failures - 1) == 0 and not self._closing.is_set():  # ever more rarely
                     self._log.warning("quorum_not_reached", failures=failures, cause=str(fault))
                 self._closing.wait(_BACKOFF.pause(failures, 0.5))
             except EventQueueClosedError:
                 return
-            except (KraftlakeError, OSError) as fault:
-                self._fail(f"the metadata log can't be followed: {fault}")
+            except Exception as fault:  # without this thread the broker would go on with old metadata
+                self._fail(f"the metadata log can't be followed: {sentence_of(fault).rstrip('.')}")
                 return
 
     def _step(self) -> None:

@@ -13,9 +13,9 @@ from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map
 from kio.static.constants import EntityType
 
+from kraftlake.protocol import REQUEST_HEADER
 from kraftlake.server.broker.requests import (
     AT_ONCE,
-    HEADER,
     answered,
     api_of,
     encoded,
@@ -26,7 +26,7 @@ from kraftlake.server.broker.requests import (
 
 _API_VERSIONS: Final = 18
 _ERROR: Final = ErrorCode.not_leader_or_follower
-_OF_A_BROKER: Final = frozenset({"alter_replica_log_dirs", "describe_log_dirs"})
+_OF_A_BROKER: Final = frozenset({"alter_replica_log_dirs", "describe_log_dirs", "list_groups", "list_transactions"})
 """The APIs whose answer is about the broker that is asked."""
 _OF_CONTROLLERS: Final = frozenset(
     {
@@ -39,14 +39,14 @@ _OF_CONTROLLERS: Final = frozenset(
 
 
 def is_of_any_broker(frame: bytes) -> bool:
-    """Whether another broker answers a request as this one would, if it served: it is not about data or directories."""
+    """Whether another broker answers a request as this one would, if it served: it is not about the broker itself."""
     name = api_of(frame)
     return name not in _OF_A_BROKER and name not in _ANSWERS
 
 
 def api_versions(frame: bytes) -> bytes | None:
     """The answer to ApiVersions, without the length before it: what a broker of Kafka 4.4 offers; None for others."""
-    api_key, version, correlation, _ = HEADER.unpack_from(frame)
+    api_key, version, correlation, _ = REQUEST_HEADER.unpack_from(frame)
     if api_key != _API_VERSIONS:
         return None
     known = version in versions_of("api_versions")

@@ -19,19 +19,19 @@ from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 from kio.static.primitive import i32Timedelta
 
-from kraftlake.protocol import end_of_message
-from kraftlake.records.varint import read_uvarint
+from kraftlake.protocol import REQUEST_HEADER, end_of_message
+from kraftlake.records.varint import MalformedError, read_uvarint
 
-HEADER: Final = struct.Struct(">hhih")
-"""API key, version, correlation id, length of the client id."""
 _CORRELATION: Final = struct.Struct(">i")
+_LONGEST_READ: Final = 1024 * 1024
+"""What is longer is not read: a partition of few bytes becomes an object, and another in the answer."""
 AT_ONCE: Final = i32Timedelta.parse(timedelta(0))
 """The throttle time of an answer."""
 
 
 def api_of(frame: bytes) -> str | None:
     """The name of the API that a request is of; None for one that is not known here."""
-    return api_key_map.get(HEADER.unpack_from(frame)[0])
+    return api_key_map.get(REQUEST_HEADER.unpack_from(frame)[0])
 
 
 def request_in(frame: bytes) -> Any:
@@ -39,8 +39,10 @@ def request_in(frame: bytes) -> Any:
 
     Raises ValueError, IndexError, struct.error, MalformedError or a SerialError for what is no request.
     """
-    _, version, _, length = HEADER.unpack_from(frame)
-    position = HEADER.size + max(length, 0)
+    if len(frame) > _LONGEST_READ:
+        raise MalformedError(f"{len(frame)} bytes are too many for a request that is answered here")
+    _, version, _, length = REQUEST_HEADER.unpack_from(frame)
+    position = REQUEST_HEADER.size + max(length, 0)
     name = api_of(frame)
     if name is None or version not in versions_of(name):
         return None
@@ -50,6 +52,26 @@ def request_in(frame: bytes) -> Any:
     end_of_message(request, frame, position)
     asked, _ = entity_reader(request)(frame, position)
     return asked
+
+
+def response_in(frame: bytes, answer: bytes) -> Any:
+    """The answer to a request that is known here, as kio declares it. Raises as `request_in`."""
+    response = _response_of(frame)
+    position = _after_tags(answer, _CORRELATION.size) if response.__flexible__ else _CORRELATION.size
+    end_of_message(response, answer, position)
+    told, _ = entity_reader(response)(answer, position)
+    return told
+
+
+def encoded_answer(frame: bytes, response: Any) -> bytes:
+    """The answer to a request, without the length before it."""
+    _, _, correlation, _ = REQUEST_HEADER.unpack_from(frame)
+    return encoded(correlation, response, flexible_header=response.__flexible__)
+
+
+def _response_of(frame: bytes) -> Any:
+    key, version, _, _ = REQUEST_HEADER.unpack_from(frame)
+    return entity(api_key_map[key], version, EntityType.response)
 
 
 def versions_of(name: str) -> range:
@@ -93,10 +115,8 @@ def answered(frame: bytes, make: Callable[[Any, Any], Any]) -> bytes | None:
 
     None for a version or an API that is not known here, and where `make` returns None. Raises as `request_in`.
     """
-    asked, name = request_in(frame), api_of(frame)
-    if asked is None or name is None:
+    asked = request_in(frame)
+    if asked is None:
         return None
-    _, version, correlation, _ = HEADER.unpack_from(frame)
-    response = entity(name, version, EntityType.response)
-    made = make(import_module(response.__module__), asked)
-    return None if made is None else encoded(correlation, made, flexible_header=response.__flexible__)
+    made = make(import_module(_response_of(frame).__module__), asked)
+    return None if made is None else encoded_answer(frame, made)

@@ -110,9 +110,13 @@ class BrokerProcess:
 
     def stop(self) -> int:
         """SIGTERM; returns its exit code."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
+        self.signal(signal.SIGTERM)
         return self.wait()
+
+    def signal(self, number: int) -> None:
+        """Send it a signal."""
+        assert self._process is not None
+        self._process.send_signal(number)
 
     def wait(self) -> int:
         """The exit code, when it has ended by itself."""

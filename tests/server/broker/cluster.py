@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from kraftlake.delta import MetadataDelta, TopicPartition
 from kraftlake.image import MetadataImage, PartitionRegistration
-from kraftlake.protocol import NodeConnector, QuorumObserver, parse_addresses
+from kraftlake.protocol import Abort, NodeConnector, QuorumObserver, parse_addresses
 from kraftlake.replay import LeaderAndEpoch, MetadataLoader
 from kraftlake.runtime import LoggingFaultHandler, SystemClock
 from kraftlake.server.broker.metadata_feed import MetadataFeed
@@ -59,8 +59,11 @@ class Observed:
 
     def __init__(self, controllers: str, cluster_id: str) -> None:
         clock, self.faults = SystemClock(), list[str]()
-        observer = QuorumObserver(parse_addresses(controllers), connect=NodeConnector(), cluster_id=cluster_id)
-        self._feed = MetadataFeed(observer, self.faults.append)
+        connect, abort = NodeConnector(), Abort()
+        observer = QuorumObserver(
+            parse_addresses(controllers), connect=lambda where: connect(where, abort=abort), cluster_id=cluster_id
+        )
+        self._feed = MetadataFeed(observer, self.faults.append, abort)
         self._loader = MetadataLoader(
             clock=clock, fault_handler=LoggingFaultHandler("observed"), high_watermark=self._feed.high_watermark
         )

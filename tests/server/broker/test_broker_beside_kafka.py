@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import signal
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +14,15 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewTopic,
+    ResourceType,
+)
 
 from kraftlake.delta import TopicPartition
 from kraftlake.protocol import Address, NodeConnector
@@ -154,6 +164,17 @@ def test_nothing_is_lost_when_it_is_killed_again_and_again(node: KafkaNode, brok
     wait_for(lambda: in_sync(node, name), "it is in the ISR again")
     wait_for(lambda: broker.log_of(name) == theirs(node, name), "its log is a copy")
     assert not broker.events("fault")
+    # a second signal does not wait for controllers that say nothing, and leaves logs that need no recovery
+    node.signal(signal.SIGSTOP)
+    try:
+        broker.signal(signal.SIGTERM)
+        wait_for(lambda: "PENDING_CONTROLLED_SHUTDOWN" in broker.log_file.read_text(), "it asks to leave")
+        time.sleep(0.6)  # at once it would be taken for the first one
+        assert broker.stop() == 1
+    finally:
+        node.signal(signal.SIGCONT)
+    assert "a second signal has cut its controlled shutdown short" in broker.log_file.read_text()
+    assert len(list(broker.folder.glob("d*/.kafka_cleanshutdown"))) == 2
 
 
 def test_topics_that_change_and_go(node: KafkaNode, broker: BrokerProcess) -> None:
@@ -216,6 +237,21 @@ def test_elected_it_leaves_and_alone_it_stays(node: KafkaNode, broker: BrokerPro
         assert "alone" in {one.name for one in answer.topics}
     with closing(Refused(broker.port)) as refused:
         assert refused.codes("alone") == ["not_leader_or_follower"]
+    # its configs are its own to tell, beside what the client asks of the others in the same request
+    admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{broker.port}"})
+    mine, topic = ConfigResource(ResourceType.BROKER, "7"), ConfigResource(ResourceType.TOPIC, "led")
+    entry = ConfigEntry("log.retention.ms", "7000000", incremental_operation=AlterConfigOpType.SET)
+    change = ConfigResource(ResourceType.BROKER, "7", incremental_configs=[entry])
+    admin.incremental_alter_configs([change])[change].result(timeout=PATIENCE)
+
+    def described() -> dict[str, tuple[str, int]]:
+        answers = admin.describe_configs([mine, topic])
+        assert "retention.ms" in answers[topic].result(timeout=PATIENCE)
+        return {name: (one.value, one.source) for name, one in answers[mine].result(timeout=PATIENCE).items()}
+
+    dynamic, static = ConfigSource.DYNAMIC_BROKER_CONFIG.value, ConfigSource.STATIC_BROKER_CONFIG.value
+    wait_for(lambda: described()["log.retention.ms"] == ("7000000", dynamic), "it has heard of the change")
+    assert described()["log.segment.bytes"] == ("300000", static)
     assert broker.stop() == 0
     assert [one["partitions"] for one in broker.events("leaves_unavailable")] == [["alone-0"]]
     # with cordoned directories it keeps its replicas, and gets no new ones

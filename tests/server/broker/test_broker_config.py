@@ -74,6 +74,12 @@ def test_texts_are_taken_as_they_are() -> None:
     [
         ({"log_retention_hour": "1"}, "log.retention.hour is no broker setting that is known here: did you mean log"),
         ({"log_retention_hours": "soon"}, "The broker setting log.retention.hours has the value 'soon'"),
+        ({"num_replica_fetchers": "0"}, "num.replica.fetchers has the value '0': it goes from 1 to "),
+        ({"broker_heartbeat_interval_ms": "0"}, "broker.heartbeat.interval.ms has the value '0': it goes from 1 to "),
+        ({"log_segment_bytes": "0"}, "log.segment.bytes has the value '0': it goes from 14 to 2147483647."),
+        ({"log_segment_bytes": "2147483648"}, "it goes from 14 to 2147483647."),
+        ({"replica_fetch_max_bytes": "-5"}, "it goes from 0 to 2147483647."),
+        ({"log_cleanup_policy": "remove"}, "log.cleanup.policy is remove: give compact, delete or both."),
         ({"num_replica_fetchers": "many"}, "num.replica.fetchers has the value 'many'"),
         ({"cordoned_log_dirs": "a,c"}, "cordoned.log.dirs names c, which is none of the log directories."),
         ({"inter_broker_listener_name": "X"}, "inter.broker.listener.name is no broker setting"),

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 
 import pytest
+from structlog.testing import capture_logs
 
 from kraftlake.protocol import Address, NodeConnector, NodeError
 from kraftlake.runtime import EnvironmentFaultError
@@ -126,7 +127,9 @@ def test_where_no_neighbour_may_be_asked_nobody_is_answered() -> None:
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
         struct.pack(">i", -1),
         struct.pack(">i", 0),
+        struct.pack(">i", 17 << 20),
         frame(b"\0\1"),
+        frame(request("fetch", 13) + bytes(1 << 20)),
     ],
 )
 def test_what_is_no_request_ends_the_connection_alone(sent: bytes) -> None:
@@ -137,6 +140,24 @@ def test_what_is_no_request_ends_the_connection_alone(sent: bytes) -> None:
         with connected(port) as client:
             client.sendall(frame(request("fetch", 13)))
             assert receive_frame(client)
+
+
+def test_a_fault_of_our_own_ends_the_connection_alone_and_shows_no_traceback(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def fails(_: bytes) -> None:
+        raise RuntimeError("not foreseen")
+
+    listener = BrokerListener("127.0.0.1", 0, list, own=fails)
+    listener.start()
+    with capture_logs() as logs, closing(listener), connected(listener.port) as client:
+        client.sendall(frame(request("fetch", 13)))
+        assert is_closed(client)
+        with connected(listener.port) as other:
+            other.sendall(frame(framed("api_versions", 3, b"\1\1\0", flexible=True)))
+            assert receive_frame(other)
+    assert [one["cause"] for one in logs] == ["RuntimeError('not foreseen')"]
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_many_clients_are_answered_at_a_time() -> None:
@@ -151,6 +172,11 @@ def test_many_clients_are_answered_at_a_time() -> None:
 def test_a_port_that_is_taken_is_named() -> None:
     with listening([]) as port, pytest.raises(EnvironmentFaultError, match=f"127.0.0.1:{port} can't be listened on"):
         BrokerListener("127.0.0.1", port, list).start()
+
+
+def test_a_name_that_no_host_can_have_is_named() -> None:
+    with pytest.raises(EnvironmentFaultError, match=r"^a\.\.b:9092 can't be listened on: "):
+        BrokerListener("a..b", 9092, list).start()
 
 
 def test_its_end_closes_all_connections() -> None:

@@ -1,0 +1,37 @@
+"""The groups and transactions that a broker that serves nobody coordinates: tools that list them ask every broker.
+
+Source: kafka.server.KafkaApis.handleListGroupsRequest and handleListTransactionsRequest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from kraftlake.server.broker.requests import AT_ONCE, answered, api_of, of_version
+
+_TOPICS: Final = {"list_groups": "__consumer_offsets", "list_transactions": "__transaction_state"}
+"""The topic whose leaders are coordinators, by the API that lists what a broker coordinates."""
+
+
+def list_coordinated(frame: bytes, leads: Callable[[str], bool]) -> bytes | None:
+    """The answer to ListGroups or ListTransactions, without the length before it; None for every other request.
+
+    It coordinates nothing. Where `leads` says that it leads a partition of the topic, there may be some that nobody
+    knows: the answer is COORDINATOR_LOAD_IN_PROGRESS. Raises as `request_in`.
+    """
+    name = api_of(frame)
+    if name not in _TOPICS:
+        return None
+    error = ErrorCode.coordinator_load_in_progress if leads(_TOPICS[name]) else ErrorCode.none
+
+    def make(module: Any, _: Any) -> Any:
+        kind = module.ListGroupsResponse if name == "list_groups" else module.ListTransactionsResponse
+        return of_version(
+            kind,
+            throttle_time=AT_ONCE, error_code=error, groups=(), unknown_state_filters=(), transaction_states=(),
+        )  # fmt: skip
+
+    return answered(frame, make)

@@ -1,0 +1,132 @@
+"""What a broker that serves nobody says of its own configs, in the answer of a neighbour."""
+
+from __future__ import annotations
+
+import io
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_writer
+from kio.static.constants import EntityType
+from kio.static.primitive import i8, i32Timedelta
+
+from kraftlake.delta import ConfigurationsDelta
+from kraftlake.image import ConfigurationsImage
+from kraftlake.records import metadata_records as r
+from kraftlake.server import BrokerConfig, Listener
+from kraftlake.server.broker.broker_config import default_settings
+from kraftlake.server.broker.config_descriptions import with_own_configs
+from kraftlake.server.broker.requests import encoded_answer, entity, of_version, versions_of
+from tests.server.broker.test_refusals import framed, read
+
+TOPIC, BROKER, LOGGER = 2, 4, 8
+DYNAMIC, DYNAMIC_DEFAULT, STATIC, DEFAULT = 2, 3, 4, 5
+VERSIONS = list(versions_of("describe_configs"))
+CONFIG = BrokerConfig(
+    broker_id=7, bootstrap="c1:9093", log_dirs=("/d1",), listener=Listener(name="PLAINTEXT", host="b7", port=9092),
+    settings={"log.retention.hours": "48", "num.replica.fetchers": "3"},
+)  # fmt: skip
+
+
+def image(**configs: dict[str, str]) -> ConfigurationsImage:
+    delta = ConfigurationsDelta(ConfigurationsImage.EMPTY)
+    for resource, settings in configs.items():
+        for name, value in settings.items():
+            record = r.ConfigRecord(resource_type=BROKER, resource_name=resource[1:], name=name, value=value)
+            delta.replay(record)
+    return delta.apply()
+
+
+def asked(version: int, *resources: tuple[int, str], names: tuple[str, ...] | None = None) -> bytes:
+    kind = entity("describe_configs", version, EntityType.request)
+    module = __import__(kind.__module__, fromlist=["x"])
+    made = of_version(
+        kind, include_synonyms=True, include_documentation=True,
+        resources=tuple(
+            module.DescribeConfigsResource(resource_type=i8(type_), resource_name=name, configuration_keys=names)
+            for type_, name in resources
+        ),
+    )  # fmt: skip
+    body = io.BytesIO()
+    entity_writer(kind)(body, made)
+    return framed("describe_configs", version, body.getvalue(), flexible=kind.__flexible__)
+
+
+def neighbours(frame: bytes, version: int, *results: tuple[int, str, ErrorCode]) -> bytes:
+    module: Any = __import__(f"kio.schema.describe_configs.v{version}.response", fromlist=["x"])
+    made = module.DescribeConfigsResponse(
+        throttle_time=i32Timedelta.parse(timedelta(milliseconds=5)),
+        results=tuple(
+            module.DescribeConfigsResult(
+                error_code=error, error_message="a message", resource_type=i8(type_), resource_name=name, configs=()
+            )
+            for type_, name, error in results
+        ),
+    )
+    return encoded_answer(frame, made)
+
+
+def described(configs: ConfigurationsImage, *names: str) -> dict[str, tuple[str | None, int, list[str]]]:
+    frame = asked(4, (BROKER, "7"), names=names or None)
+    answer = neighbours(frame, 4, (BROKER, "7", ErrorCode.invalid_request))
+    (result,) = read("describe_configs", 4, with_own_configs(frame, answer, CONFIG, configs)).results
+    assert result.error_code is ErrorCode.none
+    return {
+        one.name: (one.value, one.config_source, [f"{each.name}={each.value}:{each.source}" for each in one.synonyms])
+        for one in result.configs
+    }
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_its_configs_are_told_in_each_version_and_what_the_neighbour_says_of_the_rest_stays(version: int) -> None:
+    resources = (TOPIC, "7"), (BROKER, "7"), (LOGGER, "7"), (BROKER, "8")
+    frame = asked(version, *resources)
+    errors = ErrorCode.unknown_topic_or_partition, *[ErrorCode.invalid_request] * 3
+    answer = neighbours(frame, version, *((*one, error) for one, error in zip(resources, errors, strict=True)))
+    told = read("describe_configs", version, with_own_configs(frame, answer, CONFIG, image())).results
+    assert [(one.resource_type, one.resource_name) for one in told] == [*resources]
+    none = ErrorCode.none
+    assert [one.error_code for one in told] == [ErrorCode.unknown_topic_or_partition, none, none, errors[3]]
+    assert [one.error_message for one in told] == ["a message", None, None, "a message"]
+    assert [bool(one.configs) for one in told] == [False, True, False, False]
+    assert {one.name for one in told[1].configs} == default_settings().keys()
+    assert not any(one.is_sensitive for one in told[1].configs)
+
+
+def test_a_client_that_may_not_ask_is_told_nothing() -> None:
+    frame = asked(4, (BROKER, "7"))
+    answer = neighbours(frame, 4, (BROKER, "7", ErrorCode.cluster_authorization_failed))
+    assert with_own_configs(frame, answer, CONFIG, image()) == answer
+
+
+def test_other_requests_and_those_about_others_are_left_alone() -> None:
+    for frame in (framed("metadata", 9, b"", flexible=True), asked(4, (TOPIC, "7"), (BROKER, "8"), (BROKER, ""))):
+        assert with_own_configs(frame, b"whatever", CONFIG, image()) == b"whatever"
+
+
+def test_a_value_has_its_source_and_what_would_be_without_it() -> None:
+    configs = image(
+        _7={"log.retention.ms": "5", "log.segment.bytes": "1000"}, _={"log.retention.ms": "6"}, _8={"log.roll.ms": "9"}
+    )
+    told = described(configs)
+    assert told["log.retention.ms"] == (
+        "5", DYNAMIC,
+        ["log.retention.ms=5:2", "log.retention.ms=6:3", "log.retention.hours=48:4", "log.retention.hours=168:5"],
+    )  # fmt: skip
+    assert told["log.retention.hours"] == ("48", STATIC, ["log.retention.hours=48:4", "log.retention.hours=168:5"])
+    assert told["log.retention.minutes"] == (None, DEFAULT, [])
+    assert told["num.replica.fetchers"] == ("3", STATIC, ["num.replica.fetchers=3:4", "num.replica.fetchers=1:5"])
+    assert told["log.segment.bytes"][:2] == ("1000", DYNAMIC)
+    assert told["log.roll.ms"] == (None, DEFAULT, [])
+    assert told["log.cleanup.policy"][:2] == ("delete", DEFAULT)
+    assert told["unclean.leader.election.enable"][:2] == ("false", DEFAULT)
+    assert described(configs, "log.roll.hours", "unknown").keys() == {"log.roll.hours"}
+
+
+def test_what_is_set_and_not_heeded_is_told_and_secrets_are_not() -> None:
+    secret = "listener.name.plaintext.ssl.keystore.password"
+    told = described(image(_={"max.connections": "5"}, _7={secret: "swordfish"}))
+    assert told["max.connections"] == ("5", DYNAMIC_DEFAULT, ["max.connections=5:3"])
+    assert told[secret] == (None, DYNAMIC, [f"{secret}=None:2"])

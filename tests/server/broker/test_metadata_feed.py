@@ -1,0 +1,33 @@
+"""What feeds a broker with metadata, where something goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from typing import cast
+
+from kraftlake.protocol import Abort, NodeConnector, QuorumObserver
+from kraftlake.records import RecordBatch
+from kraftlake.replay import MetadataLoader
+from kraftlake.server.broker.metadata_feed import MetadataFeed
+from tests.protocol.observer.fake_quorum import FakeQuorum
+from tests.protocol.observer.test_quorum_observer import quorum_of
+from tests.server.broker.broker_process import wait_for
+
+
+class FaultyLoader:
+    def handle_commit(self, batches: Sequence[RecordBatch]) -> None:
+        raise RuntimeError(f"{len(batches) > 0}: not foreseen")
+
+
+def test_a_fault_of_our_own_is_told_and_not_the_end_of_a_thread_alone() -> None:
+    told: list[str] = []
+    quorum = FakeQuorum(quorum_of())
+    with quorum.serving() as addresses:
+        observer = QuorumObserver(addresses, connect=NodeConnector(timeout=2.0))
+        with closing(MetadataFeed(observer, told.append, Abort())) as feed:
+            feed.start(cast("MetadataLoader", FaultyLoader()))
+            wait_for(lambda: told, "its fault is told")
+    (sentence,) = told
+    assert sentence.startswith("the metadata log can't be followed: ")
+    assert "True: not foreseen" in sentence

@@ -237,6 +237,6 @@ class Broker:
         """Apply the dynamic configs of this broker and of all brokers (""), over its settings."""
         self._settings.process_config_changes(name, configs)
         settings = self._settings.effective(str(self._config.broker_id), self._config.settings)
-        self.logs.update_defaults(log_defaults(settings))
         rate = settings.get(_THROTTLED_RATE)
         self._follower_quota.bytes_per_second = None if rate is None else float(rate)
+        self.logs.update_defaults(log_defaults(settings))

@@ -31,7 +31,7 @@ from kraftlake.server.broker.config_changes import changes_configs_of
 from kraftlake.server.broker.config_descriptions import with_own_configs
 from kraftlake.server.broker.coordinator_lists import list_coordinated
 from kraftlake.server.broker.directories import describe_log_dirs
-from kraftlake.server.broker.neighbours import Neighbours
+from kraftlake.server.broker.neighbours import Neighbours, listeners_of_others
 
 _LEAVES_WITHIN_SECONDS: Final = 300.0
 """How long a controlled shutdown may take."""
@@ -193,9 +193,19 @@ class BrokerServer:
             broker.install()
             if self._wait(broker, lambda: broker.publisher.first_publish_done):
                 self._log.info("logs_loaded", logs=len(broker.logs.logs()), strays=broker.logs.stray_folders)
-                broker.lifecycle.set_ready_to_unfence()
-                self._wait(broker, lambda: False)
+                self._check_listener(broker)
+                if self._wait(broker, lambda: True):
+                    broker.lifecycle.set_ready_to_unfence()
+                    self._wait(broker, lambda: False)
         self._leave(broker)
+
+    def _check_listener(self, broker: Broker) -> None:
+        """End before it is unfenced where it could reach no leader: nobody has a listener of the name."""
+        name = self._config.listener.name
+        others = listeners_of_others(broker.cache.image, self._config.broker_id)
+        if others and name not in others:
+            theirs = ", ".join(sorted(others))
+            self.end(f"no other broker has a listener {name} (they have {theirs}): give --listener the name of one")
 
     def _wait(self, broker: Broker, done: Callable[[], bool]) -> bool:
         """Wait; returns False where the broker is to end before `done`."""

@@ -16,6 +16,11 @@ _PLAINTEXT: Final = 0
 _ANY_HOST: Final = "*"
 
 
+def listeners_of_others(image: MetadataImage, broker_id: int) -> set[str]:
+    """The names of all other brokers' listeners."""
+    return {name for broker in image.cluster.brokers.values() if broker.id != broker_id for name in broker.listeners}
+
+
 class Neighbours:
     """The brokers that serve, by the newest image: those whose listener has the same name and is PLAINTEXT, too.
 

@@ -39,7 +39,7 @@ from tests.server.broker.broker_process import (
 pytestmark = pytest.mark.spark
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 KILLS = 100 if LONG else 10
-SESSION = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "100"}
+SESSION = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "100"}
 PLAIN, LZ4, ZSTD, TXN = (TopicPartition(name, 0) for name in ("plain", "lz4", "zstd", "txn"))
 
 
@@ -282,6 +282,15 @@ class Refused:
 
     def close(self) -> None:
         self._node.close()
+
+
+def test_it_is_not_unfenced_where_no_leader_has_a_listener_of_its_name(node: KafkaNode, tmp_path: Path) -> None:
+    broker = BrokerProcess(controllers=node.controller, folder=tmp_path, broker_id=8, settings=SESSION, listener="NOPE")
+    broker.start()
+    assert broker.wait() == 1
+    assert "no other broker has a listener NOPE (they have PLAINTEXT): give --listener" in broker.log_file.read_text()
+    assert image_of(node.controller).cluster.brokers[8].fenced
+    assert not any(event["state"] == "RUNNING" for event in broker.events("broker_state_changed"))
 
 
 @pytest.mark.skipif(not LONG, reason="make test-long: a node of another release")

@@ -16,6 +16,7 @@ from kraftlake.delta import MetadataDelta
 from kraftlake.generate import Plan
 from kraftlake.generate.episodes import EPISODES
 from kraftlake.image import ClusterCounts, MetadataImage, count_cluster
+from kraftlake.metadata_log import MetadataLog
 from kraftlake.publisher.controller_metrics import ControllerMetadataMetrics
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
@@ -188,8 +189,11 @@ def test_by_minute_each_minute_has_the_counts_at_its_end(
 def test_counts_of_a_lake_without_the_table_are_refused_with_the_command_that_makes_it(
     tmp_path: Path, spark: SparkSession
 ) -> None:
+    MetadataLog.create(tmp_path)
     with pytest.raises(LakeError, match="has no cluster_metrics/ yet: run `kraftlake tables"):
         counts_by_minute(spark, tmp_path)
+    with pytest.raises(LakeError, match="There is no lake at"):
+        counts_by_minute(spark, tmp_path / "gone")
 
 
 def check_minutes(minutes: Sequence[Row], rows: Sequence[Row]) -> None:

@@ -15,7 +15,7 @@ _UNITS = {"k": 1_000, "M": 1_000_000}
 
 @attrs.frozen(kw_only=True)
 class Size:
-    """A log to fold."""
+    """The size of a generated log."""
 
     records: int
     partitions: int

@@ -43,15 +43,23 @@ if TYPE_CHECKING:
     from kraftlake.image.kafka_names import AclOperation, AclPermissionType, PatternType, ResourceType
     from kraftlake.image.topics.packed_topics import PackedTopics
     from kraftlake.image.topics.partition_registration import NO_LEADER
-    from kraftlake.image.topics.topic_names import INTERNAL_TOPICS
+    from kraftlake.image.topics.topic_names import (
+        GROUP_METADATA_TOPIC,
+        INTERNAL_TOPICS,
+        SHARE_GROUP_STATE_TOPIC,
+        TRANSACTION_STATE_TOPIC,
+    )
 
 __all__ = [
+    "GROUP_METADATA_TOPIC",
     "INTERNAL_TOPICS",
     "KRAFT_VERSION",
     "METADATA_VERSION",
     "MIGRATING",
     "MIN_ISR",
     "NO_LEADER",
+    "SHARE_GROUP_STATE_TOPIC",
+    "TRANSACTION_STATE_TOPIC",
     "UNASSIGNED",
     "AclOperation",
     "AclPermissionType",

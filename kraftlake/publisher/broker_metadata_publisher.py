@@ -10,8 +10,14 @@ import attrs
 
 from kraftlake.delta import MetadataDelta, TopicDelta
 from kraftlake.delta.topics.local_replica_changes import GatheredChanges
-from kraftlake.image import MetadataImage, TopicImage, TopicsImage
-from kraftlake.image.topics.topic_names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
+from kraftlake.image import (
+    GROUP_METADATA_TOPIC,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+    MetadataImage,
+    TopicImage,
+    TopicsImage,
+)
 from kraftlake.publisher.driven import Coordinator, GroupCoordinator, LogManager, ReplicaManager, ShareCoordinator
 from kraftlake.publisher.metadata_cache import MetadataCache
 from kraftlake.records.uuid import Uuid

@@ -41,7 +41,7 @@ def derived_table(lake: Location, table: str) -> TableState:
     try:
         return read_table(lake / table)
     except NotADeltaTableError as fault:
-        MetadataLog.open(lake)
+        MetadataLog.open(lake)  # raises where it is no lake, for which no table can be made
         first = f" yet: run `kraftlake tables {lake} {table}` first" if table in TABLES else ""
         raise LakeError(f"{lake} has no {table}/{first}.") from fault
 

@@ -96,7 +96,7 @@ def broker(
 
     It serves nobody: a partition that it leads is unavailable. Put it last in the lists of replicas. Elected
     nevertheless, it leaves, so that another replica leads; where no other one is in sync, it stays and says so.
-    A second Ctrl-C does not wait for the controller's leave, with exit code 1.
+    A second Ctrl-C ends it without waiting for the controllers, with exit code 1.
     What it does is told on stderr.
     """
     configure_service()

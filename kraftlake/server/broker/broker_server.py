@@ -96,7 +96,7 @@ class BrokerServer:
         return [] if self._broker.controller is None else [self._broker.controller]
 
     def _own(self, frame: bytes) -> bytes | None:
-        """What it has and coordinates itself.
+        """The answer to a question about what this broker itself has or coordinates; None for every other request.
 
         Nobody but a broker that knows its users can tell who may ask for directories: while there are ACLs, nobody may.
         """
@@ -194,7 +194,7 @@ class BrokerServer:
             if self._wait(broker, lambda: broker.publisher.first_publish_done):
                 self._log.info("logs_loaded", logs=len(broker.logs.logs()), strays=broker.logs.stray_folders)
                 self._check_listener(broker)
-                if self._wait(broker, lambda: True):
+                if self._ended is None:
                     broker.lifecycle.set_ready_to_unfence()
                     self._wait(broker, lambda: False)
         self._leave(broker)

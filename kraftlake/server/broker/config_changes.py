@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from kraftlake.publisher import ConfigType
 from kraftlake.server.broker.requests import api_of, request_in
 
 _CHANGES: Final = frozenset({"alter_configs", "incremental_alter_configs"})
-_BROKER: Final = 4
-"""Kafka's number of the resource type BROKER."""
 
 
 def changes_configs_of(frame: bytes, broker_id: int) -> bool:
@@ -20,5 +19,6 @@ def changes_configs_of(frame: bytes, broker_id: int) -> bool:
         return False
     asked = request_in(frame)
     return asked is not None and any(
-        resource.resource_type == _BROKER and resource.resource_name == str(broker_id) for resource in asked.resources
+        resource.resource_type == ConfigType.BROKER and resource.resource_name == str(broker_id)
+        for resource in asked.resources
     )

@@ -14,13 +14,13 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from kraftlake.image import ConfigResource, ConfigurationsImage
+from kraftlake.publisher import ConfigType
 from kraftlake.records.redaction import is_sensitive_config
 from kraftlake.server.broker.broker_config import DYNAMIC_SETTINGS, BrokerConfig, default_settings, synonyms_of
 from kraftlake.server.broker.requests import api_of, encoded_answer, of_version, request_in, response_in
 
-_BROKER: Final = 4
 _BROKER_LOGGER: Final = 8
-"""Kafka's numbers of resource types."""
+"""Kafka's number of a type of resource that has no dynamic configs."""
 _DYNAMIC, _DYNAMIC_DEFAULT, _STATIC, _DEFAULT = 2, 3, 4, 5
 """Kafka's numbers of what a value comes from."""
 
@@ -37,7 +37,7 @@ def with_own_configs(frame: bytes, answer: bytes, config: BrokerConfig, image: C
     own = {
         one.resource_type: one
         for one in asked.resources
-        if one.resource_type in (_BROKER, _BROKER_LOGGER) and one.resource_name == str(config.broker_id)
+        if one.resource_type in (ConfigType.BROKER, _BROKER_LOGGER) and one.resource_name == str(config.broker_id)
     }
     if not own:
         return answer
@@ -48,7 +48,7 @@ def with_own_configs(frame: bytes, answer: bytes, config: BrokerConfig, image: C
         resource = own.get(result.resource_type) if result.resource_name == str(config.broker_id) else None
         if resource is not None and result.error_code is ErrorCode.invalid_request:
             described = _Configs(config, image).described(module, resource, with_synonyms=asked.include_synonyms)
-            configs = tuple(described if resource.resource_type == _BROKER else ())
+            configs = tuple(described if resource.resource_type == ConfigType.BROKER else ())
             result = replace(result, error_code=ErrorCode.none, error_message=None, configs=configs)  # noqa: PLW2901
         results.append(result)
     return encoded_answer(frame, replace(response, results=tuple(results)))
@@ -58,7 +58,7 @@ class _Configs:
     """The settings of a broker by what they come from, the strongest first."""
 
     def __init__(self, config: BrokerConfig, image: ConfigurationsImage) -> None:
-        own, all_ = (image.config_map(ConfigResource(_BROKER, name)) for name in (str(config.broker_id), ""))
+        own, all_ = (image.config_map(ConfigResource(ConfigType.BROKER, name)) for name in (str(config.broker_id), ""))
         self._dynamic = {*own, *all_}
         self._tiers: list[tuple[int, Mapping[str, str | None]]] = [
             (_DYNAMIC, own), (_DYNAMIC_DEFAULT, all_), (_STATIC, config.settings), (_DEFAULT, default_settings()),
@@ -74,7 +74,7 @@ class _Configs:
                 name=name, value=synonyms[0].value if synonyms else None,
                 read_only=name not in DYNAMIC_SETTINGS and name not in self._dynamic,
                 config_source=synonyms[0].source if synonyms else _DEFAULT,
-                is_sensitive=is_sensitive_config(_BROKER, name), documentation=None,
+                is_sensitive=is_sensitive_config(ConfigType.BROKER, name), documentation=None,
                 synonyms=tuple(synonyms) if with_synonyms else (),
             )  # fmt: skip
 
@@ -82,7 +82,7 @@ class _Configs:
         """What the config is set to and would be set to without that, from the first place that has its name on."""
         found = (
             module.DescribeConfigsSynonym(
-                name=synonym, value=None if is_sensitive_config(_BROKER, name) else value, source=source
+                name=synonym, value=None if is_sensitive_config(ConfigType.BROKER, name) else value, source=source
             )
             for source, settings in self._tiers
             for synonym in synonyms_of(name)

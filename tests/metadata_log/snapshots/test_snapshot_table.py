@@ -91,7 +91,7 @@ def test_two_who_add_at_the_same_time_both_get_theirs_in(log: MetadataLog, monke
 def test_a_snapshot_that_lost_its_file_is_skipped_with_a_warning(log: MetadataLog) -> None:
     add(log, 10, snapshot_batches(2))
     add(log, 20, snapshot_batches(3))
-    (path,) = (log.path / "snapshots").glob("*20-*.parquet")
+    (path,) = (log.path / "snapshots").glob(f"{20:020d}-*.parquet")
     path.write_bytes(path.read_bytes()[:100])
     with capture_logs() as logs:
         assert [found.end_offset for found in log.snapshots()] == [10]

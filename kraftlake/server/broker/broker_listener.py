@@ -12,12 +12,10 @@ from functools import partial
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import Final
 
-from kio.serial.errors import SerialError
-
 from kraftlake.protocol import Abort, Address, Connection, NodeError
-from kraftlake.records.varint import MalformedError
 from kraftlake.runtime import EnvironmentFaultError, get_logger
 from kraftlake.server.broker.refusals import api_versions, is_of_any_broker, refusal
+from kraftlake.server.requests.messages import UNREADABLE
 
 _LENGTH: Final = struct.Struct(">i")
 _LONGEST: Final = 16 * 1024 * 1024
@@ -31,8 +29,6 @@ _CONNECT_SECONDS: Final = 3.0
 _ANSWER_SECONDS: Final = 120.0
 _CONTROLLER_SECONDS: Final = 10.0
 _POLL_SECONDS: Final = 0.1
-UNREADABLE: Final = (SerialError, ValueError, TypeError, IndexError, OverflowError, struct.error, MalformedError)
-"""What is raised for bytes that are no request."""
 
 
 class BrokerListener:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from kraftlake.publisher import ConfigType
-from kraftlake.server.broker.requests import api_of, request_in
+from kraftlake.server.requests.messages import api_of, request_in
 
 _CHANGES: Final = frozenset({"alter_configs", "incremental_alter_configs"})
 

@@ -17,7 +17,7 @@ from kraftlake.image import ConfigResource, ConfigurationsImage
 from kraftlake.publisher import ConfigType
 from kraftlake.records.redaction import is_sensitive_config
 from kraftlake.server.broker.broker_config import DYNAMIC_SETTINGS, BrokerConfig, default_settings, synonyms_of
-from kraftlake.server.broker.requests import api_of, encoded_answer, of_version, request_in, response_in
+from kraftlake.server.requests.messages import api_of, encoded_answer, of_version, request_in, response_in
 
 _BROKER_LOGGER: Final = 8
 """Kafka's number of a type of resource that has no dynamic configs."""

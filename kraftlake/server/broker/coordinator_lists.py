@@ -11,7 +11,7 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from kraftlake.image import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from kraftlake.server.broker.requests import AT_ONCE, answered, api_of, of_version
+from kraftlake.server.requests.messages import AT_ONCE, answered, api_of, of_version
 
 _TOPICS: Final = {"list_groups": GROUP_METADATA_TOPIC, "list_transactions": TRANSACTION_STATE_TOPIC}
 """The topic whose leaders are coordinators, by the API that lists what a broker coordinates."""

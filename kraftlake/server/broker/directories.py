@@ -13,7 +13,7 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from kraftlake.replica_manager import DiskLogManager
-from kraftlake.server.broker.requests import AT_ONCE, answered, api_of, of_version
+from kraftlake.server.requests.messages import AT_ONCE, answered, api_of, of_version
 
 
 def describe_log_dirs(

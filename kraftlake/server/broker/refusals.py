@@ -14,7 +14,7 @@ from kio.schema.index import api_key_map
 from kio.static.constants import EntityType
 
 from kraftlake.protocol import REQUEST_HEADER
-from kraftlake.server.broker.requests import (
+from kraftlake.server.requests.messages import (
     AT_ONCE,
     answered,
     api_of,

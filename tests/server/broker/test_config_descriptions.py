@@ -18,7 +18,7 @@ from kraftlake.records import metadata_records as r
 from kraftlake.server import BrokerConfig, Listener
 from kraftlake.server.broker.broker_config import default_settings
 from kraftlake.server.broker.config_descriptions import with_own_configs
-from kraftlake.server.broker.requests import encoded_answer, entity, of_version, versions_of
+from kraftlake.server.requests.messages import encoded_answer, entity, of_version, versions_of
 from tests.server.broker.test_refusals import framed, read
 
 TOPIC, BROKER, LOGGER = 2, 4, 8

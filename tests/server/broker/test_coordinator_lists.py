@@ -12,7 +12,7 @@ from kio.static.constants import EntityType
 
 from kraftlake.server.broker.coordinator_lists import list_coordinated
 from kraftlake.server.broker.refusals import is_of_any_broker
-from kraftlake.server.broker.requests import entity, of_version, versions_of
+from kraftlake.server.requests.messages import entity, of_version, versions_of
 from tests.server.broker.test_refusals import framed, read
 
 TOPICS = {"list_groups": "__consumer_offsets", "list_transactions": "__transaction_state"}

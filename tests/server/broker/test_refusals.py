@@ -20,7 +20,7 @@ from kio.static.primitive import i32, i32Timedelta
 
 from kraftlake.server.broker.broker_listener import UNREADABLE
 from kraftlake.server.broker.refusals import api_versions, is_of_any_broker, refusal
-from kraftlake.server.broker.requests import entity, of_version, versions_of
+from kraftlake.server.requests.messages import entity, of_version, versions_of
 
 DATA = ("produce", "fetch", "list_offsets", "offset_for_leader_epoch", "delete_records")
 KEYS = {name: key for key, name in api_key_map.items()}

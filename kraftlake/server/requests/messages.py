@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from kio.schema.index import api_key_map, schema_name_map
 from kio.serial import entity_reader, entity_writer
+from kio.serial.errors import SerialError
 from kio.static.constants import EntityType
 from kio.static.primitive import i32Timedelta
 
@@ -23,8 +24,10 @@ from kraftlake.protocol import REQUEST_HEADER, end_of_message
 from kraftlake.records.varint import MalformedError, read_uvarint
 
 _CORRELATION: Final = struct.Struct(">i")
-_LONGEST_READ: Final = 1024 * 1024
+LONGEST_READ: Final = 1024 * 1024
 """What is longer is not read: a partition of few bytes becomes an object, and another in the answer."""
+UNREADABLE: Final = (SerialError, ValueError, TypeError, IndexError, OverflowError, struct.error, MalformedError)
+"""What is raised for bytes that are no request."""
 AT_ONCE: Final = i32Timedelta.parse(timedelta(0))
 """The throttle time of an answer."""
 
@@ -34,12 +37,12 @@ def api_of(frame: bytes) -> str | None:
     return api_key_map.get(REQUEST_HEADER.unpack_from(frame)[0])
 
 
-def request_in(frame: bytes) -> Any:
+def request_in(frame: bytes, *, longest: int = LONGEST_READ) -> Any:
     """A request as kio declares it; None for a version or an API that is not known here.
 
     Raises ValueError, IndexError, struct.error, MalformedError or a SerialError for what is no request.
     """
-    if len(frame) > _LONGEST_READ:
+    if len(frame) > longest:
         raise MalformedError(f"{len(frame)} bytes are too many for a request that is answered here")
     _, version, _, length = REQUEST_HEADER.unpack_from(frame)
     position = REQUEST_HEADER.size + max(length, 0)

@@ -1,0 +1,183 @@
+"""Which requests a node answers, and by what. Pure: frames in, frames out; a listener has the sockets.
+
+Source: kafka.server.KafkaApis, kafka.server.ControllerApis, org.apache.kafka.common.requests.ApiVersionsResponse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, Final, TypeAlias
+
+import attrs
+from kio.schema.errors import ErrorCode
+from kio.static.constants import EntityType
+
+from kraftlake.protocol import REQUEST_HEADER
+from kraftlake.server.requests.messages import (
+    AT_ONCE,
+    LONGEST_READ,
+    UNREADABLE,
+    api_of,
+    encoded,
+    encoded_answer,
+    entity,
+    of_version,
+    request_in,
+    versions_of,
+)
+
+Respond: TypeAlias = Callable[[bytes | None], None]
+"""Takes a frame's answer once, from any thread: b"" where the client wants none, None to close the connection."""
+
+NO_ANSWER: Final = b""
+ANONYMOUS: Final = "User:ANONYMOUS"
+_API_VERSIONS: Final = "api_versions"
+_ZERO_IS_A_LEVEL: Final = 4
+"""The version of ApiVersions from which on a client takes 0 for a level (KIP-1022)."""
+
+
+@attrs.frozen(kw_only=True)
+class Peer:
+    """Who sends requests over a connection: by which listener, from which IP address, as which principal."""
+
+    listener: str
+    host: str
+    principal: str = ANONYMOUS
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Request:
+    """A request that was read: `body` and the `module` of its response are kio's, of the request's version.
+
+    One of `answer`, `answer_nothing` and `close` is called once, at once or later, from any thread. `frame` is the
+    request without the length before it.
+    """
+
+    name: str
+    version: int
+    client_id: str | None
+    peer: Peer
+    body: Any
+    module: Any
+    frame: bytes = attrs.field(repr=False)
+    _respond: Respond = attrs.field(repr=False)
+
+    def answer(self, response: Any) -> None:
+        """Send a response, as kio declares it."""
+        self._respond(encoded_answer(self.frame, response))
+
+    def answer_nothing(self) -> None:
+        """Send nothing, and go on with the connection: the client wants no answer."""
+        self._respond(NO_ANSWER)
+
+    def close(self) -> None:
+        """End the connection in place of an answer."""
+        self._respond(None)
+
+
+@attrs.frozen(kw_only=True)
+class Api:
+    """An API that is served: its versions, what answers its requests, and the longest of them in bytes."""
+
+    versions: range
+    handle: Callable[[Request], None]
+    longest: int = LONGEST_READ
+
+
+@attrs.frozen(kw_only=True)
+class NodeFeatures:
+    """What ApiVersions tells of features: the levels that the node supports, and the finalized ones."""
+
+    supported: Mapping[str, range] = attrs.field(factory=dict)
+    finalized: Mapping[str, int] = attrs.field(factory=dict)
+    epoch: int = -1
+    """The offset of the image that has the finalized levels, −1 while they are not known."""
+
+
+class Dispatcher:
+    """Reads frames and has them answered: ApiVersions itself, and each API of `apis` by its handler.
+
+    A request of another API or version closes the connection, as in Kafka; of an unknown version of ApiVersions, the
+    answer is that of version 0 with UNSUPPORTED_VERSION. `features` are told with ApiVersions. `tell` gets what went
+    wrong with a request: the connection of a fault is closed, others go on.
+    """
+
+    def __init__(
+        self,
+        apis: Mapping[str, Api],
+        *,
+        features: Callable[[], NodeFeatures] = NodeFeatures,
+        tell: Callable[[str, BaseException], None],
+    ) -> None:
+        self._apis = dict(apis)
+        self._features = features
+        self._tell = tell
+
+    def handle(self, frame: bytes, peer: Peer, respond: Respond) -> None:
+        """Answer a request, at once or later. Raises nothing: a fault closes the connection."""
+        try:
+            self._handle(frame, peer, respond)
+        except UNREADABLE as fault:
+            self._tell("unreadable_request", fault)
+            respond(None)
+        except Exception as fault:  # a fault of ours ends one connection, not the node
+            self._tell("request_failed", fault)
+            respond(None)
+
+    def _handle(self, frame: bytes, peer: Peer, respond: Respond) -> None:
+        name = api_of(frame)
+        _, version, correlation, length = REQUEST_HEADER.unpack_from(frame)
+        if name == _API_VERSIONS:
+            respond(self._api_versions(version, correlation))
+            return
+        api = self._apis.get(name or "")
+        if name is None or api is None or version not in api.versions:
+            respond(None)
+            return
+        body = request_in(frame, longest=api.longest)
+        start = REQUEST_HEADER.size
+        client_id = None if length < 0 else frame[start : start + length].decode(errors="replace")
+        module = import_module(entity(name, version, EntityType.response).__module__)
+        request = Request(
+            name=name, version=version, client_id=client_id, peer=peer, body=body, module=module, frame=frame,
+            respond=respond,
+        )  # fmt: skip
+        api.handle(request)
+
+    def _api_versions(self, version: int, correlation: int) -> bytes:
+        """What is served (KIP-511); with its old header in every version."""
+        is_known = version in versions_of(_API_VERSIONS)
+        response = entity(_API_VERSIONS, version if is_known else 0, EntityType.response)
+        module = import_module(response.__module__)
+        served = {name: api.versions for name, api in self._apis.items()}
+        served[_API_VERSIONS] = versions_of(_API_VERSIONS)
+        keys = {
+            name: int(entity(name, versions[0], EntityType.request).__api_key__) for name, versions in served.items()
+        }
+        more: dict[str, Any] = {}
+        if hasattr(module, "SupportedFeatureKey"):
+            features = self._features()
+            more = {
+                "supported_features": tuple(
+                    module.SupportedFeatureKey(name=name, min_version=levels[0], max_version=levels[-1])
+                    for name, levels in features.supported.items()
+                    if version >= _ZERO_IS_A_LEVEL or levels[0] > 0
+                ),
+                "finalized_features": tuple(
+                    module.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+                    for name, level in features.finalized.items()
+                ),
+                "finalized_features_epoch": features.epoch,
+            }
+        told = of_version(
+            response,
+            error_code=ErrorCode.none if is_known else ErrorCode.unsupported_version,
+            api_keys=tuple(
+                module.ApiVersion(api_key=keys[name], min_version=served[name][0], max_version=served[name][-1])
+                for name in sorted(served, key=keys.__getitem__)
+            ),
+            throttle_time=AT_ONCE,
+            **more,
+        )
+        return encoded(correlation, told, flexible_header=False)

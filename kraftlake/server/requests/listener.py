@@ -1,0 +1,214 @@
+"""Listens for clients, and has their requests handled."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections import Counter
+from contextlib import suppress
+from typing import Any, Final
+
+from kraftlake.runtime import EnvironmentFaultError, get_logger
+from kraftlake.server.requests.buffered_bytes import BufferedBytes
+from kraftlake.server.requests.client_connection import ClientConnection
+from kraftlake.server.requests.dispatcher import Peer
+from kraftlake.server.requests.listener_limits import ListenerLimits
+from kraftlake.server.requests.request_queue import Handle, RequestQueue
+
+_FLUSH_SECONDS: Final = 1.0
+"""How long the end waits for clients to read the answers that were given."""
+_ACCEPT_AGAIN_SECONDS: Final = 1.0
+"""When a connection is accepted again after the system had no file descriptor left."""
+_LONGEST_SWEEP_SECONDS: Final = 5.0
+
+
+class RequestListener:
+    """Takes connections from `start` to `close`, and has each of their requests handled by one of a few threads.
+
+    `handle` is that of a `Dispatcher`: it gets a frame, who sent it, and a function that takes the answer, see
+    `Respond`; of its calls for one request the first counts. The requests of a connection are handled in order, the
+    next one after the answer to the last; those of several connections at the same time. The limits bound connections
+    and memory, so that no client can take what others need. The sockets are those of an asyncio loop in a thread of
+    its own. Source: kafka.network.SocketServer.
+    """
+
+    def __init__(
+        self, name: str, host: str, port: int, handle: Handle, *, limits: ListenerLimits | None = None
+    ) -> None:
+        self._name = name
+        self._where = (host, port)
+        self._handle = handle
+        self._limits = limits or ListenerLimits()
+        self._running: _Running | None = None
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on, once started."""
+        return self._run.port
+
+    @property
+    def connections(self) -> int:
+        """The number of open connections."""
+        return len(self._run.connections)
+
+    @property
+    def buffered_bytes(self) -> int:
+        """The number of bytes in requests that are not whole and in answers that are not read."""
+        return self._run.buffered.total
+
+    def start(self) -> None:
+        """Begin to listen. Raises EnvironmentFaultError where that is not possible."""
+        assert self._running is None, "it is started once"
+        bound = bound_socket(*self._where, self._limits.socket_listen_backlog_size)
+        self._running = _Running(self._name, bound, self._handle, self._limits)
+        self._running.start()
+
+    def close(self) -> None:
+        """Take no more requests, send the answers that were given, and close all; within about two seconds."""
+        if self._running is not None:
+            self._running.close()
+
+    @property
+    def _run(self) -> _Running:
+        assert self._running is not None, "it was started"
+        return self._running
+
+
+class _Running:
+    """What a listener has while it runs; but for `start` and `close`, all of it happens in the loop's thread."""
+
+    def __init__(self, name: str, bound: socket.socket, handle: Handle, limits: ListenerLimits) -> None:
+        self._name = name
+        self._socket = bound
+        self.port = int(bound.getsockname()[1])
+        self._limits = limits
+        self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(_tell)
+        self._queue = RequestQueue(name, handle, limits, self._loop)
+        self.buffered = BufferedBytes(limits.buffered_max_bytes)
+        self.connections: set[ClientConnection] = set()
+        self._by_host: Counter[str] = Counter()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._idle_seconds = limits.connections_max_idle_ms / 1000
+        self._is_ending = False
+        self._thread = threading.Thread(target=self._run, name=f"{name}-listener", daemon=True)
+
+    def start(self) -> None:
+        self._queue.start()
+        self._thread.start()
+
+    def close(self) -> None:
+        with suppress(RuntimeError):  # it was closed before
+            self._loop.call_soon_threadsafe(self._end)
+        self._thread.join()
+        self._queue.close()
+
+    def _run(self) -> None:
+        self._accept_on()
+        self._sweep()
+        self._loop.run_forever()
+        self._loop.close()
+
+    def _end(self) -> None:
+        self._is_ending = True
+        self._loop.remove_reader(self._socket)
+        self._socket.close()
+        for task in self._tasks:
+            task.cancel()
+        for connection in tuple(self.connections):
+            connection.close()
+        self._loop.call_later(_FLUSH_SECONDS, self._loop.stop)
+        self._stop_if_done()
+
+    def _stop_if_done(self) -> None:
+        if self._is_ending and not self.connections and not self._tasks:
+            self._loop.stop()
+
+    def _accept_on(self) -> None:
+        if not self._is_ending:
+            self._loop.add_reader(self._socket, self._accept)
+
+    def _accept(self) -> None:
+        for _ in range(self._limits.socket_listen_backlog_size):
+            if len(self.connections) >= self._limits.max_connections:
+                self._loop.remove_reader(self._socket)  # until one ends
+                return
+            try:
+                client, address = self._socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as fault:  # no descriptor is left
+                get_logger(__name__).warning("cannot_accept", cause=str(fault), listener=self._name)
+                self._loop.remove_reader(self._socket)
+                self._loop.call_later(_ACCEPT_AGAIN_SECONDS, self._accept_on)
+                return
+            self._take(client, str(address[0]))
+
+    def _take(self, client: socket.socket, host: str) -> None:
+        if self._by_host[host] >= self._limits.max_connections_per_ip:
+            client.close()
+            return
+        client.setblocking(False)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection = ClientConnection(
+            Peer(listener=self._name, host=host), self._queue, self.buffered, self._limits.socket_request_max_bytes,
+            loop=self._loop, ended=self._ended,
+        )  # fmt: skip
+        self.connections.add(connection)
+        self._by_host[host] += 1
+        task = self._loop.create_task(self._loop.connect_accepted_socket(lambda: connection, client))
+        self._tasks.add(task)
+
+        def is_set_up(task: asyncio.Task[Any]) -> None:
+            self._tasks.discard(task)
+            if task.cancelled() or task.exception() is not None:
+                client.close()
+                self._ended(connection)
+
+        task.add_done_callback(is_set_up)
+
+    def _ended(self, connection: ClientConnection) -> None:
+        if connection not in self.connections:
+            return
+        self.connections.remove(connection)
+        self._by_host[connection.host] -= 1
+        if not self._by_host[connection.host]:
+            del self._by_host[connection.host]
+        if len(self.connections) == self._limits.max_connections - 1:
+            self._accept_on()
+        self._stop_if_done()
+
+    def _sweep(self) -> None:
+        since = self._loop.time() - self._idle_seconds
+        for connection in tuple(self.connections):
+            connection.abort_if_idle(since)
+        self._loop.call_later(min(self._idle_seconds / 4, _LONGEST_SWEEP_SECONDS), self._sweep)
+
+
+def bound_socket(host: str, port: int, backlog: int) -> socket.socket:
+    """A socket that listens at an address; it does not block. Raises EnvironmentFaultError where that can't be."""
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        bound = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(address)
+            bound.listen(backlog)
+            bound.setblocking(False)
+        except OSError:
+            bound.close()
+            raise
+    except (OSError, UnicodeError) as fault:  # also a name that no host can have
+        reason = (fault.strerror if isinstance(fault, OSError) else None) or fault
+        raise EnvironmentFaultError(
+            f"{host}:{port} can't be listened on: {reason}. Give an address of this machine and a free port with "
+            f"--listener."
+        ) from None
+    return bound
+
+
+def _tell(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Tell of a fault of our own in the loop, which has ended one connection."""
+    get_logger(__name__).error("connection_failed", cause=repr(context.get("exception") or context["message"]))

@@ -1,0 +1,37 @@
+"""What one listener takes at most."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+_NO_LIMIT: Final = 2**31 - 1
+_MEBIBYTE: Final = 1024 * 1024
+
+
+@attrs.frozen(kw_only=True)
+class ListenerLimits:
+    """Kafka's settings of a listener, with its names and defaults; of `buffered_max_bytes` Kafka has no like.
+
+    Source: org.apache.kafka.network.SocketServerConfigs.
+    """
+
+    socket_request_max_bytes: int = 100 * _MEBIBYTE
+    """The longest frame; what announces a longer one is closed."""
+    max_connections: int = _NO_LIMIT
+    """Connections that are open at a time; more wait to be accepted."""
+    max_connections_per_ip: int = _NO_LIMIT
+    """Those of one address; more are closed at once."""
+    connections_max_idle_ms: int = 600_000
+    """The time in ms within which a client sends the rest of a request, or reads some of an answer."""
+    queued_max_requests: int = 500
+    """Requests that wait for a thread; while there are as many, no connection is read."""
+    queued_max_request_bytes: int = 256 * _MEBIBYTE
+    """Bytes of requests that wait for a thread or are in one, beyond which no connection is read. Kafka's default is
+    none."""
+    buffered_max_bytes: int = 256 * _MEBIBYTE
+    """Bytes of requests that are not whole and of answers that clients have not read; beyond, the oldest is closed."""
+    socket_listen_backlog_size: int = 50
+    num_io_threads: int = 8
+    """Threads that handle requests."""

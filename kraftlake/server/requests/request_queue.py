@@ -1,0 +1,97 @@
+"""Requests on their way from a listener's connections to the threads that handle them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Final, TypeAlias
+
+from kraftlake.runtime import get_logger
+from kraftlake.server.requests.dispatcher import Peer, Respond
+from kraftlake.server.requests.listener_limits import ListenerLimits
+
+Handle: TypeAlias = Callable[[bytes, Peer, Respond], None]
+_ENDS_WITHIN_SECONDS: Final = 1.0
+"""How long the end waits for handlers that are at work."""
+
+
+class RequestQueue:
+    """Has requests handled by a few threads; who finds it full waits until there is room.
+
+    All but the handling happens in the thread of `loop`. Source: kafka.network.RequestChannel.
+    """
+
+    def __init__(self, name: str, handle: Handle, limits: ListenerLimits, loop: asyncio.AbstractEventLoop) -> None:
+        self._handle = handle
+        self._limits = limits
+        self._loop = loop
+        self._queue: SimpleQueue[tuple[bytes, Peer, Respond] | None] = SimpleQueue()
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._lock = threading.Lock()
+        self._bytes = 0
+        """The length of all requests that are queued or being handled."""
+        self._threads = [
+            threading.Thread(target=self._work, name=f"{name}-request-handler-{number}", daemon=True)
+            for number in range(limits.num_io_threads)
+        ]
+
+    def start(self) -> None:
+        """Begin to handle requests."""
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a request can be put."""
+        limits = self._limits
+        return self._queue.qsize() < limits.queued_max_requests and self._bytes < limits.queued_max_request_bytes
+
+    def put(self, frame: bytes, peer: Peer, respond: Respond) -> None:
+        """Have a request handled by the next thread that is free."""
+        with self._lock:
+            self._bytes += len(frame)
+        self._queue.put((frame, peer, respond))
+
+    def wait(self, go_on: Callable[[], None]) -> None:
+        """Call `go_on` in its turn, when there is room."""
+        self._waiting.append(go_on)
+        self._admit()  # room that was made before a thread could see who waits
+
+    def close(self) -> None:
+        """Drop what is queued, and end the threads; one that is still at work ends after that."""
+        with suppress(Empty):
+            while True:
+                self._queue.get_nowait()
+        for _ in self._threads:
+            self._queue.put(None)
+        until = time.monotonic() + _ENDS_WITHIN_SECONDS
+        for thread in self._threads:
+            thread.join(max(until - time.monotonic(), 0))
+
+    def _work(self) -> None:
+        while (work := self._queue.get()) is not None:
+            self._wake()
+            frame, peer, respond = work
+            try:
+                self._handle(frame, peer, respond)
+            except Exception as fault:  # a fault of ours ends one connection, not the thread
+                get_logger(__name__).error("request_failed", cause=repr(fault))
+                respond(None)
+            with self._lock:
+                self._bytes -= len(frame)
+            self._wake()
+            del work, frame, respond  # not held while the next one is waited for
+
+    def _wake(self) -> None:
+        if self._waiting:
+            with suppress(RuntimeError):  # the listener was closed
+                self._loop.call_soon_threadsafe(self._admit)
+
+    def _admit(self) -> None:
+        while self._waiting and self.has_room:
+            self._waiting.popleft()()

@@ -14,6 +14,8 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from kraftlake.controller.cluster.supported_features import SUPPORTED
     from kraftlake.controller.config import ControllerConfig
+    from kraftlake.controller.configs.config_keys import ConfigKey
+    from kraftlake.controller.configs.config_schema import TOPIC_CONFIGS, in_milliseconds
     from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
     from kraftlake.controller.quorum.active_controller import ActiveController, Executed
     from kraftlake.controller.quorum.bootstrap import BootstrapMetadata, BootstrapSnapshot
@@ -25,11 +27,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SUPPORTED",
+    "TOPIC_CONFIGS",
     "ActiveController",
     "ApiError",
     "BootstrapMetadata",
     "BootstrapSnapshot",
     "Command",
+    "ConfigKey",
     "ControllerApiError",
     "ControllerConfig",
     "ControllerResult",
@@ -38,6 +42,7 @@ __all__ = [
     "Errors",
     "Executed",
     "QuorumController",
+    "in_milliseconds",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, __all__)

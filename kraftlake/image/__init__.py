@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         INTERNAL_TOPICS,
         SHARE_GROUP_STATE_TOPIC,
         TRANSACTION_STATE_TOPIC,
+        problem_of_name,
     )
 
 __all__ = [
@@ -111,6 +112,7 @@ __all__ = [
     "min_insync_replicas",
     "partition_json",
     "partitions_of",
+    "problem_of_name",
     "refuse_loss",
 ]
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable
 
 import attrs
 
-from kraftlake.image import BrokerRegistration, MetadataImage, PartitionRegistration
-from kraftlake.image.topics.topic_names import problem_of_name
+from kraftlake.image import BrokerRegistration, MetadataImage, PartitionRegistration, problem_of_name
 from kraftlake.publisher.metadata_responses import (
     Cursor,
     DescribedTopics,

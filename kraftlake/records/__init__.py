@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
     from kraftlake.records.codec import decode_message, encode_message
     from kraftlake.records.control_records import CONTROL_NAMES, CONTROL_RECORDS
-    from kraftlake.records.java_values import parse_integer, split_list, trim
+    from kraftlake.records.java_values import parse_boolean, parse_integer, split_list, trim
     from kraftlake.records.json_form import from_json, to_json
     from kraftlake.records.log_record import LogRecord, log_records
     from kraftlake.records.metadata_records import METADATA_RECORDS, PartitionChangeRecord, PartitionRecord, TopicRecord
@@ -73,6 +73,7 @@ __all__ = [
     "encode_value",
     "from_json",
     "log_records",
+    "parse_boolean",
     "parse_integer",
     "read_batches",
     "read_frame",

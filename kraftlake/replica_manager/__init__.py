@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kraftlake.replica_manager.config import ReplicaManagerConfig
     from kraftlake.replica_manager.fetch.fetcher_thread import ReplicaFetcherThread
     from kraftlake.replica_manager.fetch.fetcher_threads import FetcherThreads
+    from kraftlake.replica_manager.fetch.leader_end_point import FetchedPartition, FetchRequest, FetchResponse
     from kraftlake.replica_manager.fetch.remote_end_point import RemoteLeaderEndPoint
     from kraftlake.replica_manager.lifecycle.broker_lifecycle import BrokerLifecycle, LifecycleConfig, LifecycleState
     from kraftlake.replica_manager.lifecycle.broker_lifecycle_manager import BrokerLifecycleManager
@@ -25,15 +26,24 @@ if TYPE_CHECKING:
     from kraftlake.replica_manager.logs.log_dirs import LogDirReport, check_log_dirs, compare_log_dirs
     from kraftlake.replica_manager.logs.memory_log import MemoryPartitionLog
     from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
+    from kraftlake.replica_manager.logs.partition_log import FetchIsolation
     from kraftlake.replica_manager.metadata_view import MetadataView
     from kraftlake.replica_manager.node_to_controller_channel import NodeToControllerChannel
+    from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
     from kraftlake.replica_manager.replay.broker_replay import BrokerReplay, ReplayStep
     from kraftlake.replica_manager.replay.causes import Cause
     from kraftlake.replica_manager.replay.replayed_broker import ReplayedBroker
     from kraftlake.replica_manager.replay.transition_json import summary_to_json, transition_to_json
     from kraftlake.replica_manager.replica_manager import ReplicaManager
     from kraftlake.replica_manager.replication_quota import ReplicationQuota
+    from kraftlake.replica_manager.requests.delayed_delete_records import DeleteRecordsAnswer
+    from kraftlake.replica_manager.requests.delayed_produce import ProduceAnswer
     from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
+    from kraftlake.replica_manager.requests.expiration_reaper import ExpirationReaper
+    from kraftlake.replica_manager.requests.fetch_contexts import FetchManager
+    from kraftlake.replica_manager.requests.fetch_serving import serve_fetch
+    from kraftlake.replica_manager.requests.fetch_session_cache import FetchSessionCache
+    from kraftlake.replica_manager.requests.request_server import ListedOffset, RequestServer
     from kraftlake.replica_manager.topic_config_handler import TopicConfigHandler
     from kraftlake.replica_manager.transitions import FetcherName, Transition, TransitionKind
 
@@ -48,17 +58,29 @@ __all__ = [
     "BrokerReplay",
     "Cause",
     "DelayedRequests",
+    "DeleteRecordsAnswer",
     "DiskLogManager",
+    "ExpirationReaper",
+    "FetchIsolation",
+    "FetchManager",
+    "FetchParams",
+    "FetchPartition",
+    "FetchRequest",
+    "FetchResponse",
+    "FetchSessionCache",
+    "FetchedPartition",
     "FetcherName",
     "FetcherThreads",
     "LifecycleConfig",
     "LifecycleState",
+    "ListedOffset",
     "LogConfig",
     "LogDirReport",
     "MemoryLogManager",
     "MemoryPartitionLog",
     "MetadataView",
     "NodeToControllerChannel",
+    "ProduceAnswer",
     "RemoteLeaderEndPoint",
     "ReplayStep",
     "ReplayedBroker",
@@ -66,11 +88,13 @@ __all__ = [
     "ReplicaManager",
     "ReplicaManagerConfig",
     "ReplicationQuota",
+    "RequestServer",
     "TopicConfigHandler",
     "Transition",
     "TransitionKind",
     "check_log_dirs",
     "compare_log_dirs",
+    "serve_fetch",
     "summary_to_json",
     "transition_to_json",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from threading import Event
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from kraftlake.protocol import Abort, Address, AuthenticationError, NodeConnector, NodeError, QuorumObserver
 from kraftlake.replica_manager.alter_partition_manager import AlterPartitionRequest, AlterPartitionResponse
@@ -33,17 +33,18 @@ _BACKOFF: Final = Backoff(base=0.05, cap=1.0)
 class NodeToControllerChannel:
     """A channel with a connection and a thread of its own; it sends its requests one at a time, in their order.
 
-    `addresses` are those of controllers; the active one is found through them. A request is sent again, after a pause
-    with jitter, until a controller has answered it or `retry_timeout_ms` have passed since it was given to the channel
-    (None: without limit); each attempt may take `request_timeout_ms` (`controller.socket.timeout.ms`). A controller
-    that refuses the broker's certificate or login ends the request at once, as if the time were over. After `close` no
-    more callbacks are called. Kafka's broker has three channels: for its lifecycle, for ISRs, and for directories.
+    `addresses` are those of controllers, or return them; the active one is found through them. A request is sent again,
+    after a pause with jitter, until a controller has answered it or `retry_timeout_ms` have passed since it was given
+    to the channel (None: without limit); each attempt may take `request_timeout_ms` (`controller.socket.timeout.ms`). A
+    controller that refuses the broker's certificate or login ends the request at once, as if the time were over. After
+    `close` no more callbacks are called. Kafka's broker has three channels: for its lifecycle, for ISRs, and for
+    directories.
     """
 
     def __init__(
         self,
         name: str,
-        addresses: Sequence[Address],
+        addresses: Sequence[Address] | Callable[[], Sequence[Address]],
         connect: NodeConnector,
         *,
         cluster_id: str | None = None,
@@ -91,6 +92,12 @@ class NodeToControllerChannel:
             lambda timeout: assign_replicas_to_dirs(self._quorum, request, timeout=timeout),
             lambda response: on_answer(response or AssignReplicasResponse(error=ErrorCode.NETWORK_EXCEPTION)),
         )
+
+    def ask(
+        self, name: str, versions: range, make: Callable[[Any], Any], on_answer: Callable[[Any | None], None]
+    ) -> None:
+        """Send a request of the API `name`; see `QuorumObserver.ask_controller`. Answers as `send`."""
+        self._enqueue(lambda timeout: self._quorum.ask_controller(name, versions, make, timeout=timeout), on_answer)
 
     def close(self) -> None:
         """End the request in flight and drop all others; returns when the thread has ended."""

@@ -9,6 +9,7 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from kraftlake.server.broker.broker_config import BrokerConfig, Listener
     from kraftlake.server.broker.broker_server import BrokerServer
+    from kraftlake.server.broker.replica_server import ReplicaServer
     from kraftlake.server.follow_config import ClusterConfig, FollowConfig, MetricsConfig, read_follow_config
     from kraftlake.server.follow_service import FollowService
 
@@ -20,6 +21,7 @@ __all__ = [
     "FollowService",
     "Listener",
     "MetricsConfig",
+    "ReplicaServer",
     "read_follow_config",
 ]
 

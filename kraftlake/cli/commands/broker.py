@@ -1,10 +1,10 @@
-"""`kraftlake broker`: a broker that replicates what a real cluster has, and serves nobody."""
+"""`kraftlake broker`: a broker of a lake's cluster, or one that replicates what a real cluster has."""
 
 from __future__ import annotations
 
 import socket
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -17,6 +17,8 @@ from kraftlake.runtime.process_setup import configure_service
 
 if TYPE_CHECKING:
     from kraftlake.server import Listener
+
+_HERE: Final = "127.0.0.1"
 
 
 def _listener(value: str) -> Listener:
@@ -42,9 +44,13 @@ def _setting(value: str) -> tuple[str, str]:
 @command(
     "broker",
     section=MOVE,
-    question="Be a broker of a real cluster that keeps replicas, and serves nobody.",
+    question="Be a broker: of a lake's cluster, or of a real one, where it keeps replicas and serves nobody.",
     source=False,
     examples=(
+        Example(
+            "broker 1 of the cluster of a lake, for clients on this machine",
+            "kraftlake broker --id 1 --lake ./lake --log-dirs /data/1 --listener PLAINTEXT://127.0.0.1:9092",
+        ),
         Example(
             "broker 7 of the cluster of these controllers",
             "kraftlake broker --id 7 --bootstrap c1:9093,c2:9093 --log-dirs /data/kraftlake --listener PLAINTEXT://b7:9092",
@@ -57,7 +63,8 @@ def _setting(value: str) -> tuple[str, str]:
     ),
 )
 @option("--id", "broker_id", type=BROKER, required=True, metavar="ID", help="Its node.id: of no other node.")
-@option("--bootstrap", required=True, metavar="HOST:PORT,…", help="Controllers of the cluster.")
+@option("--lake", metavar="LAKE", help="The controlled lake that has the metadata log: a broker that serves clients.")
+@option("--bootstrap", metavar="HOST:PORT,…", help="Controllers of a real cluster, in place of --lake.")
 @option(
     "--log-dirs", required=True, metavar="DIR,…", help="Where the replicas lie, in Kafka's format. Made if missing."
 )
@@ -83,36 +90,48 @@ def broker(
     call: Call,
     *,
     broker_id: int,
-    bootstrap: str,
+    lake: str | None,
+    bootstrap: str | None,
     log_dirs: str,
     listener: Listener | None,
     rack: str | None,
     settings: tuple[tuple[str, str], ...],
 ) -> None:
-    """Join a cluster as a broker, copy the replicas that are assigned to it, until SIGTERM or Ctrl-C: exit code 0.
+    """Be a broker until SIGTERM or Ctrl-C: exit code 0.
+
+    With --lake it is one of the brokers of the lake's cluster, beside `kraftlake controller`: it leads and follows, and
+    serves producers, consumers and administrators, without groups and transactions.
+
+    With --bootstrap it joins a real cluster, and copies the replicas that are assigned to it.
 
     It registers, follows the metadata log, fetches from the leaders, is taken into ISRs, and leaves in a controlled
     way. Its directories are those of a Kafka broker: one with the same node.id can be started on them.
 
-    It serves nobody: a partition that it leads is unavailable. Put it last in the lists of replicas. Elected
+    There it serves nobody: a partition that it leads is unavailable. Put it last in the lists of replicas. Elected
     nevertheless, it leaves, so that another replica leads; where no other one is in sync, it stays and says so.
     A second Ctrl-C ends it without waiting for the controllers, with exit code 1.
     What it does is told on stderr.
     """
     configure_service()
-    from kraftlake.server import BrokerConfig, BrokerServer, Listener
+    from kraftlake.server import BrokerConfig, BrokerServer, Listener, ReplicaServer
+
+    if (lake is None) == (bootstrap is None):
+        raise click.UsageError("Give --lake LAKE, or --bootstrap with the controllers of a real cluster.")
+    if lake is not None and (call.command_config is not None or call.cluster_id is not None):
+        raise click.UsageError("--command-config and --cluster-id are for the controllers of --bootstrap.")
 
     directories = tuple(directory.strip() for directory in log_dirs.split(",") if directory.strip())
     if not directories:
         raise click.UsageError("--log-dirs is empty: give a folder.")
     config = BrokerConfig(
         broker_id=broker_id,
-        bootstrap=bootstrap,
+        bootstrap=bootstrap or "",
+        lake=lake,
         log_dirs=directories,
         command_config=call.command_config,
         cluster_id=call.cluster_id,
         rack=rack,
-        listener=listener or Listener(name="PLAINTEXT", host=socket.getfqdn(), port=9092),
+        listener=listener or Listener(name="PLAINTEXT", host=socket.getfqdn() if lake is None else _HERE, port=9092),
         settings=dict(settings),
     )
     from kraftlake.cli.output.logs import log_as_service
@@ -120,4 +139,4 @@ def broker(
     log_as_service(as_json=call.as_json, debug=call.verbose, colours=call.terminal.error_colour)
     again = threading.Event()
     with stop_at_signals(normal=True, again=again) as stop:
-        BrokerServer(config, stop=stop, cut_short=again).run()
+        (ReplicaServer if lake is None else BrokerServer)(config, stop=stop, cut_short=again).run()

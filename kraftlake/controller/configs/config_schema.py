@@ -171,12 +171,12 @@ def _fallbacks(sources: tuple[Mapping[str, str], ...], name: str) -> Iterator[st
     for source in sources:
         synonym = next((synonym for synonym in key.synonyms if synonym in source), None)
         if synonym is not None:
-            yield _in_milliseconds(synonym, source[synonym])
+            yield in_milliseconds(synonym, source[synonym])
     if key.default is not None:
         yield key.default
 
 
-def _in_milliseconds(synonym: str, value: str) -> str:
+def in_milliseconds(synonym: str, value: str) -> str:
     """The value of a synonym, converted from hours or minutes to ms; 0 for hours or minutes that are no number.
 
     Source: org.apache.kafka.server.config.ConfigSynonym (HOURS_TO_MILLISECONDS, valueToInt).

@@ -92,17 +92,18 @@ class QuorumObserver:
     """Fetches from whichever controller leads, and asks it, for one thread; without an id it is listed nowhere.
 
     `cluster_id` None is that of the first controller that answers. Each new connection is checked against it. Besides
-    `addresses`, the leader is looked for at the addresses that the last controller gave for all controllers.
+    `addresses` (or what it returns at the time), the leader is looked for at the addresses that the last controller
+    gave for all controllers.
     """
 
     def __init__(
         self,
-        addresses: Sequence[Address],
+        addresses: Sequence[Address] | Callable[[], Sequence[Address]],
         *,
         connect: Callable[[Address], NodeClient],
         cluster_id: str | None = None,
     ) -> None:
-        self._bootstrap = tuple(addresses)
+        self._bootstrap = addresses if callable(addresses) else lambda: addresses
         self._controllers: tuple[Address, ...] = ()
         self._connect = connect
         self.cluster_id = cluster_id
@@ -189,7 +190,7 @@ class QuorumObserver:
         """The answer of the leader, which is looked for where the known node does not lead."""
         faults: list[str] = []
         kind: type[NodeError] = NodeError
-        waiting: list[Address] = [*self._bootstrap, *self._controllers]
+        waiting: list[Address] = [*self._bootstrap(), *self._controllers]
         if self.leader.address is not None:
             waiting.insert(0, self.leader.address)
         asked: set[Address] = set()

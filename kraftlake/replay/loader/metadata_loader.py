@@ -102,6 +102,11 @@ class MetadataLoader:
         """
         return self._append(f"Loading snapshot {snapshot.name}", lambda: self.load_snapshot(snapshot))
 
+    @property
+    def leader(self) -> LeaderAndEpoch:
+        """The quorum's leader, by the log or by `handle_leader_change`."""
+        return self._leader
+
     def handle_leader_change(self, leader_and_epoch: LeaderAndEpoch) -> None:
         """Take in the quorum's leader from a newer source than the log. Raises as `handle_commit`."""
         self._append("Handling a leader change", lambda: self._change_leader(leader_and_epoch))

@@ -8,9 +8,10 @@ from typing import Protocol
 import attrs
 
 from kraftlake.delta import TopicPartition
+from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
-from kraftlake.replica_manager.logs.partition_log import OffsetAndEpoch
+from kraftlake.replica_manager.logs.partition_log import AbortedTransaction, OffsetAndEpoch
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
 from kraftlake.runtime.errors import KraftlakeError
 
@@ -24,25 +25,33 @@ class FetchRequest:
     """A follower's fetch. In a session (KIP-227), `partitions` are those that differ from the last request.
 
     `session_id` 0 with `session_epoch` 0 requests a session, epoch −1 ends one. `forgotten` partitions leave the
-    session.
+    session; so do those of `forgotten_ids`, by the topic ids that they came into it with: the topic may be deleted.
     """
 
     params: FetchParams
     partitions: Mapping[TopicPartition, FetchPartition]
     forgotten: tuple[TopicPartition, ...] = ()
+    forgotten_ids: frozenset[tuple[Uuid, int]] = frozenset()
     session_id: int = 0
     session_epoch: int = 0
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class FetchedPartition:
-    """The leader's answer for one partition; `data` has whole batches, of which the last may be cut off."""
+    """The leader's answer for one partition; `data` has whole batches, of which the last may be cut off.
+
+    `topic_id` is the one that the partition was asked for by. What follows `diverging_epoch` is for consumers.
+    """
 
     error: ErrorCode = ErrorCode.NONE
+    topic_id: Uuid | None = None
     data: bytes = attrs.field(default=b"", repr=False)
     high_watermark: int = -1
     log_start_offset: int = -1
     diverging_epoch: OffsetAndEpoch | None = None
+    last_stable_offset: int = -1
+    aborted_transactions: tuple[AbortedTransaction, ...] = ()
+    preferred_read_replica: int | None = None
 
 
 @attrs.frozen(kw_only=True)

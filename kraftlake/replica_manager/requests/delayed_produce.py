@@ -15,9 +15,13 @@ from kraftlake.replica_manager.requests.delayed_answers import DelayedAnswers
 
 @attrs.frozen(kw_only=True)
 class ProduceAnswer:
-    """The result for one partition: the offset of the first appended record, −1 where nothing was appended."""
+    """The result for one partition: the offset of the first appended record, −1 where nothing was appended.
+
+    `log_append_time` (epoch ms) is what the leader has set as the records' time, None where it keeps the producer's.
+    """
 
     base_offset: int = -1
+    log_append_time: int | None = None
     log_start_offset: int = -1
     error: ErrorCode = ErrorCode.NONE
 

@@ -54,7 +54,7 @@ class FetchManager:
                 return _failed(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
             if session.epoch != request.session_epoch:
                 return _failed(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-            session.update(wanted, request.forgotten)
+            session.update(wanted, request.forgotten, request.forgotten_ids)
             if not session.partitions:
                 cache.remove(id_)
                 return FetchContext(wanted, _sessionless)

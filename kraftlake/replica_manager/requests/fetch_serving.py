@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from kraftlake.delta import TopicPartition
+from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.fetch.leader_end_point import FetchedPartition, FetchRequest, FetchResponse
 from kraftlake.replica_manager.logs.log_batch import joined
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
@@ -29,7 +30,9 @@ def serve_fetch(
     context = sessions.new_context(request)
 
     def answered(answers: Mapping[TopicPartition, FetchAnswer]) -> None:
-        response = context.respond({name: fetched_of(answer) for name, answer in answers.items()})
+        response = context.respond(
+            {name: fetched_of(answer, context.partitions[name].topic_id) for name, answer in answers.items()}
+        )
         if throttle is not None:
             sent = sum(len(one.data) for name, one in response.partitions.items() if throttle.is_throttled(name))
             if sent:
@@ -39,15 +42,19 @@ def serve_fetch(
     server.fetch_messages(request.params, context.partitions, on_answer=answered, throttle=throttle)
 
 
-def fetched_of(answer: FetchAnswer) -> FetchedPartition:
-    """The part of a response that a read of one partition becomes."""
+def fetched_of(answer: FetchAnswer, topic_id: Uuid | None = None) -> FetchedPartition:
+    """The part of a response that a read of one partition becomes, under the id that it was asked for by."""
     read = answer.read
     if read is None:
-        return FetchedPartition(error=answer.error)
+        return FetchedPartition(error=answer.error, topic_id=topic_id)
     return FetchedPartition(
         error=answer.error,
+        topic_id=topic_id,
         data=joined(read.data.batches),
         high_watermark=read.high_watermark,
         log_start_offset=read.log_start_offset,
         diverging_epoch=read.diverging_epoch,
+        last_stable_offset=read.last_stable_offset,
+        aborted_transactions=read.data.aborted_transactions,
+        preferred_read_replica=answer.preferred_read_replica,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from random import SystemRandom
 from threading import RLock
 from typing import Final
@@ -10,6 +10,7 @@ from typing import Final
 import attrs
 
 from kraftlake.delta import TopicPartition
+from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.fetch.fetch_session import NO_SESSION
 from kraftlake.replica_manager.fetch.leader_end_point import FetchedPartition
@@ -35,6 +36,7 @@ class CachedPartition:
             answer.data
             or answer.error is not ErrorCode.NONE
             or answer.diverging_epoch is not None
+            or answer.preferred_read_replica is not None
             or answer.high_watermark != self.high_watermark
             or answer.log_start_offset != self.log_start_offset
         )
@@ -61,8 +63,17 @@ class LeaderFetchSession:
     was_old: bool = False
     """Whether the session was older than `EVICTION_MS` when it was last used."""
 
-    def update(self, wanted: Mapping[TopicPartition, FetchPartition], forgotten: Iterable[TopicPartition]) -> None:
-        """Apply the changes of a request."""
+    def update(
+        self,
+        wanted: Mapping[TopicPartition, FetchPartition],
+        forgotten: Iterable[TopicPartition],
+        forgotten_ids: Collection[tuple[Uuid, int]] = (),
+    ) -> None:
+        """Apply the changes of a request; see `FetchRequest`."""
+        if forgotten_ids:
+            gone = [n for n, one in self.partitions.items() if (one.wanted.topic_id, n.partition) in forgotten_ids]
+            for name in gone:
+                del self.partitions[name]
         for name, fetch in wanted.items():
             known = self.partitions.get(name)
             if known is None or known.wanted.topic_id != fetch.topic_id:

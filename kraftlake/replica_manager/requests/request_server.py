@@ -107,7 +107,11 @@ class RequestServer:
                 answers[name] = ProduceAnswer(error=error_of(error))
             else:
                 appended[name] = info
-                answers[name] = ProduceAnswer(base_offset=info.first_offset, log_start_offset=info.log_start_offset)
+                answers[name] = ProduceAnswer(
+                    base_offset=info.first_offset,
+                    log_append_time=info.log_append_time,
+                    log_start_offset=info.log_start_offset,
+                )
         try:
             if required_acks == ALL_IN_SYNC and appended:
                 ends = {name: info.last_offset + 1 for name, info in appended.items()}

@@ -9,7 +9,7 @@ from typing import Final
 from kraftlake.controller import SUPPORTED
 from kraftlake.delta import TopicPartition
 from kraftlake.image import Endpoint, MetadataImage
-from kraftlake.protocol import Abort, Address, NodeConnector, QuorumObserver, parse_addresses
+from kraftlake.protocol import Address, NodeConnector
 from kraftlake.publisher import (
     BrokerMetadataPublisher,
     BrokerParts,
@@ -18,6 +18,7 @@ from kraftlake.publisher import (
     DynamicConfigPublisher,
     DynamicConfigs,
     MetadataCache,
+    StandardAuthorizer,
 )
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay import MetadataLoader
@@ -40,13 +41,15 @@ from kraftlake.replica_manager import (
 from kraftlake.replica_manager.logs.disk.disk_log_manager import open_log_manager
 from kraftlake.runtime import Clock, KafkaEventQueue, LoggingFaultHandler, Scheduler, get_logger
 from kraftlake.server.broker.broker_config import BrokerConfig, log_defaults
+from kraftlake.server.broker.lake_metadata_feed import LakeMetadataFeed
 from kraftlake.server.broker.leaderships import Leaderships
 from kraftlake.server.broker.metadata_feed import MetadataFeed
 from kraftlake.server.broker.neighbours import NO_LEVELS, SERVES_NOBODY
 
 _FLUSH_MS: Final = 3_000
 _DELETION_MS: Final = 10_000
-_THROTTLED_RATE: Final = "follower.replication.throttled.rate"
+_FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
+_LEADER_RATE: Final = "leader.replication.throttled.rate"
 
 
 class CachedView(MetadataView):
@@ -64,7 +67,8 @@ class CachedView(MetadataView):
 class Broker:
     """The lifecycle, the metadata feed, the logs and the replica manager of one broker, from `start` to `close`.
 
-    `end` gets the reason where it has to end although nobody asked it to. Raises, when made, as `open_log_manager`.
+    `controllers` returns the addresses at which the active controller is looked for. `end` gets the reason where it has
+    to end although nobody asked it to. Raises, when made, as `open_log_manager`.
     """
 
     def __init__(
@@ -74,6 +78,8 @@ class Broker:
         cluster_id: str,
         listeners: Mapping[str, Endpoint],
         connect: NodeConnector,
+        feed: MetadataFeed | LakeMetadataFeed,
+        controllers: Callable[[], Sequence[Address]],
         clock: Clock,
         end: Callable[[str], object],
     ) -> None:
@@ -83,46 +89,52 @@ class Broker:
         self._log = get_logger(__name__).bind(broker_id=config.broker_id)
         self._scheduler = Scheduler(KafkaEventQueue(clock, "scheduler"))
         self._upkeep = Scheduler(KafkaEventQueue(clock, "log-upkeep"))
-        self._follower_quota = ReplicationQuota(clock)
+        self._follower_quota, self.leader_quota = ReplicationQuota(clock), ReplicationQuota(clock)
+        self.authorizer = None if config.authorizer is None else StandardAuthorizer(config.authorizer)
         self._settings = DynamicConfigs()
         self._could_start = True
         self._manager: ReplicaManager | None = None
         self.cache = MetadataCache(config.broker_id)
         self.view = CachedView(self.cache)
         self.logs = self._open_logs(cluster_id)
-        addresses = parse_addresses(config.bootstrap)
-        abort = Abort()
-        observer = QuorumObserver(
-            addresses, connect=lambda address: connect(address, abort=abort), cluster_id=cluster_id
-        )
-        self._feed = MetadataFeed(observer, end, abort)
+        self._feed = feed
+        self._cluster_id = cluster_id
+        self._controllers = controllers
+        self._connect = connect
         self.loader = MetadataLoader(clock=clock, fault_handler=self._faults, high_watermark=self._feed.high_watermark)
-
-        def channel(name: str, retry_timeout_ms: int | None = None) -> NodeToControllerChannel:
-            made = NodeToControllerChannel(
-                name, addresses, connect, cluster_id=cluster_id, retry_timeout_ms=retry_timeout_ms, clock=clock
-            )
-            self._closing.callback(made.close)
-            return made
 
         registration = BrokerRegistrationRequest(
             broker_id=config.broker_id, cluster_id=cluster_id, incarnation_id=Uuid.random(), rack=config.rack,
-            listeners=listeners, features={**SUPPORTED, SERVES_NOBODY: NO_LEVELS},
+            listeners=listeners, features=SUPPORTED if config.serves else {**SUPPORTED, SERVES_NOBODY: NO_LEVELS},
             log_dirs=tuple(self.logs.directories.values()),
             previous_broker_epoch=self.logs.previous_broker_epoch,
         )  # fmt: skip
         cordoned = [id_ for path, id_ in self.logs.directories.items() if path in config.cordoned_log_dirs]
         lifecycle = BrokerLifecycle(registration, lambda: self.loader.image.offset, config.lifecycle, cordoned=cordoned)
-        heartbeats = channel("heartbeat", config.lifecycle.channel_retry_timeout_ms)
+        heartbeats = self.to_controller("heartbeat", config.lifecycle.channel_retry_timeout_ms)
         self.lifecycle = BrokerLifecycleManager(lifecycle, heartbeats, clock)
         self.leaderships = Leaderships(lambda look: self._scheduler.after(0, look), self._leave_as_leader)
-        self.manager = self._manager = self._replica_manager(connect, channel)
+        self.delayed = DelayedRequests(config.replication, clock)
+        self.manager = self._manager = self._replica_manager()
         self.publisher = self._publisher()
 
     @property
     def controller(self) -> Address | None:
         """Where the active controller is, None while that is not known."""
         return self._feed.controller
+
+    def to_controller(self, name: str, retry_timeout_ms: int | None = None) -> NodeToControllerChannel:
+        """A channel of its own to the active controller, which ends with the broker."""
+        made = NodeToControllerChannel(
+            name,
+            self._controllers,
+            self._connect,
+            cluster_id=self._cluster_id,
+            retry_timeout_ms=retry_timeout_ms,
+            clock=self._clock,
+        )
+        self._closing.callback(made.close)
+        return made
 
     def _open_logs(self, cluster_id: str) -> DiskLogManager:
         config = self._config
@@ -147,25 +159,23 @@ class Broker:
         if not self.logs.directories:
             self._end(f"no log directory is left: {', '.join(sorted(self.logs.offline))}")
 
-    def _replica_manager(
-        self, connect: NodeConnector, channel: Callable[[str], NodeToControllerChannel]
-    ) -> ReplicaManager:
+    def _replica_manager(self) -> ReplicaManager:
         config, later = self._config, self._scheduler.after
         broker_epoch = lambda: self.lifecycle.broker_epoch  # noqa: E731
         context = BrokerContext(
             broker_id=config.broker_id, clock=self._clock, metadata=self.view, broker_epoch=broker_epoch,
-            config=config.replication, log_manager=self.logs, listener=self.leaderships,
+            config=config.replication, log_manager=self.logs, listener=None if config.serves else self.leaderships,
             directory_events=AssignmentsManager(
-                config.broker_id, broker_epoch, lambda: self.view.image, channel("directory-assignments"),
+                config.broker_id, broker_epoch, lambda: self.view.image, self.to_controller("directory-assignments"),
                 schedule=later, on_failure=self.lifecycle.directory_failed,
             ),
             alter_partition_manager=BatchingAlterPartitionManager(
-                config.broker_id, broker_epoch, channel("alter-partition"), later
+                config.broker_id, broker_epoch, self.to_controller("alter-partition"), later
             ),
-            delayed_operations=DelayedRequests(config.replication, self._clock),
+            delayed_operations=self.delayed,
         )  # fmt: skip
         fetchers = FetcherThreads(
-            manager=lambda: manager, connect=connect, fault_handler=self._faults,
+            manager=lambda: manager, connect=self._connect, fault_handler=self._faults,
             follower_quota=self._follower_quota,
         )  # fmt: skip
         manager = ReplicaManager(
@@ -184,12 +194,17 @@ class Broker:
 
     def _publisher(self) -> BrokerMetadataPublisher:
         broker_id = self._config.broker_id
-        topics = TopicConfigHandler(broker_id, self.logs, follower_quota=self._follower_quota)
+        topics = TopicConfigHandler(
+            broker_id, self.logs, leader_quota=self.leader_quota, follower_quota=self._follower_quota
+        )
         handlers: dict[ConfigType, DynamicConfigHandler] = {ConfigType.TOPIC: topics, ConfigType.BROKER: self}
         parts = BrokerParts(
             log_manager=self.logs,
             replica_manager=self.manager,
-            followers=(DynamicConfigPublisher(broker_id, handlers, self._faults),),
+            followers=(
+                DynamicConfigPublisher(broker_id, handlers, self._faults),
+                *(() if self.authorizer is None else (self.authorizer,)),
+            ),
         )
         return BrokerMetadataPublisher(
             broker_id, self.cache, parts, fault_handler=self._faults, fatal_fault_handler=self
@@ -237,6 +252,7 @@ class Broker:
         """Apply the dynamic configs of this broker and of all brokers (""), over its settings."""
         self._settings.process_config_changes(name, configs)
         settings = self._settings.effective(str(self._config.broker_id), self._config.settings)
-        rate = settings.get(_THROTTLED_RATE)
-        self._follower_quota.bytes_per_second = None if rate is None else float(rate)
+        for quota, setting in ((self._follower_quota, _FOLLOWER_RATE), (self.leader_quota, _LEADER_RATE)):
+            rate = settings.get(setting)
+            quota.bytes_per_second = None if rate is None else float(rate)
         self.logs.update_defaults(log_defaults(settings))

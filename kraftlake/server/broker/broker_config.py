@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import attrs
 
-from kraftlake.records import parse_integer, split_list, trim
+from kraftlake.publisher import AuthorizerConfig
+from kraftlake.records import parse_boolean, parse_integer, split_list, trim
 from kraftlake.replica_manager import LifecycleConfig, LogConfig, ReplicaManagerConfig
 from kraftlake.runtime import UsageError, did_you_mean
 
@@ -77,6 +78,9 @@ _RANGES: Final[Mapping[str, tuple[int, int]]] = {
     "min.insync.replicas": (1, _LARGEST[32]),
 }
 """The smallest and the largest value of settings that mean nothing outside of that, or that no file has room for."""
+_AUTO_CREATE: Final = "auto.create.topics.enable"
+_AUTHORIZER: Final = "authorizer.class.name"
+_SERVING_SETTINGS: Final = {_AUTO_CREATE, _AUTHORIZER, "super.users", "allow.everyone.if.no.acl.found"}
 _NOT_TO_BE_SET: Final = {"inter.broker.listener.name", "replica.lag.time.max.ms"}
 
 
@@ -91,7 +95,7 @@ class Listener:
 
 @attrs.frozen(kw_only=True)
 class BrokerConfig:
-    """A broker of a KRaft cluster that replicates and serves nobody.
+    """A broker: of the cluster of a `lake`, or of a KRaft cluster where it replicates and serves nobody.
 
     `bootstrap` is HOST:PORT[,…] of controllers; `command_config` the path of a properties file for connections to
     controllers and leaders; `cluster_id` None is that of the quorum. The listener's name is also that of the leaders'
@@ -100,7 +104,8 @@ class BrokerConfig:
     """
 
     broker_id: int
-    bootstrap: str
+    bootstrap: str = ""
+    lake: str | None = None
     log_dirs: tuple[str, ...]
     listener: Listener
     command_config: str | None = None
@@ -110,7 +115,9 @@ class BrokerConfig:
 
     def __attrs_post_init__(self) -> None:
         of_numbers = {*_REPLICATION_SETTINGS, *_LIFECYCLE_SETTINGS, *_UPKEEP_SETTINGS}
-        known = {*_LOG_SETTINGS, *of_numbers, _CORDONED} - _NOT_TO_BE_SET
+        known = {*_LOG_SETTINGS, *of_numbers, _CORDONED} - (set() if self.serves else _NOT_TO_BE_SET)
+        if self.serves:
+            known |= _SERVING_SETTINGS
         for name in self.settings:
             if name not in known:
                 hint = did_you_mean(name, sorted(known)) or "it is none for logs, replication or heartbeats."
@@ -124,15 +131,29 @@ class BrokerConfig:
         assert self.log_defaults
 
     @property
+    def serves(self) -> bool:
+        """Whether it answers clients: as a broker of a lake's cluster."""
+        return self.lake is not None
+
+    @property
+    def auto_create_topics(self) -> bool:
+        """Whether a topic that clients ask for is created (`auto.create.topics.enable`)."""
+        return bool(parse_boolean(trim(self.settings.get(_AUTO_CREATE, "true"))))
+
+    @property
+    def authorizer(self) -> AuthorizerConfig | None:
+        """The settings of the authorizer, None without one (`authorizer.class.name`)."""
+        return AuthorizerConfig.of(self.settings) if self.settings.get(_AUTHORIZER) else None
+
+    @property
     def replication(self) -> ReplicaManagerConfig:
         """The settings of the replica manager.
 
         Followers can't fetch from a broker that serves nobody, so it never takes one out of an ISR for not fetching.
         """
-        values: dict[str, Any] = {
-            "inter_broker_listener_name": self.listener.name,
-            "replica_lag_time_max_ms": 2**31 - 1,
-        }
+        values: dict[str, Any] = {"inter_broker_listener_name": self.listener.name}
+        if not self.serves:
+            values["replica_lag_time_max_ms"] = 2**31 - 1
         values["num_replica_alter_log_dirs_threads"] = len(self.log_dirs)
         return ReplicaManagerConfig(**values | self._values(_REPLICATION_SETTINGS))
 

@@ -6,6 +6,7 @@ Source: kafka.server.ConfigHelper, org.apache.kafka.server.config.DynamicBrokerC
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import replace
 from importlib import import_module
 from itertools import dropwhile
@@ -21,7 +22,7 @@ from kraftlake.server.requests.messages import api_of, encoded_answer, of_versio
 
 _BROKER_LOGGER: Final = 8
 """Kafka's number of a type of resource that has no dynamic configs."""
-_DYNAMIC, _DYNAMIC_DEFAULT, _STATIC, _DEFAULT = 2, 3, 4, 5
+DYNAMIC, DYNAMIC_DEFAULT, STATIC, DEFAULT = 2, 3, 4, 5
 """Kafka's numbers of what a value comes from."""
 
 
@@ -47,33 +48,40 @@ def with_own_configs(frame: bytes, answer: bytes, config: BrokerConfig, image: C
     for result in response.results:
         resource = own.get(result.resource_type) if result.resource_name == str(config.broker_id) else None
         if resource is not None and result.error_code is ErrorCode.invalid_request:
-            described = _Configs(config, image).described(module, resource, with_synonyms=asked.include_synonyms)
+            described = BrokerConfigs(config, image).described(module, resource, with_synonyms=asked.include_synonyms)
             configs = tuple(described if resource.resource_type == ConfigType.BROKER else ())
             result = replace(result, error_code=ErrorCode.none, error_message=None, configs=configs)  # noqa: PLW2901
         results.append(result)
     return encoded_answer(frame, replace(response, results=tuple(results)))
 
 
-class _Configs:
+class BrokerConfigs:
     """The settings of a broker by what they come from, the strongest first."""
 
     def __init__(self, config: BrokerConfig, image: ConfigurationsImage) -> None:
         own, all_ = (image.config_map(ConfigResource(ConfigType.BROKER, name)) for name in (str(config.broker_id), ""))
         self._dynamic = {*own, *all_}
-        self._tiers: list[tuple[int, Mapping[str, str | None]]] = [
-            (_DYNAMIC, own), (_DYNAMIC_DEFAULT, all_), (_STATIC, config.settings), (_DEFAULT, default_settings()),
+        self.tiers: list[tuple[int, Mapping[str, str | None]]] = [
+            (DYNAMIC, own), (DYNAMIC_DEFAULT, all_), (STATIC, config.settings), (DEFAULT, default_settings()),
         ]  # fmt: skip
+        """The settings that are set or known, by what they come from."""
+
+    def of_all_brokers(self) -> BrokerConfigs:
+        """What is set for all brokers alone."""
+        made = copy(self)
+        made.tiers = [(source, settings) for source, settings in self.tiers if source == DYNAMIC_DEFAULT]
+        return made
 
     def described(self, module: Any, resource: Any, *, with_synonyms: bool) -> Iterable[Any]:
         """The configs that a resource of a request asks for, as kio's `module` of the response declares them."""
-        names = {name for _, settings in self._tiers for name in settings}
+        names = {name for _, settings in self.tiers for name in settings}
         for name in sorted(names & set(resource.configuration_keys) if resource.configuration_keys else names):
             synonyms = list(self._synonyms(module, name))
             yield of_version(
                 module.DescribeConfigsResourceResult,
                 name=name, value=synonyms[0].value if synonyms else None,
                 read_only=name not in DYNAMIC_SETTINGS and name not in self._dynamic,
-                config_source=synonyms[0].source if synonyms else _DEFAULT,
+                config_source=synonyms[0].source if synonyms else DEFAULT,
                 is_sensitive=is_sensitive_config(ConfigType.BROKER, name), documentation=None,
                 synonyms=tuple(synonyms) if with_synonyms else (),
             )  # fmt: skip
@@ -84,7 +92,7 @@ class _Configs:
             module.DescribeConfigsSynonym(
                 name=synonym, value=None if is_sensitive_config(ConfigType.BROKER, name) else value, source=source
             )
-            for source, settings in self._tiers
+            for source, settings in self.tiers
             for synonym in synonyms_of(name)
             if (value := settings.get(synonym)) is not None
         )

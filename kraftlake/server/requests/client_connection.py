@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -128,7 +129,9 @@ class ClientConnection(asyncio.Protocol):
         if len(received) >= _LENGTH.size:
             (size,) = _LENGTH.unpack_from(received)
             if not 0 <= size <= self._longest:
-                get_logger(__name__).warning("unreadable_request", cause=f"a message of {size} bytes", host=self._peer.host)
+                get_logger(__name__).warning(
+                    "unreadable_request", cause=f"a message of {size} bytes", host=self._peer.host
+                )
                 self._transport.abort()
                 return
             end = _LENGTH.size + size
@@ -147,10 +150,8 @@ class ClientConnection(asyncio.Protocol):
         self._buffered.hold(self, len(self._received) + self._unsent)
 
     def _respond(self, number: int, answer: bytes | None) -> None:
-        try:
+        with suppress(RuntimeError):  # the listener was closed
             self._loop.call_soon_threadsafe(self._answer, number, answer)
-        except RuntimeError:
-            pass  # the listener was closed
 
     def _answer(self, number: int, answer: bytes | None) -> None:
         transport = self._transport

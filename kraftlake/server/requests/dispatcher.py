@@ -67,6 +67,10 @@ class Request:
         """Send a response, as kio declares it."""
         self._respond(encoded_answer(self.frame, response))
 
+    def answer_frame(self, frame: bytes) -> None:
+        """Send the frame of another node's answer to this request, without the length before it."""
+        self._respond(frame)
+
     def answer_nothing(self) -> None:
         """Send nothing, and go on with the connection: the client wants no answer."""
         self._respond(NO_ANSWER)

@@ -13,7 +13,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from kraftlake.protocol import Address, NodeError
-from kraftlake.server import BrokerConfig, BrokerServer, Listener
+from kraftlake.server import BrokerConfig, Listener, ReplicaServer
 from tests.protocol.fake_nodes import receive, serving
 from tests.protocol.observer.fake_quorum import FakeQuorum
 from tests.protocol.observer.model_quorum import ModelQuorum
@@ -21,10 +21,10 @@ from tests.protocol.observer.model_quorum import ModelQuorum
 PROMPTLY = 5.0
 
 
-def server(address: Address, folder: Path, stop: threading.Event) -> BrokerServer:
+def server(address: Address, folder: Path, stop: threading.Event) -> ReplicaServer:
     listener = Listener(name="PLAINTEXT", host="127.0.0.1", port=0)
     config = BrokerConfig(broker_id=7, bootstrap=str(address), log_dirs=(str(folder / "d"),), listener=listener)
-    return BrokerServer(config, stop=stop)
+    return ReplicaServer(config, stop=stop)
 
 
 @contextmanager

@@ -1,0 +1,113 @@
+"""The life of a broker's process: it registers, recovers, is unfenced, and leaves in a controlled way."""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Final
+
+from kraftlake.replica_manager import LifecycleState
+from kraftlake.runtime import Clock, KraftlakeError, SystemClock, get_logger
+from kraftlake.server.broker.broker import Broker
+from kraftlake.server.broker.broker_config import BrokerConfig
+
+_LEAVES_WITHIN_SECONDS: Final = 300.0
+"""How long a controlled shutdown may take."""
+LOOK_SECONDS: Final = 0.1
+
+
+class BrokerEndedError(KraftlakeError):
+    """The broker has ended although nobody asked it to."""
+
+
+class BrokerLife(ABC):
+    """One process of a broker, from `run` until `stop` is set; `cut_short` ends its controlled shutdown, too.
+
+    It follows the metadata log, registers, recovers its logs with the first image, asks to be unfenced, and follows
+    what it is told to. Source: kafka.server.BrokerServer.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        stop: threading.Event,
+        cut_short: threading.Event | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._config = config
+        self._stop = stop
+        self._cut_short = cut_short or threading.Event()
+        self._clock = clock or SystemClock()
+        self._ended: str | None = None
+        """Why it ends although nobody asked it to."""
+        self._log = get_logger(__name__).bind(broker_id=config.broker_id)
+
+    @abstractmethod
+    def _open(self, closing: ExitStack) -> Broker | None:
+        """Make the broker and its listener, which `closing` closes; None where `stop` was set meanwhile."""
+
+    def _loaded(self, broker: Broker) -> None:  # noqa: B027 - not every broker has to
+        """Look at the first image, before the broker asks to be unfenced."""
+
+    def run(self) -> None:
+        """Be a broker until `stop` is set.
+
+        Raises UsageError for a log directory that can't be this broker's, KafkaStorageError where none can be used,
+        EnvironmentFaultError where the listener can't be opened, BrokerEndedError where the broker has ended by itself.
+        """
+        with ExitStack() as closing:
+            broker = self._open(closing)
+            if broker is not None:
+                self._live(broker)
+        if self._ended is not None:
+            raise BrokerEndedError(f"Broker {self._config.broker_id} has ended: {self._ended}.")
+
+    def end(self, why: str) -> None:
+        """End the broker; `why` is told by `run`."""
+        self._ended = self._ended or why
+
+    def _live(self, broker: Broker) -> None:
+        broker.start()
+        if self._wait(broker, lambda: broker.lifecycle.state >= LifecycleState.RECOVERY):
+            broker.install()
+            if self._wait(broker, lambda: broker.publisher.first_publish_done):
+                self._log.info("logs_loaded", logs=len(broker.logs.logs()), strays=broker.logs.stray_folders)
+                self._loaded(broker)
+                if self._ended is None:
+                    broker.lifecycle.set_ready_to_unfence()
+                    self._wait(broker, lambda: False)
+        self._leave(broker)
+
+    def _wait(self, broker: Broker, done: Callable[[], bool]) -> bool:
+        """Wait; returns False where the broker is to end before `done`."""
+        while True:
+            if broker.lifecycle.state is LifecycleState.SHUTTING_DOWN:
+                self.end(broker.lifecycle.fault or "the controller has let it shut down")
+            if broker.loader.stopped is not None:
+                self.end(f"the metadata log can't be replayed: {str(broker.loader.stopped).rstrip('.')}")
+            if self._ended is not None or self._stop.is_set():
+                return False
+            if done():
+                return True
+            self._stop.wait(LOOK_SECONDS)
+
+    def _leave(self, broker: Broker) -> None:
+        """Controlled shutdown, as far as the controller answers."""
+        if broker.leaderships.alone:
+            self._log.warning("leaves_unavailable", partitions=[str(name) for name in broker.leaderships.alone])
+        broker.manager.begin_controlled_shutdown()
+        broker.lifecycle.begin_controlled_shutdown()
+        until = time.monotonic() + _LEAVES_WITHIN_SECONDS
+        while (
+            broker.lifecycle.await_state(LifecycleState.SHUTTING_DOWN, LOOK_SECONDS) is not LifecycleState.SHUTTING_DOWN
+        ):
+            if self._cut_short.is_set():
+                self.end("a second signal has cut its controlled shutdown short, so it may still be in ISRs")
+                return
+            if time.monotonic() >= until:
+                self._log.warning("shuts_down_without_the_controllers_leave", waited_s=_LEAVES_WITHIN_SECONDS)
+                return

@@ -1,0 +1,56 @@
+"""Feeds the metadata loader of a broker with the log of a lake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.protocol import Address
+from kraftlake.replay import LakeFeed, MetadataLoader
+from kraftlake.runtime import Clock, sentence_of
+
+_POLL_SECONDS: Final = 0.002
+
+
+class LakeMetadataFeed:
+    """Reads the lake on the loader's thread, from `start` on; the loader's end is its end.
+
+    `fail` gets the sentence of a lake that can't be read any more.
+    """
+
+    def __init__(self, log: MetadataLog, clock: Clock, fail: Callable[[str], object]) -> None:
+        self._fail = fail
+        self._feed = LakeFeed(log, clock, self, poll=_POLL_SECONDS)
+        self._loader: MetadataLoader | None = None
+
+    def high_watermark(self) -> int | None:
+        """The end of the log when the feed began to read, None before that."""
+        return self._feed.end_at_start
+
+    @property
+    def controller(self) -> Address | None:
+        """Where the active controller is, None while that is not known."""
+        known = self.controllers()
+        return known[0] if known else None
+
+    def controllers(self) -> Sequence[Address]:
+        """Where the controllers are by their registrations, first the one that leads by the log."""
+        if self._loader is None:
+            return ()
+        leader = self._loader.leader.leader_id
+        registered = sorted(self._loader.image.cluster.controllers.values(), key=lambda one: one.id != leader)
+        return [Address(end.host, end.port) for one in registered for end in one.listeners.values()]
+
+    def start(self, loader: MetadataLoader) -> None:
+        """Begin to give the loader what is in the log."""
+        self._loader = loader
+        self._feed.start(loader)
+
+    def close(self) -> None:
+        """Do nothing: the feed ends with the loader."""
+
+    def handle_fault(self, what: str, cause: BaseException | None = None) -> None:
+        """End the broker: without the log it would go on with old metadata."""
+        told = sentence_of(cause) if isinstance(cause, Exception) else what
+        self._fail(f"the metadata log can't be followed: {told.rstrip('.')}")

@@ -1,0 +1,184 @@
+"""A broker of a real cluster: it replicates and joins ISRs, and serves nobody."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Final
+
+from kraftlake.image import Endpoint
+from kraftlake.protocol import (
+    Abort,
+    Address,
+    NodeConnector,
+    NodeError,
+    ObservedLog,
+    OffsetAndEpoch,
+    QuorumObserver,
+    SnapshotNeededError,
+    connector_of,
+    parse_addresses,
+)
+from kraftlake.replay import Patience
+from kraftlake.runtime import Clock
+from kraftlake.server.broker.broker import Broker
+from kraftlake.server.broker.broker_config import BrokerConfig
+from kraftlake.server.broker.broker_life import LOOK_SECONDS, BrokerLife
+from kraftlake.server.broker.broker_listener import BrokerListener
+from kraftlake.server.broker.config_changes import changes_configs_of
+from kraftlake.server.broker.config_descriptions import with_own_configs
+from kraftlake.server.broker.coordinator_lists import list_coordinated
+from kraftlake.server.broker.directories import describe_log_dirs
+from kraftlake.server.broker.metadata_feed import MetadataFeed
+from kraftlake.server.broker.neighbours import Neighbours, listeners_of_others
+
+_QUORUM_ANSWERS_WITHIN_SECONDS: Final = 60.0
+_LARGEST_BATCH: Final = 100 * 1024 * 1024
+_PROTOCOLS: Final = {(False, False): 0, (True, False): 1, (False, True): 2, (True, True): 3}
+"""Kafka's numbers of PLAINTEXT, SSL, SASL_PLAINTEXT and SASL_SSL, by TLS and SASL."""
+
+
+class ReplicaServer(BrokerLife):
+    """A broker of a real cluster, which observes the quorum; elected, it leaves, see `Leaderships`."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        stop: threading.Event,
+        cut_short: threading.Event | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(config, stop=stop, cut_short=cut_short, clock=clock)
+        connector = connector_of(config.command_config, tell=self._log.warning)
+        largest = config.replication.replica_fetch_response_max_bytes + _LARGEST_BATCH
+        self._connect = NodeConnector(config=connector.config, max_response_bytes=largest)
+        self._addresses = parse_addresses(config.bootstrap)
+        self._broker: Broker | None = None
+        self._neighbours: Neighbours | None = None
+        self.listener = BrokerListener(
+            config.listener.host, config.listener.port, self._neighbours_to_ask, self._controllers_to_ask,
+            self._own, amend=self._with_own_configs,
+        )  # fmt: skip
+
+    @property
+    def _security_protocol(self) -> int:
+        config = self._connect.config
+        return _PROTOCOLS[config.tls is not None, config.sasl is not None]
+
+    def _neighbours_to_ask(self) -> list[Address] | None:
+        """None before there is an image, and where clients use TLS or SASL: no neighbour can be asked for them."""
+        is_plain = self._security_protocol == 0
+        return self._neighbours.addresses() if is_plain and self._neighbours is not None else None
+
+    def _controllers_to_ask(self, frame: bytes) -> list[Address] | None:
+        """None for a request that is for no controller."""
+        if self._broker is None or not changes_configs_of(frame, self._config.broker_id):
+            return None
+        return [] if self._broker.controller is None else [self._broker.controller]
+
+    def _own(self, frame: bytes) -> bytes | None:
+        """The answer to a question about what this broker itself has or coordinates; None for every other request.
+
+        Nobody but a broker that knows its users can tell who may ask for directories: while there are ACLs, nobody may.
+        """
+        broker = self._broker
+        if broker is None:
+            return None
+        allowed, cordoned = not broker.cache.image.acls.acls, self._config.cordoned_log_dirs
+        return describe_log_dirs(frame, broker.logs, cordoned=cordoned, is_allowed=allowed) or list_coordinated(
+            frame, lambda topic: any(one.topic_partition.topic == topic for one in broker.manager.leader_partitions())
+        )
+
+    def _with_own_configs(self, frame: bytes, answer: bytes) -> bytes:
+        assert self._broker is not None, "neighbours are known by the image"
+        return with_own_configs(frame, answer, self._config, self._broker.cache.image.configs)
+
+    def _open(self, closing: ExitStack) -> Broker | None:
+        """Raises NodeError where no controller answers at the start."""
+        config = self._config
+        cluster_id = self._cluster_id()
+        if cluster_id is None:
+            return None
+        closing.callback(self.listener.close)
+        self.listener.start()
+        endpoint = Endpoint(
+            host=config.listener.host, port=self.listener.port, security_protocol=self._security_protocol
+        )
+        abort = Abort()
+        observer = QuorumObserver(
+            self._addresses, connect=lambda address: self._connect(address, abort=abort), cluster_id=cluster_id
+        )
+        broker = Broker(
+            config, cluster_id=cluster_id, listeners={config.listener.name: endpoint}, connect=self._connect,
+            feed=MetadataFeed(observer, self.end, abort), controllers=lambda: self._addresses, clock=self._clock,
+            end=self.end,
+        )  # fmt: skip
+        closing.callback(broker.close)
+        self._broker = broker
+        self._neighbours = Neighbours(config.broker_id, config.listener.name, lambda: broker.cache.image)
+        self._log.info(
+            "started", cluster_id=cluster_id, log_dirs=list(broker.logs.directories), offline=list(broker.logs.offline),
+            listener=f"{config.listener.name}://{config.listener.host}:{self.listener.port}",
+            note="a partition that this broker leads is unavailable: put it last among the replicas",
+        )  # fmt: skip
+        return broker
+
+    def _loaded(self, broker: Broker) -> None:
+        self._check_listener(broker)
+
+    def _cluster_id(self) -> str | None:
+        """The id of the quorum's cluster, which has to be the configured one where there is one; None after `stop`."""
+        patience = Patience(wait=self._stop.wait, tell=self._log.warning, limit=_QUORUM_ANSWERS_WITHIN_SECONDS)
+        with (
+            self._abort_at_stop() as abort,
+            QuorumObserver(
+                self._addresses,
+                connect=lambda address: self._connect(address, abort=abort),
+                cluster_id=self._config.cluster_id,
+            ) as observer,
+        ):
+            while not self._stop.is_set():
+                try:
+                    _reach(observer)
+                except NodeError as fault:
+                    if not self._stop.is_set():
+                        patience.failed(fault)
+                else:
+                    patience.succeeded()
+                    return observer.cluster_id
+        return None
+
+    @contextmanager
+    def _abort_at_stop(self) -> Iterator[Abort]:
+        """An abort of connections that is set when `stop` is."""
+        abort, done = Abort(), threading.Event()
+
+        def watch() -> None:
+            while not done.wait(LOOK_SECONDS):
+                if self._stop.is_set():
+                    abort.set()
+                    return
+
+        thread = threading.Thread(target=watch, name="first-contact-stop", daemon=True)
+        thread.start()
+        try:
+            yield abort
+        finally:
+            done.set()
+            thread.join()
+
+    def _check_listener(self, broker: Broker) -> None:
+        """End before it is unfenced where it could reach no leader: nobody has a listener of the name."""
+        name = self._config.listener.name
+        others = listeners_of_others(broker.cache.image, self._config.broker_id)
+        if others and name not in others:
+            theirs = ", ".join(sorted(others))
+            self.end(f"no other broker has a listener {name} (they have {theirs}): give --listener the name of one")
+
+
+def _reach(observer: QuorumObserver) -> None:
+    """Ask the leader for what a broker asks it for. Raises as `QuorumObserver.fetch`."""
+    with suppress(SnapshotNeededError):
+        observer.fetch(ObservedLog(OffsetAndEpoch(offset=0, epoch=0)), wait_ms=0)

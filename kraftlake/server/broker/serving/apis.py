@@ -1,0 +1,84 @@
+"""The APIs that a broker serves, and what answers them. Source: kafka.server.KafkaApis.handle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from kraftlake.replica_manager import FetchManager, NodeToControllerChannel, ReplicationQuota, RequestServer
+from kraftlake.server.broker.broker_config import BrokerConfig
+from kraftlake.server.broker.serving.configs import DescribeConfigsHandler
+from kraftlake.server.broker.serving.context import ServingContext
+from kraftlake.server.broker.serving.fetch import FetchHandler
+from kraftlake.server.broker.serving.forwarding import ForwardingManager
+from kraftlake.server.broker.serving.metadata import MetadataHandler
+from kraftlake.server.broker.serving.offsets import OffsetsHandler
+from kraftlake.server.broker.serving.produce import ProduceHandler
+from kraftlake.server.broker.serving.producer_ids import InitProducerIdHandler, ProducerIdManager
+from kraftlake.server.broker.serving.topic_creation import AutoTopicCreation
+from kraftlake.server.requests.dispatcher import Api, Request
+from kraftlake.server.requests.messages import LONGEST_READ, versions_of
+
+_LONGEST_PRODUCE: Final = 100 * 1024 * 1024
+"""socket.request.max.bytes."""
+_FORWARDED: Final = (
+    "create_topics", "delete_topics", "create_partitions", "incremental_alter_configs", "alter_configs",
+    "alter_partition_reassignments", "list_partition_reassignments", "elect_leaders", "describe_quorum",
+    "unregister_broker",
+)  # fmt: skip
+
+
+def broker_apis(
+    context: ServingContext,
+    config: BrokerConfig,
+    *,
+    server: RequestServer,
+    sessions: FetchManager,
+    broker_epoch: Callable[[], int],
+    to_controller: Callable[[str], NodeToControllerChannel],
+    leader_quota: ReplicationQuota,
+) -> Mapping[str, Api]:
+    """What a broker advertises. `to_controller` makes a channel of a name."""
+    forwarding = ForwardingManager(to_controller("forwarding").ask)
+    creation = AutoTopicCreation(forwarding) if config.auto_create_topics else None
+    metadata, offsets = MetadataHandler(context, creation), OffsetsHandler(context, server)
+    ids = ProducerIdManager(_allocate(context.broker_id, broker_epoch, to_controller("producer-ids")))
+    handlers: dict[str, Callable[[Request], None]] = {
+        "produce": ProduceHandler(context, server),
+        "fetch": FetchHandler(context, server, sessions, leader_quota=leader_quota),
+        "list_offsets": offsets.list_offsets,
+        "offset_for_leader_epoch": offsets.offset_for_leader_epoch,
+        "delete_records": offsets.delete_records,
+        "init_producer_id": InitProducerIdHandler(context, ids),
+        "metadata": metadata.metadata,
+        "describe_topic_partitions": metadata.describe_topic_partitions,
+        "describe_cluster": metadata.describe_cluster,
+        "describe_configs": DescribeConfigsHandler(context, config),
+        **dict.fromkeys(_FORWARDED, forwarding),
+    }
+    return {
+        name: Api(
+            versions=versions_of(name), handle=handle, longest=_LONGEST_PRODUCE if name == "produce" else LONGEST_READ
+        )
+        for name, handle in handlers.items()
+    }
+
+
+def _allocate(
+    broker_id: int, broker_epoch: Callable[[], int], channel: NodeToControllerChannel
+) -> Callable[[Callable[[tuple[int, int] | None], None]], None]:
+    def allocate(take: Callable[[tuple[int, int] | None], None]) -> None:
+        def make(module: Any) -> Any:
+            return module.AllocateProducerIdsRequest(broker_id=broker_id, broker_epoch=broker_epoch())
+
+        def answered(answer: Any | None) -> None:
+            if answer is None or answer.error_code is not ErrorCode.none:
+                take(None)
+            else:
+                take((int(answer.producer_id_start), int(answer.producer_id_len)))
+
+        channel.ask("allocate_producer_ids", range(1), make, answered)
+
+    return allocate

@@ -1,0 +1,108 @@
+"""What the handlers of a broker share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import attrs
+
+from kraftlake.delta import TopicPartition
+from kraftlake.image import AclOperation, ResourceType
+from kraftlake.publisher import MetadataCache, Node
+from kraftlake.replica_manager import ReplicaManager
+from kraftlake.server.requests.authorization import Authorization
+from kraftlake.server.requests.dispatcher import Peer
+from kraftlake.server.requests.messages import kafka_id, of_version
+
+NOT_ASKED_FOR: Final = -(2**31)
+"""The authorized operations in an answer to a client that did not ask for them."""
+
+
+@attrs.frozen(kw_only=True)
+class ServingContext:
+    """The broker's id and cluster, its metadata, its replicas, and who may do what."""
+
+    broker_id: int
+    cluster_id: str
+    cache: MetadataCache
+    manager: ReplicaManager
+    authorization: Authorization
+
+    def allows_on_topic(self, peer: Peer, operation: AclOperation, topic: str) -> bool:
+        """Whether the peer may do it to a topic."""
+        return self.authorization.allows(peer, operation, ResourceType.TOPIC, topic)
+
+    def authorized_operations(self, peer: Peer, resource_type: ResourceType, name: str) -> int:
+        """The operations on a resource that the peer may do, a bit each. Source: AuthHelper.authorizedOperations."""
+        allowed = (
+            operation
+            for operation in _OPERATIONS[resource_type]
+            if self.authorization.allows(peer, operation, resource_type, name)
+        )
+        return sum(1 << operation for operation in allowed)
+
+    def leader_endpoints(self, module: Any, partitions: Iterable[TopicPartition], listener: str) -> tuple[Any, ...]:
+        """The addresses of the leaders of partitions (KIP-951), as kio's NodeEndpoint."""
+        nodes = {
+            node.id: node
+            for name in partitions
+            if (node := self.cache.partition_leader_endpoint(name.topic, name.partition, listener)) is not None
+            if node is not Node.NO_NODE
+        }
+        return tuple(
+            module.NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
+            for node in nodes.values()
+        )
+
+    def leader_of(self, module: Any, name: TopicPartition) -> Any:
+        """The leader and its epoch that this broker knows of a partition, as kio's LeaderIdAndEpoch."""
+        known = self.cache.leader_and_isr(name.topic, name.partition)
+        if known is None:
+            return module.LeaderIdAndEpoch()
+        return module.LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=known.leader_epoch)
+
+
+_OPERATIONS: Final[dict[ResourceType, Sequence[AclOperation]]] = {
+    ResourceType.TOPIC: (
+        AclOperation.READ, AclOperation.WRITE, AclOperation.CREATE, AclOperation.DESCRIBE, AclOperation.DELETE,
+        AclOperation.ALTER, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: (
+        AclOperation.CREATE, AclOperation.CLUSTER_ACTION, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS,
+        AclOperation.IDEMPOTENT_WRITE, AclOperation.ALTER, AclOperation.DESCRIBE,
+    ),
+}  # fmt: skip
+"""Source: org.apache.kafka.security.authorizer.AclEntry.supportedOperations."""
+
+
+def named_topics(
+    context: ServingContext, topics: Iterable[Any], name_field: str
+) -> tuple[list[tuple[Any, str]], list[Any]]:
+    """The topics of a request with their names, and those whose ids are not known.
+
+    Requests of old versions have names, in the field `name_field`; those of new ones have `topic_id`.
+    """
+    known: list[tuple[Any, str]] = []
+    unknown: list[Any] = []
+    for topic in topics:
+        if hasattr(topic, name_field):
+            known.append((topic, getattr(topic, name_field)))
+            continue
+        name = context.cache.topic_name(kafka_id(topic.topic_id))
+        unknown.append(topic) if name is None else known.append((topic, name))
+    return known, unknown
+
+
+def by_topic(
+    kind: Any, topics: Iterable[Any], name_field: str, field: str, answers: Callable[[Any], tuple[Any, ...]]
+) -> tuple[Any, ...]:
+    """The answers of topics, each under the name or the id that it was asked by, in the order of the request."""
+    return tuple(
+        of_version(
+            kind,
+            **{key: getattr(topic, key) for key in (name_field, "topic_id") if hasattr(topic, key)},
+            **{field: answers(topic)},
+        )
+        for topic in topics
+    )

@@ -1,0 +1,249 @@
+"""Fetch, of consumers and of followers. Source: kafka.server.KafkaApis.handleFetchRequest."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+import attrs
+from kio.schema.errors import ErrorCode
+
+from kraftlake.delta import TopicPartition
+from kraftlake.image import AclOperation
+from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager import (
+    FetchedPartition,
+    FetchIsolation,
+    FetchManager,
+    FetchParams,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    ReplicationQuota,
+    RequestServer,
+    serve_fetch,
+)
+from kraftlake.server.broker.serving.context import ServingContext
+from kraftlake.server.requests.dispatcher import Request
+from kraftlake.server.requests.messages import AT_ONCE, kafka_id, of_version, wire_id
+
+_WITH_IDS: Final = 13
+"""The version of Fetch from which on topics are named by ids (KIP-516)."""
+_LEADER_IN_ANSWER: Final = 16
+"""The version from which on an answer has the leader's address (KIP-951)."""
+_NO_SESSION_EPOCH: Final = -1
+_MOVED: Final = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch})
+
+
+@attrs.frozen(kw_only=True)
+class FetchLimits:
+    """Kafka's settings of the size of an answer, in bytes: `fetch.max.bytes`."""
+
+    fetch_max_bytes: int = 55 * 1024 * 1024
+
+
+class FetchHandler:
+    """Reads for consumers and followers, in sessions, and waits for as much as they want.
+
+    A session is kept only where all topic ids of a request are known: a client whose topic this broker does not know
+    yet sends whole requests until it does.
+    """
+
+    def __init__(
+        self,
+        context: ServingContext,
+        server: RequestServer,
+        sessions: FetchManager,
+        *,
+        limits: FetchLimits | None = None,
+        leader_quota: ReplicationQuota | None = None,
+    ) -> None:
+        self._context = context
+        self._server = server
+        self._sessions = sessions
+        self._limits = limits or FetchLimits()
+        self._leader_quota = leader_quota
+
+    def __call__(self, request: Request) -> None:
+        """Answer a Fetch request."""
+        body = request.body
+        replica_id, replica_epoch = _replica(body)
+        if replica_id >= 0 and not self._context.authorization.allows_on_cluster(
+            request.peer, AclOperation.CLUSTER_ACTION
+        ):
+            self._refuse_all(request, ErrorCode.topic_authorization_failed)
+            return
+        wanted, refused, has_unknown = self._wanted(request, is_follower=replica_id >= 0)
+        session_id, session_epoch = int(getattr(body, "session_id", 0)), int(getattr(body, "session_epoch", -1))
+        if has_unknown and session_epoch > 0:
+            self._answer(request, FetchResponse(), {}, error=ErrorCode.fetch_session_topic_id_error)
+            return
+        asked = FetchRequest(
+            params=self._params(request, replica_id, replica_epoch),
+            partitions=wanted,
+            **_forgotten(body),
+            session_id=session_id,
+            session_epoch=_NO_SESSION_EPOCH if has_unknown else session_epoch,
+        )
+        throttle = self._leader_quota if replica_id >= 0 else None
+        serve_fetch(
+            self._server, self._sessions, asked, lambda answer: self._answer(request, answer, refused),
+            throttle=throttle,
+        )  # fmt: skip
+
+    def _params(self, request: Request, replica_id: int, replica_epoch: int) -> FetchParams:
+        body = request.body
+        max_bytes = int(body.max_bytes)
+        if replica_id < 0:
+            max_bytes = min(max_bytes, self._limits.fetch_max_bytes)
+        isolation = FetchIsolation.TXN_COMMITTED if int(body.isolation_level) else FetchIsolation.HIGH_WATERMARK
+        return FetchParams(
+            replica_id=replica_id,
+            replica_epoch=replica_epoch,
+            max_wait_ms=max(0, round(body.max_wait / timedelta(milliseconds=1))),
+            min_bytes=min(int(body.min_bytes), max_bytes),
+            max_bytes=max_bytes,
+            isolation=FetchIsolation.LOG_END if replica_id >= 0 else isolation,
+            rack=getattr(body, "rack_id", "") or None,
+        )
+
+    def _wanted(
+        self, request: Request, *, is_follower: bool
+    ) -> tuple[dict[TopicPartition, FetchPartition], dict[tuple[Any, int], ErrorCode], bool]:
+        """What is to be read, the errors of what is not by the topic's key and number, and whether an id is unknown."""
+        wanted: dict[TopicPartition, FetchPartition] = {}
+        refused: dict[tuple[Any, int], ErrorCode] = {}
+        has_unknown = False
+        for topic in request.body.topics:
+            key, name, id_ = self._named(topic)
+            error = ErrorCode.none
+            if name is None:
+                error, has_unknown = ErrorCode.unknown_topic_id, True
+            elif not is_follower and not self._context.allows_on_topic(request.peer, AclOperation.READ, name):
+                error = ErrorCode.topic_authorization_failed
+            elif not self._context.cache.contains(name):
+                error = ErrorCode.unknown_topic_or_partition
+            for one in topic.partitions:
+                if error is not ErrorCode.none or name is None:
+                    refused[key, int(one.partition)] = error
+                else:
+                    wanted[TopicPartition(name, int(one.partition))] = _partition(one, id_)
+        return wanted, refused, has_unknown
+
+    def _named(self, topic: Any) -> tuple[Any, str | None, Uuid | None]:
+        """A topic's key in the answer, its name, and its id if the request has ids."""
+        if not hasattr(topic, "topic_id"):
+            return topic.topic, topic.topic, None
+        id_ = kafka_id(topic.topic_id)
+        return topic.topic_id, self._context.cache.topic_name(id_), id_
+
+    def _refuse_all(self, request: Request, error: ErrorCode) -> None:
+        refused = {
+            (self._named(topic)[0], int(one.partition)): error
+            for topic in request.body.topics
+            for one in topic.partitions
+        }
+        self._answer(request, FetchResponse(), refused)
+
+    def _answer(
+        self,
+        request: Request,
+        answer: FetchResponse,
+        refused: Mapping[tuple[Any, int], ErrorCode],
+        *,
+        error: ErrorCode = ErrorCode.none,
+    ) -> None:
+        module, has_ids = request.module, request.version >= _WITH_IDS
+        by_topic: dict[Any, list[Any]] = defaultdict(list)
+        moved: list[TopicPartition] = []
+        for (key, number), code in refused.items():
+            by_topic[key].append(_refusal(module, number, code))
+        for name, one in answer.partitions.items():
+            code = ErrorCode(int(one.error))
+            more: dict[str, Any] = {}
+            if code in _MOVED and request.version >= _LEADER_IN_ANSWER:
+                more["current_leader"] = self._context.leader_of(module, name)
+                moved.append(name)
+            key = wire_id(one.topic_id) if has_ids else name.topic
+            by_topic[key].append(_partition_data(module, name.partition, code, one, more))
+        field = "topic_id" if has_ids else "topic"
+        responses = tuple(
+            module.FetchableTopicResponse(**{field: key}, partitions=tuple(partitions))
+            for key, partitions in by_topic.items()
+        )
+        endpoints = self._context.leader_endpoints(module, moved, request.peer.listener) if moved else ()
+        request.answer(
+            of_version(
+                module.FetchResponse,
+                throttle_time=AT_ONCE,
+                error_code=error if error is not ErrorCode.none else ErrorCode(int(answer.error)),
+                session_id=answer.session_id,
+                responses=responses,
+                **({"node_endpoints": endpoints} if endpoints else {}),
+            )
+        )
+
+
+def _replica(body: Any) -> tuple[int, int]:
+    """The id and the epoch of a follower, −1 of a consumer."""
+    state = getattr(body, "replica_state", None)
+    if state is not None:
+        return int(state.replica_id), int(state.replica_epoch)
+    return int(body.replica_id), -1
+
+
+def _forgotten(body: Any) -> dict[str, Any]:
+    """The partitions that leave the session, as the fields of a FetchRequest."""
+    topics = getattr(body, "forgotten_topics_data", ())
+    if topics and hasattr(topics[0], "topic_id"):
+        ids = ((kafka_id(topic.topic_id), int(number)) for topic in topics for number in topic.partitions)
+        return {"forgotten_ids": frozenset(ids)}
+    return {
+        "forgotten": tuple(TopicPartition(topic.topic, int(number)) for topic in topics for number in topic.partitions)
+    }
+
+
+def _partition(one: Any, topic_id: Uuid | None) -> FetchPartition:
+    epoch, last_epoch = int(getattr(one, "current_leader_epoch", -1)), int(getattr(one, "last_fetched_epoch", -1))
+    return FetchPartition(
+        topic_id=topic_id,
+        fetch_offset=int(one.fetch_offset),
+        log_start_offset=int(getattr(one, "log_start_offset", -1)),
+        max_bytes=int(one.partition_max_bytes),
+        current_leader_epoch=None if epoch < 0 else epoch,
+        last_fetched_epoch=None if last_epoch < 0 else last_epoch,
+    )
+
+
+def _refusal(module: Any, number: int, error: ErrorCode) -> Any:
+    return of_version(
+        module.PartitionData,
+        partition_index=number, error_code=error, high_watermark=-1, last_stable_offset=-1, aborted_transactions=None,
+        records=None,
+    )  # fmt: skip
+
+
+def _partition_data(module: Any, number: int, error: ErrorCode, one: FetchedPartition, more: Mapping[str, Any]) -> Any:
+    fields = dict(more)
+    if one.diverging_epoch is not None and hasattr(module, "EpochEndOffset"):
+        end = one.diverging_epoch
+        fields["diverging_epoch"] = module.EpochEndOffset(epoch=end.leader_epoch, end_offset=end.offset)
+    if one.preferred_read_replica is not None:
+        fields["preferred_read_replica"] = one.preferred_read_replica
+    aborted = tuple(
+        module.AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
+        for each in one.aborted_transactions
+    )
+    return of_version(
+        module.PartitionData,
+        partition_index=number,
+        error_code=error,
+        high_watermark=one.high_watermark,
+        last_stable_offset=one.last_stable_offset,
+        log_start_offset=one.log_start_offset,
+        aborted_transactions=aborted or None,
+        records=one.data,
+        **fields,
+    )

@@ -1,0 +1,63 @@
+"""Requests that the active controller answers: passed to it in an Envelope (KIP-590).
+
+Source: kafka.server.ForwardingManagerImpl, org.apache.kafka.common.requests.EnvelopeRequest.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from kio.schema.errors import ErrorCode
+
+from kraftlake.records.varint import uvarint
+from kraftlake.server.requests.dispatcher import Peer, Request
+
+Ask: TypeAlias = Callable[[str, range, Callable[[Any], Any], Callable[[Any | None], None]], None]
+"""Asks the active controller, as `NodeToControllerChannel.ask`."""
+
+
+class ForwardingManager:
+    """Passes requests of clients on to the active controller, with who sent them, and its answers back.
+
+    A controller that can't be reached in time closes the client's connection, as in Kafka: the client asks again.
+    """
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    def __call__(self, request: Request) -> None:
+        """Pass a request on."""
+
+        def answered(answer: Any | None) -> None:
+            if answer is None or answer.error_code is not ErrorCode.none or answer.response_data is None:
+                request.close()
+                return
+            # the controller answers under the number of the request in the envelope, which is the client's
+            request.answer_frame(bytes(answer.response_data))
+
+        self.forward(request.frame, request.peer, answered)
+
+    def forward(self, frame: bytes, peer: Peer, answered: Callable[[Any | None], None]) -> None:
+        """Send a request in an envelope; `answered` gets the Envelope's response, None where no controller answers."""
+
+        def make(module: Any) -> Any:
+            return module.EnvelopeRequest(
+                request_data=frame,
+                request_principal=_principal(peer.principal),
+                client_host_address=ipaddress.ip_address(peer.host).packed,
+            )
+
+        self._ask("envelope", range(1), make, answered)
+
+
+def _principal(principal: str) -> bytes:
+    """A principal as DefaultKafkaPrincipalBuilder writes it: version, type, name, whether by a token, no tags."""
+    kind, _, name = principal.partition(":")
+    return b"\0\0" + _compact(kind) + _compact(name) + b"\0\0"
+
+
+def _compact(text: str) -> bytes:
+    raw = text.encode()
+    return uvarint(len(raw) + 1) + raw

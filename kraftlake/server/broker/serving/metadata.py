@@ -1,0 +1,246 @@
+"""Metadata, DescribeTopicPartitions and DescribeCluster. Source: kafka.server.KafkaApis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from kraftlake.image import AclOperation, ResourceType, problem_of_name
+from kraftlake.publisher import Cursor, PartitionMetadata, TopicMetadata
+from kraftlake.records.uuid import Uuid
+from kraftlake.server.broker.serving.context import NOT_ASKED_FOR, ServingContext
+from kraftlake.server.requests.authorization import CLUSTER_NAME
+from kraftlake.server.requests.dispatcher import Request
+from kraftlake.server.requests.messages import AT_ONCE, kafka_id, of_version, wire_id
+
+_BROKERS: Final = 1
+"""The type of endpoint that brokers describe."""
+_FIRST_VERSIONS: Final = 0
+_LISTENERS_SINCE: Final = 6
+_FENCED_SINCE: Final = 2
+_NULL_NAME_SINCE: Final = 12
+_NO_ONE: Final = -1
+_MOST_PARTITIONS: Final = 2_000
+"""max.request.partition.size.limit."""
+
+
+class MetadataHandler:
+    """Answers from the metadata cache. `create` has topics created that are asked for and that there are none of.
+
+    `create` gets names, and returns the error of each that can't be created.
+    """
+
+    def __init__(
+        self, context: ServingContext, create: Callable[[Request, list[str]], dict[str, ErrorCode]] | None = None
+    ) -> None:
+        self._context = context
+        self._create = create
+
+    def metadata(self, request: Request) -> None:
+        """The brokers, and the topics that are asked for."""
+        body, module, context = request.body, request.module, self._context
+        cache, peer = context.cache, request.peer
+        asked = body.topics
+        is_all = asked is None or (request.version == _FIRST_VERSIONS and not asked)
+        ids = [topic for topic in asked or () if getattr(topic, "topic_id", None) is not None]
+        if is_all:
+            names: Iterable[str] = sorted(cache.all_topics())
+        else:
+            names = dict.fromkeys(str(topic.name) for topic in asked if topic not in ids and topic.name is not None)
+        answers: list[Any] = []
+        found_ids: dict[str, Any] = {}
+        for topic in ids:
+            name = cache.topic_name(kafka_id(topic.topic_id))
+            if name is None:
+                answers.append(_topic(module, ErrorCode.unknown_topic_id, None, topic.topic_id))
+            elif not context.allows_on_topic(peer, AclOperation.DESCRIBE, name):
+                answers.append(_topic(module, ErrorCode.topic_authorization_failed, None, topic.topic_id))
+            else:
+                found_ids[name] = topic.topic_id
+        allowed = []
+        for name in names:
+            if context.allows_on_topic(peer, AclOperation.DESCRIBE, name):
+                allowed.append(name)
+            elif not is_all:
+                answers.append(_topic(module, ErrorCode.topic_authorization_failed, name))
+        missing = [name for name in allowed if not cache.contains(name)]
+        may_create = not is_all and getattr(body, "allow_auto_topic_creation", True)
+        answers += self._missing(request, missing, may_create=may_create)
+        wants_operations = getattr(body, "include_topic_authorized_operations", False)
+        for one in cache.topic_metadata(
+            [*(name for name in allowed if name not in missing), *found_ids],
+            peer.listener,
+            error_unavailable_endpoints=request.version == _FIRST_VERSIONS,
+            error_unavailable_listeners=request.version >= _LISTENERS_SINCE,
+        ):
+            operations = (
+                context.authorized_operations(peer, ResourceType.TOPIC, one.name) if wants_operations else NOT_ASKED_FOR
+            )
+            answers.append(_described(module, one, operations))
+        more: dict[str, Any] = {}
+        if getattr(body, "include_cluster_authorized_operations", False):
+            more["cluster_authorized_operations"] = self._on_cluster(request)
+        controller = cache.random_alive_broker_id()
+        request.answer(
+            of_version(
+                module.MetadataResponse,
+                throttle_time=AT_ONCE,
+                brokers=tuple(
+                    of_version(
+                        module.MetadataResponseBroker, node_id=node.id, host=node.host, port=node.port, rack=node.rack
+                    )
+                    for node in cache.alive_broker_nodes(peer.listener)
+                ),
+                cluster_id=context.cluster_id,
+                controller_id=_NO_ONE if controller is None else controller,
+                topics=tuple(answers),
+                error_code=ErrorCode.none,
+                **more,
+            )
+        )
+
+    def _missing(self, request: Request, names: list[str], *, may_create: bool) -> list[Any]:
+        """The answers for topics that there are none of; those that may be created are there a moment later."""
+        module, context = request.module, self._context
+        errors: dict[str, ErrorCode] = {}
+        creatable = []
+        for name in names:
+            errors[name] = ErrorCode.unknown_topic_or_partition
+            if problem_of_name(name) is not None:
+                errors[name] = ErrorCode.invalid_topic_exception
+            elif may_create and self._create is not None:
+                if context.authorization.allows_on_cluster(
+                    request.peer, AclOperation.CREATE
+                ) or context.allows_on_topic(request.peer, AclOperation.CREATE, name):
+                    creatable.append(name)
+                else:
+                    errors[name] = ErrorCode.topic_authorization_failed
+        if creatable and self._create is not None:
+            errors |= self._create(request, creatable)
+        return [_topic(module, errors[name], name) for name in names]
+
+    def describe_topic_partitions(self, request: Request) -> None:
+        """The partitions of topics, by pages (KIP-966)."""
+        body, module, context = request.body, request.module, self._context
+        cache, peer = context.cache, request.peer
+        names = sorted({str(topic.name) for topic in body.topics} or cache.all_topics())
+        cursor = body.cursor
+        if cursor is not None:
+            names = [name for name in names if name >= cursor.topic_name]
+        is_all = not body.topics
+        refused = [name for name in names if not context.allows_on_topic(peer, AclOperation.DESCRIBE, name)]
+        described = cache.describe_topics(
+            [name for name in names if name not in set(refused)],
+            peer.listener,
+            start_index=lambda name: (
+                int(cursor.partition_index) if cursor is not None and name == cursor.topic_name else 0
+            ),
+            limit=max(1, min(int(body.response_partition_limit), _MOST_PARTITIONS)),
+            ignore_errors=is_all,
+        )
+        topics = [
+            _described(module, one, context.authorized_operations(peer, ResourceType.TOPIC, one.name), with_elr=True)
+            for one in described.topics
+        ]
+        if not is_all:
+            topics += [
+                _topic(module, ErrorCode.topic_authorization_failed, name, kind="DescribeTopicPartitionsResponseTopic")
+                for name in refused
+            ]
+        following: Cursor | None = described.next_cursor
+        request.answer(
+            of_version(
+                module.DescribeTopicPartitionsResponse,
+                throttle_time=AT_ONCE,
+                topics=tuple(topics),
+                next_cursor=None
+                if following is None
+                else module.Cursor(topic_name=following.topic_name, partition_index=following.partition_index),
+            )
+        )
+
+    def describe_cluster(self, request: Request) -> None:
+        """The brokers (KIP-700)."""
+        body, module, context = request.body, request.module, self._context
+        kind = module.DescribeClusterResponse
+        if int(getattr(body, "endpoint_type", _BROKERS)) != _BROKERS:
+            message = "This is a broker, which describes brokers: ask a controller for the controllers."
+            refusal = of_version(
+                kind,
+                throttle_time=AT_ONCE, error_code=ErrorCode.mismatched_endpoint_type, error_message=message,
+                cluster_id=context.cluster_id, brokers=(), endpoint_type=_BROKERS,
+            )  # fmt: skip
+            request.answer(refusal)
+            return
+        with_fenced = request.version >= _FENCED_SINCE and body.include_fenced_brokers
+        nodes = context.cache.broker_nodes(request.peer.listener)
+        controller = context.cache.random_alive_broker_id()
+        wants_operations = body.include_cluster_authorized_operations
+        request.answer(
+            of_version(
+                kind,
+                throttle_time=AT_ONCE,
+                error_code=ErrorCode.none,
+                endpoint_type=_BROKERS,
+                cluster_id=context.cluster_id,
+                controller_id=_NO_ONE if controller is None else controller,
+                brokers=tuple(
+                    of_version(
+                        module.DescribeClusterBroker,
+                        broker_id=node.id,
+                        host=node.host,
+                        port=node.port,
+                        rack=node.rack,
+                        is_fenced=node.is_fenced,
+                    )
+                    for node in nodes
+                    if with_fenced or not node.is_fenced
+                ),
+                cluster_authorized_operations=self._on_cluster(request) if wants_operations else NOT_ASKED_FOR,
+            )
+        )
+
+    def _on_cluster(self, request: Request) -> int:
+        context, peer = self._context, request.peer
+        if not context.authorization.allows_on_cluster(peer, AclOperation.DESCRIBE):
+            return 0
+        return context.authorized_operations(peer, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def _topic(
+    module: Any, error: ErrorCode, name: str | None, topic_id: Any = None, *, kind: str = "MetadataResponseTopic"
+) -> Any:
+    """The answer for a topic that can't be described; old versions have no null for a name that is not known."""
+    made = getattr(module, kind)
+    if name is None and made.__version__ < 12:
+        name = ""
+    return of_version(
+        made,
+        error_code=error, name=name, topic_id=topic_id, partitions=(), topic_authorized_operations=NOT_ASKED_FOR,
+    )  # fmt: skip
+
+
+def _described(module: Any, topic: TopicMetadata, operations: int, *, with_elr: bool = False) -> Any:
+    kind = module.DescribeTopicPartitionsResponseTopic if with_elr else module.MetadataResponseTopic
+    return of_version(
+        kind,
+        error_code=ErrorCode(int(topic.error)),
+        name=topic.name,
+        topic_id=None if topic.topic_id == Uuid.ZERO else wire_id(topic.topic_id),
+        is_internal=topic.is_internal,
+        partitions=tuple(_partition(module, one, with_elr=with_elr) for one in topic.partitions),
+        topic_authorized_operations=operations,
+    )
+
+
+def _partition(module: Any, one: PartitionMetadata, *, with_elr: bool) -> Any:
+    kind = module.DescribeTopicPartitionsResponsePartition if with_elr else module.MetadataResponsePartition
+    return of_version(
+        kind,
+        error_code=ErrorCode(int(one.error)), partition_index=one.partition_index, leader_id=one.leader_id,
+        leader_epoch=one.leader_epoch, replica_nodes=one.replica_nodes, isr_nodes=one.isr_nodes,
+        offline_replicas=one.offline_replicas, eligible_leader_replicas=one.eligible_leader_replicas,
+        last_known_elr=one.last_known_elr,
+    )  # fmt: skip

@@ -1,0 +1,145 @@
+"""ListOffsets, OffsetForLeaderEpoch and DeleteRecords. Source: kafka.server.KafkaApis."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from kraftlake.delta import TopicPartition
+from kraftlake.image import AclOperation
+from kraftlake.replica_manager import DeleteRecordsAnswer, FetchIsolation, RequestServer
+from kraftlake.server.broker.serving.context import ServingContext, by_topic
+from kraftlake.server.requests.dispatcher import Request
+from kraftlake.server.requests.messages import AT_ONCE, of_version
+
+
+class OffsetsHandler:
+    """Answers where the logs of partitions begin and end, where a time or an epoch is in them, and deletes records."""
+
+    def __init__(self, context: ServingContext, server: RequestServer) -> None:
+        self._context = context
+        self._server = server
+
+    def list_offsets(self, request: Request) -> None:
+        """The offsets of times."""
+        body, module = request.body, request.module
+        refused = self._refused(request, body.topics, "name", AclOperation.DESCRIBE)
+        names = [
+            TopicPartition(topic.name, int(one.partition_index)) for topic in body.topics for one in topic.partitions
+        ]
+        twice = {name for name, times in Counter(names).items() if times > 1}
+        wanted: dict[TopicPartition, int] = {}
+        epochs: dict[TopicPartition, int] = {}
+        for topic in body.topics:
+            for one in topic.partitions:
+                name = TopicPartition(topic.name, int(one.partition_index))
+                if topic.name not in refused and name not in twice:
+                    wanted[name] = int(one.timestamp)
+                    if getattr(one, "current_leader_epoch", -1) >= 0:
+                        epochs[name] = int(one.current_leader_epoch)
+        is_committed = int(getattr(body, "isolation_level", 0)) == 1
+        isolation = FetchIsolation.TXN_COMMITTED if is_committed else FetchIsolation.HIGH_WATERMARK
+        if int(body.replica_id) >= 0:
+            isolation = FetchIsolation.LOG_END
+        found = self._server.list_offsets(wanted, isolation=isolation, current_leader_epochs=epochs)
+
+        def partition(topic: str, index: int) -> Any:
+            name, kind = TopicPartition(topic, index), module.ListOffsetsPartitionResponse
+            if name not in found:
+                error = ErrorCode.invalid_request if name in twice else refused[topic]
+                return kind(partition_index=index, error_code=error)
+            answer = found[name]
+            at = answer.found
+            if at is None:
+                return kind(partition_index=index, error_code=ErrorCode(int(answer.error)))
+            epoch = -1 if at.leader_epoch is None else at.leader_epoch
+            return of_version(
+                kind,
+                partition_index=index, error_code=ErrorCode.none, timestamp=at.timestamp, offset=at.offset,
+                leader_epoch=epoch,
+            )  # fmt: skip
+
+        topics = by_topic(
+            module.ListOffsetsTopicResponse, body.topics, "name", "partitions",
+            lambda topic: tuple(partition(topic.name, int(one.partition_index)) for one in topic.partitions),
+        )  # fmt: skip
+        request.answer(of_version(module.ListOffsetsResponse, throttle_time=AT_ONCE, topics=topics))
+
+    def offset_for_leader_epoch(self, request: Request) -> None:
+        """The ends of leader epochs, for followers and for consumers that check whether records were lost."""
+        body, module = request.body, request.module
+        is_node = self._context.authorization.allows_on_cluster(request.peer, AclOperation.CLUSTER_ACTION)
+        refused = {} if is_node else self._refused(request, body.topics, "topic", AclOperation.DESCRIBE)
+        wanted = {
+            TopicPartition(topic.topic, int(one.partition)): (
+                None if one.current_leader_epoch < 0 else int(one.current_leader_epoch),
+                int(one.leader_epoch),
+            )
+            for topic in body.topics
+            if topic.topic not in refused
+            for one in topic.partitions
+        }
+        found = self._server.offsets_for_leader_epoch(wanted)
+
+        def partition(topic: str, index: int) -> Any:
+            if topic in refused:
+                return module.EpochEndOffset(error_code=refused[topic], partition=index)
+            answer = found[TopicPartition(topic, index)]
+            error = ErrorCode(int(answer.error))
+            if answer.end is None:
+                return module.EpochEndOffset(error_code=error, partition=index)
+            end = answer.end
+            return of_version(
+                module.EpochEndOffset,
+                error_code=error, partition=index, leader_epoch=end.leader_epoch, end_offset=end.offset,
+            )  # fmt: skip
+
+        topics = by_topic(
+            module.OffsetForLeaderTopicResult, body.topics, "topic", "partitions",
+            lambda topic: tuple(partition(topic.topic, int(one.partition)) for one in topic.partitions),
+        )  # fmt: skip
+        request.answer(of_version(module.OffsetForLeaderEpochResponse, throttle_time=AT_ONCE, topics=topics))
+
+    def delete_records(self, request: Request) -> None:
+        """Delete the records below offsets; answers when all live replicas have done so."""
+        body, module = request.body, request.module
+        refused = self._refused(request, body.topics, "name", AclOperation.DELETE)
+        offsets = {
+            TopicPartition(topic.name, int(one.partition_index)): int(one.offset)
+            for topic in body.topics
+            if topic.name not in refused
+            for one in topic.partitions
+        }
+
+        def answered(answers: Mapping[TopicPartition, DeleteRecordsAnswer]) -> None:
+            def partition(topic: str, index: int) -> Any:
+                kind = module.DeleteRecordsPartitionResult
+                answer = answers.get(TopicPartition(topic, index))
+                if answer is None:
+                    return kind(partition_index=index, low_watermark=-1, error_code=refused[topic])
+                error = ErrorCode(int(answer.error))
+                return kind(partition_index=index, low_watermark=answer.low_watermark, error_code=error)
+
+            topics = by_topic(
+                module.DeleteRecordsTopicResult, body.topics, "name", "partitions",
+                lambda topic: tuple(partition(topic.name, int(one.partition_index)) for one in topic.partitions),
+            )  # fmt: skip
+            request.answer(of_version(module.DeleteRecordsResponse, throttle_time=AT_ONCE, topics=topics))
+
+        timeout_ms = body.timeout / timedelta(milliseconds=1)
+        self._server.delete_records(offsets, timeout_ms=timeout_ms, on_answer=answered)
+
+    def _refused(self, request: Request, topics: Any, field: str, operation: AclOperation) -> dict[str, ErrorCode]:
+        """The topics that are not there, or that the peer may not ask about, each with the error."""
+        refused: dict[str, ErrorCode] = {}
+        for topic in topics:
+            name = getattr(topic, field)
+            if not self._context.allows_on_topic(request.peer, operation, name):
+                refused[name] = ErrorCode.topic_authorization_failed
+            elif not self._context.cache.contains(name):
+                refused[name] = ErrorCode.unknown_topic_or_partition
+        return refused

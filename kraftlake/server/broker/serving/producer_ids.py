@@ -1,0 +1,102 @@
+"""InitProducerId: ids for idempotent producers, from blocks that the controller allocates.
+
+Source: kafka.server.KafkaApis.handleInitProducerIdRequest,
+org.apache.kafka.coordinator.transaction.RPCProducerIdManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, Final
+
+import attrs
+from kio.schema.errors import ErrorCode
+
+from kraftlake.image import AclOperation, ResourceType
+from kraftlake.server.broker.serving.context import ServingContext
+from kraftlake.server.requests.dispatcher import Request
+from kraftlake.server.requests.messages import AT_ONCE, of_version
+
+_PREFETCH_LEFT: Final = 0.1
+"""The share of a block at which the next one is asked for."""
+_NO_ID: Final = -1
+
+
+@attrs.define
+class _Block:
+    next_id: int
+    end: int
+    ask_again_at: int
+
+    @classmethod
+    def of(cls, first: int, size: int) -> _Block:
+        return cls(first, first + size, first + round(size * (1 - _PREFETCH_LEFT)))
+
+
+class ProducerIdManager:
+    """Hands out ids of its block, and asks for the next block in time. For any thread.
+
+    `allocate` asks the controller for a block, and calls back with its first id and size, or None where it got none.
+    """
+
+    def __init__(self, allocate: Callable[[Callable[[tuple[int, int] | None], None]], None]) -> None:
+        self._allocate = allocate
+        self._lock = Lock()
+        self._current: _Block | None = None
+        self._following: _Block | None = None
+        self._is_asking = False
+
+    def generate(self) -> int | None:
+        """The next id; None while there is none, as the controller has not answered yet."""
+        with self._lock:
+            if self._current is None or self._current.next_id >= self._current.end:
+                self._current, self._following = self._following, None
+            block = self._current
+            made = None
+            if block is not None:
+                made = block.next_id
+                block.next_id += 1
+            must_ask = self._following is None and (block is None or block.next_id >= block.ask_again_at)
+            must_ask = must_ask and not self._is_asking
+            self._is_asking = self._is_asking or must_ask
+        if must_ask:
+            self._allocate(self._take)
+        return made
+
+    def _take(self, block: tuple[int, int] | None) -> None:
+        with self._lock:
+            self._is_asking = False
+            if block is not None:
+                self._following = _Block.of(*block)
+
+
+class InitProducerIdHandler:
+    """Gives producers without a transactional id their ids: the only ones that there is no coordinator for."""
+
+    def __init__(self, context: ServingContext, ids: ProducerIdManager) -> None:
+        self._context = context
+        self._ids = ids
+
+    def __call__(self, request: Request) -> None:
+        """Answer an InitProducerId request; COORDINATOR_LOAD_IN_PROGRESS makes the producer ask again."""
+        error, made = self._made(request)
+        response: Any = of_version(
+            request.module.InitProducerIdResponse,
+            throttle_time=AT_ONCE, error_code=error, producer_id=_NO_ID if made is None else made,
+            producer_epoch=-1 if made is None else 0,
+        )  # fmt: skip
+        request.answer(response)
+
+    def _made(self, request: Request) -> tuple[ErrorCode, int | None]:
+        if request.body.transactional_id is not None:
+            return ErrorCode.unsupported_version, None
+        authorization, peer, context = self._context.authorization, request.peer, self._context
+        may_write = authorization.allows_on_cluster(peer, AclOperation.IDEMPOTENT_WRITE) or any(
+            authorization.allows(peer, AclOperation.WRITE, ResourceType.TOPIC, topic)
+            for topic in context.cache.all_topics()
+        )
+        if not may_write:
+            return ErrorCode.cluster_authorization_failed, None
+        made = self._ids.generate()
+        return (ErrorCode.coordinator_load_in_progress, None) if made is None else (ErrorCode.none, made)

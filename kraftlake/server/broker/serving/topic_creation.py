@@ -1,0 +1,64 @@
+"""Creates topics that clients ask for and that do not exist: `auto.create.topics.enable`.
+
+Source: kafka.server.DefaultAutoTopicCreationManager.
+"""
+
+from __future__ import annotations
+
+import io
+from datetime import timedelta
+from importlib import import_module
+from threading import Lock
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_writer
+from kio.static.constants import EntityType
+from kio.static.primitive import i32Timedelta
+
+from kraftlake.protocol import REQUEST_HEADER
+from kraftlake.server.broker.serving.forwarding import ForwardingManager
+from kraftlake.server.requests.dispatcher import Request
+from kraftlake.server.requests.messages import entity, versions_of
+
+_DEFAULT: Final = -1
+"""Leaves the number of partitions, or the replication factor, to the controller."""
+_CLIENT_ID: Final = b"auto-topic-creation"
+
+
+class AutoTopicCreation:
+    """Has topics created by the active controller, each once at a time; the client asks for metadata again."""
+
+    def __init__(self, forwarding: ForwardingManager, *, timeout_ms: int = 30_000) -> None:
+        self._forwarding = forwarding
+        self._timeout = i32Timedelta.parse(timedelta(milliseconds=timeout_ms))
+        self._lock = Lock()
+        self._in_flight: set[str] = set()
+
+    def __call__(self, request: Request, names: list[str]) -> dict[str, ErrorCode]:
+        """Begin to create topics for a client; the error of each until it exists."""
+        with self._lock:
+            new = [name for name in names if name not in self._in_flight]
+            self._in_flight.update(new)
+        if new:
+
+            def done(_: Any) -> None:
+                with self._lock:
+                    self._in_flight.difference_update(new)
+
+            self._forwarding.forward(self._frame(new), request.peer, done)
+        return dict.fromkeys(names, ErrorCode.unknown_topic_or_partition)
+
+    def _frame(self, names: list[str]) -> bytes:
+        kind = entity("create_topics", versions_of("create_topics")[-1], EntityType.request)
+        module = import_module(kind.__module__)
+        topics = tuple(
+            module.CreatableTopic(
+                name=name, num_partitions=_DEFAULT, replication_factor=_DEFAULT, assignments=(), configs=()
+            )
+            for name in names
+        )
+        frame = io.BytesIO()
+        frame.write(REQUEST_HEADER.pack(kind.__api_key__, kind.__version__, 0, len(_CLIENT_ID)) + _CLIENT_ID + b"\0")
+        entity_writer(kind)(frame, kind(topics=topics, timeout=self._timeout, validate_only=False))
+        return frame.getvalue()

@@ -29,6 +29,7 @@ class ErrorCode(IntEnum):
     INVALID_REQUIRED_ACKS = 21
     TOPIC_AUTHORIZATION_FAILED = 29
     CLUSTER_AUTHORIZATION_FAILED = 31
+    INVALID_TIMESTAMP = 32
     UNSUPPORTED_VERSION = 35
     NOT_CONTROLLER = 41
     INVALID_REQUEST = 42
@@ -46,6 +47,7 @@ class ErrorCode(IntEnum):
     UNKNOWN_LEADER_EPOCH = 75
     STALE_BROKER_EPOCH = 77
     OFFSET_NOT_AVAILABLE = 78
+    INVALID_RECORD = 87
     INVALID_UPDATE_VERSION = 95
     UNKNOWN_TOPIC_ID = 100
     DUPLICATE_BROKER_REGISTRATION = 101
@@ -154,6 +156,18 @@ class RecordTooLargeError(ReplicationError):
     """A record batch is larger than the topic allows."""
 
     code = ErrorCode.MESSAGE_TOO_LARGE
+
+
+class InvalidRecordError(ReplicationError):
+    """A client's batch that breaks a rule of its topic."""
+
+    code = ErrorCode.INVALID_RECORD
+
+
+class InvalidTimestampError(ReplicationError):
+    """A client's batch with a time that its topic does not allow."""
+
+    code = ErrorCode.INVALID_TIMESTAMP
 
 
 class UnexpectedAppendOffsetError(ReplicationError):

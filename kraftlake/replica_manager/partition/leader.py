@@ -21,6 +21,7 @@ from kraftlake.replica_manager.errors import (
     PolicyViolationError,
     UnknownLeaderEpochError,
 )
+from kraftlake.replica_manager.logs.client_batches import prepared_batches
 from kraftlake.replica_manager.logs.partition_log import (
     AppendOrigin,
     FetchDataInfo,
@@ -119,10 +120,13 @@ def append_records_to_leader(
             raise NotEnoughReplicasError(
                 f"{partition.topic_partition} has {in_sync} replicas in sync, and {wanted} have to be."
             )
+        append_time = None
+        if origin is AppendOrigin.CLIENT:
+            data, append_time = prepared_batches(data, log.config, partition.context.clock.milliseconds())
         info = log.append_as_leader(data, partition.leader_epoch, origin)
         # the leader may be alone in the ISR
         moved = partition.in_sync.maybe_increment_high_watermark(log, partition.context.clock.milliseconds())
-    return attrs.evolve(info, leader_hw_incremented=moved)
+    return attrs.evolve(info, leader_hw_incremented=moved, log_append_time=append_time)
 
 
 def fetch_records(

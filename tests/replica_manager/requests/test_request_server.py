@@ -12,7 +12,7 @@ from kraftlake.replica_manager import MemoryLogManager, MemoryPartitionLog, Repl
 from kraftlake.replica_manager.controller_channel import LeaderAndIsr
 from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.logs.log_config import LogConfig
-from kraftlake.replica_manager.logs.partition_log import FetchIsolation, OffsetAndEpoch, TimestampAndOffset
+from kraftlake.replica_manager.logs.partition_log import AppendOrigin, FetchIsolation, OffsetAndEpoch, TimestampAndOffset
 from kraftlake.replica_manager.logs.timestamps import LATEST_TIMESTAMP
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
 from kraftlake.replica_manager.requests.delayed_delete_records import DeleteRecordsAnswer
@@ -275,7 +275,8 @@ def test_a_read_committed_consumer_reads_to_the_last_stable_offset_and_learns_of
     send = served.server.append_records
 
     def add(data: bytes) -> None:
-        send({FOO0: data}, required_acks=1, timeout_ms=0, on_answer=lambda _: None)
+        origin = AppendOrigin.COORDINATOR  # the marker can come from no client
+        send({FOO0: data}, required_acks=1, timeout_ms=0, on_answer=lambda _: None, origin=origin)
 
     add(batch(b"a", producer=7, transactional=True))
     committed = {"isolation": FetchIsolation.TXN_COMMITTED}

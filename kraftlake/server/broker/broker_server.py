@@ -46,6 +46,8 @@ class BrokerServer(BrokerLife):
         largest = config.replication.replica_fetch_response_max_bytes + _LARGEST_BATCH
         self._connect = NodeConnector(config=ClientConfig(), max_response_bytes=largest)
         self._dispatcher: Dispatcher | None = None
+        self.broker: Broker | None = None
+        """The parts, once they are made."""
         self.listener = RequestListener(config.listener.name, config.listener.host, config.listener.port, self._handle)
 
     def _handle(self, frame: bytes, peer: Peer, respond: Respond) -> None:
@@ -73,6 +75,7 @@ class BrokerServer(BrokerLife):
             feed=feed, controllers=feed.controllers, clock=self._clock, end=self.end,
         )  # fmt: skip
         closing.callback(broker.close)
+        self.broker = broker
         self._serve(broker, cluster_id, closing)
         self._log.info(
             "started", cluster_id=cluster_id, log_dirs=list(broker.logs.directories), offline=list(broker.logs.offline),

@@ -12,7 +12,12 @@ from kraftlake.replica_manager import MemoryLogManager, MemoryPartitionLog, Repl
 from kraftlake.replica_manager.controller_channel import LeaderAndIsr
 from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.logs.log_config import LogConfig
-from kraftlake.replica_manager.logs.partition_log import AppendOrigin, FetchIsolation, OffsetAndEpoch, TimestampAndOffset
+from kraftlake.replica_manager.logs.partition_log import (
+    AppendOrigin,
+    FetchIsolation,
+    OffsetAndEpoch,
+    TimestampAndOffset,
+)
 from kraftlake.replica_manager.logs.timestamps import LATEST_TIMESTAMP
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
 from kraftlake.replica_manager.requests.delayed_delete_records import DeleteRecordsAnswer

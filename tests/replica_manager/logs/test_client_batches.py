@@ -1,0 +1,133 @@
+"""What a leader refuses of clients' batches, and how it changes what it takes."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraftlake.records.batch_format import COMPRESSION_BITS, COMPRESSIONS, CRC_FROM, HEADER, LENGTH_FROM
+from kraftlake.records.compression import compress, decompress
+from kraftlake.records.crc32c import crc32c
+from kraftlake.replica_manager import LogConfig
+from kraftlake.replica_manager.errors import CorruptRecordError, InvalidRecordError, InvalidTimestampError
+from kraftlake.replica_manager.logs.batch_run import find_batches
+from kraftlake.replica_manager.logs.client_batches import prepared_batches
+from tests.replica_manager.data_batches import batch, marker
+
+NOW = 1_700_000_000_000
+HOUR = 3_600_000
+
+
+def changed(data: bytes, **fields: int) -> bytes:
+    """A batch with other fields in its header, and the right checksum."""
+    names = (
+        "base", "length", "epoch", "magic", "crc", "attributes", "last_delta", "first_time", "max_time", "producer",
+        "producer_epoch", "sequence", "count",
+    )  # fmt: skip
+    header = dict(zip(names, HEADER.unpack_from(data), strict=True)) | fields
+    body = data[HEADER.size :]
+    whole = HEADER.pack(*header.values()) + body
+    return HEADER.pack(*(header | {"crc": crc32c(whole[CRC_FROM:])}).values()) + body
+
+
+def packed(data: bytes, codec: str) -> bytes:
+    """A batch whose records are compressed."""
+    if codec == "none":
+        return data
+    body = compress(codec, data[HEADER.size :])
+    length = HEADER.size - LENGTH_FROM + len(body)
+    return changed(data[: HEADER.size] + body, length=length, attributes=COMPRESSIONS.index(codec))
+
+
+def records_of(data: bytes) -> bytes:
+    codec = COMPRESSIONS[HEADER.unpack_from(data)[5] & COMPRESSION_BITS]
+    body = data[HEADER.size :]
+    return body if codec == "none" else decompress(codec, body, 1 << 20)
+
+
+def keyed() -> bytes:
+    """A batch whose record has a key, made of a marker."""
+    return changed(marker(7, commit=True), attributes=0, producer=-1, producer_epoch=-1, sequence=-1)
+
+
+def test_a_batch_that_keeps_all_rules_is_appended_as_it_is() -> None:
+    data = batch(b"a", b"b", times=(NOW, NOW - 5))
+    assert prepared_batches(data, LogConfig(), NOW) == (data, None)
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (changed(batch(b"a", b"b"), count=1), InvalidRecordError),
+        (changed(batch(b"a", b"b"), last_delta=5), InvalidRecordError),
+        (changed(batch(b"a"), count=0, last_delta=0), InvalidRecordError),
+        (marker(7, commit=True), InvalidRecordError),
+        (changed(batch(b"a", producer=7), sequence=-1), InvalidRecordError),
+        (changed(batch(b"a"), attributes=5), InvalidRecordError),
+        (batch(b"a", times=(NOW + HOUR + 1,)), InvalidTimestampError),
+        (batch(b"a", b"b", times=(NOW, NOW + HOUR + 1)), InvalidTimestampError),
+        (b"\0" * 100, CorruptRecordError),
+    ],
+)
+def test_what_breaks_a_rule_is_refused(data: bytes, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        prepared_batches(data, LogConfig(), NOW)
+
+
+def test_old_records_are_refused_where_the_topic_says_so() -> None:
+    data = batch(b"a", times=(NOW - 1_001,))
+    assert prepared_batches(data, LogConfig(), NOW)[0] == data
+    with pytest.raises(InvalidTimestampError):
+        prepared_batches(data, LogConfig(message_timestamp_before_max_ms=1_000), NOW)
+
+
+@pytest.mark.parametrize("codec", COMPRESSIONS)
+def test_a_compacted_topic_takes_records_with_keys_alone(codec: str) -> None:
+    config = LogConfig(cleanup_policy=("compact",))
+    data = packed(keyed(), codec)
+    assert prepared_batches(data, config, NOW) == (data, None)
+    with pytest.raises(InvalidRecordError, match="key"):
+        prepared_batches(packed(batch(b"a"), codec), config, NOW)
+
+
+def test_records_that_can_not_be_read_are_refused_where_they_have_to_be() -> None:
+    data = keyed()
+    torn = changed(data[:-1], length=len(data) - 1 - LENGTH_FROM)
+    no_gzip = changed(batch(b"a"), attributes=1)
+    compacted = LogConfig(cleanup_policy=("compact",))
+    for bad in (changed(torn[: HEADER.size] + b"\x7f" * 9, length=HEADER.size + 9 - LENGTH_FROM), no_gzip):
+        with pytest.raises(InvalidRecordError):
+            prepared_batches(bad, compacted, NOW)
+
+
+@given(
+    before=st.sampled_from(COMPRESSIONS),
+    after=st.sampled_from(["producer", "uncompressed", *COMPRESSIONS[1:]]),
+    sets_time=st.booleans(),
+    values=st.lists(st.binary(max_size=50), min_size=1, max_size=5),
+)
+def test_batches_get_the_compression_and_the_time_of_their_topic(
+    before: str, after: str, sets_time: bool, values: list[bytes]
+) -> None:
+    data = packed(batch(*values, times=(NOW,) * len(values)), before)
+    config = attrs.evolve(
+        LogConfig(), compression_type=after, message_timestamp_type="LogAppendTime" if sets_time else "CreateTime"
+    )
+    made, time = prepared_batches(data, config, NOW + 7)
+    run, problem = find_batches(made)  # which checks the checksum
+    assert problem is None
+    (one,) = run.batches
+    codec = COMPRESSIONS[HEADER.unpack_from(made)[5] & COMPRESSION_BITS]
+    assert codec == (before if after == "producer" else "none" if after == "uncompressed" else after)
+    assert records_of(made) == records_of(data)
+    assert (one.max_timestamp, time) == ((NOW + 7, NOW + 7) if sets_time else (NOW, None))
+    assert bool(HEADER.unpack_from(made)[5] & 0x08) is sets_time
+
+
+def test_a_wrong_checksum_is_not_hidden_by_a_new_one() -> None:
+    data = bytearray(batch(b"abc"))
+    data[-2] ^= 1
+    with pytest.raises(CorruptRecordError):
+        prepared_batches(bytes(data), LogConfig(message_timestamp_type="LogAppendTime"), NOW)

@@ -12,8 +12,23 @@ from typing import TYPE_CHECKING
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from kraftlake.controller.cluster.broker_registration import BrokerRegistrationRequest
+    from kraftlake.controller.cluster.brokers import (
+        BrokerHeartbeatReply,
+        BrokerHeartbeatRequest,
+        register_broker,
+        unregister_broker,
+    )
+    from kraftlake.controller.cluster.controllers import ControllerRegistrationRequest, register_controller
+    from kraftlake.controller.cluster.producer_ids import allocate_producer_ids
     from kraftlake.controller.cluster.supported_features import SUPPORTED
     from kraftlake.controller.config import ControllerConfig
+    from kraftlake.controller.configs.alter_configs import (
+        ConfigOperation,
+        OpType,
+        incremental_alter_configs,
+        legacy_alter_configs,
+    )
     from kraftlake.controller.configs.config_keys import ConfigKey
     from kraftlake.controller.configs.config_schema import TOPIC_CONFIGS, in_milliseconds
     from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
@@ -21,6 +36,20 @@ if TYPE_CHECKING:
     from kraftlake.controller.quorum.bootstrap import BootstrapMetadata, BootstrapSnapshot
     from kraftlake.controller.quorum.embedded import EmbeddedController
     from kraftlake.controller.quorum.quorum_controller import QuorumController
+    from kraftlake.controller.replication.alter_partition import IsrChange, alter_partition
+    from kraftlake.controller.replication.directories import assign_replicas_to_dirs
+    from kraftlake.controller.replication.elections import ElectionType, elect_leaders
+    from kraftlake.controller.replication.reassignments import (
+        alter_partition_reassignments,
+        list_partition_reassignments,
+    )
+    from kraftlake.controller.replication.topics import (
+        CreatableTopic,
+        NewPartitions,
+        create_partitions,
+        create_topics,
+        delete_topics,
+    )
     from kraftlake.controller.result import ControllerResult
     from kraftlake.controller.state import Command, ControllerState
 
@@ -32,17 +61,41 @@ __all__ = [
     "ApiError",
     "BootstrapMetadata",
     "BootstrapSnapshot",
+    "BrokerHeartbeatReply",
+    "BrokerHeartbeatRequest",
+    "BrokerRegistrationRequest",
     "Command",
     "ConfigKey",
+    "ConfigOperation",
     "ControllerApiError",
     "ControllerConfig",
+    "ControllerRegistrationRequest",
     "ControllerResult",
     "ControllerState",
+    "CreatableTopic",
+    "ElectionType",
     "EmbeddedController",
     "Errors",
     "Executed",
+    "IsrChange",
+    "NewPartitions",
+    "OpType",
     "QuorumController",
+    "allocate_producer_ids",
+    "alter_partition",
+    "alter_partition_reassignments",
+    "assign_replicas_to_dirs",
+    "create_partitions",
+    "create_topics",
+    "delete_topics",
+    "elect_leaders",
     "in_milliseconds",
+    "incremental_alter_configs",
+    "legacy_alter_configs",
+    "list_partition_reassignments",
+    "register_broker",
+    "register_controller",
+    "unregister_broker",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, __all__)

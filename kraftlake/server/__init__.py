@@ -10,18 +10,26 @@ if TYPE_CHECKING:
     from kraftlake.server.broker.broker_config import BrokerConfig, Listener
     from kraftlake.server.broker.broker_server import BrokerServer
     from kraftlake.server.broker.replica_server import ReplicaServer
+    from kraftlake.server.controller.controller_config import ControllerServerConfig
+    from kraftlake.server.controller.controller_server import ControllerServer
     from kraftlake.server.follow_config import ClusterConfig, FollowConfig, MetricsConfig, read_follow_config
     from kraftlake.server.follow_service import FollowService
+    from kraftlake.server.node_config import ListenerAddress, NodeSettings, parse_listener
 
 __all__ = [
     "BrokerConfig",
     "BrokerServer",
     "ClusterConfig",
+    "ControllerServer",
+    "ControllerServerConfig",
     "FollowConfig",
     "FollowService",
     "Listener",
+    "ListenerAddress",
     "MetricsConfig",
+    "NodeSettings",
     "ReplicaServer",
+    "parse_listener",
     "read_follow_config",
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import attrs
 
@@ -127,21 +128,25 @@ class Upkeep:
 class UpkeepThread:
     """Runs the upkeep of a lake each `interval` seconds beside a writer, until it is closed; a context manager.
 
+    With `due`, a round is left out while that says no: of several processes one is enough.
     A round that fails is logged and tried again: upkeep that lags behind costs time, not data. Raises UsageError for
     an exclusive upkeep.
     """
 
-    def __init__(self, upkeep: Upkeep, *, interval: float = 10.0) -> None:
+    def __init__(self, upkeep: Upkeep, *, interval: float = 10.0, due: Callable[[], bool] = lambda: True) -> None:
         if upkeep.policy.exclusive:
             raise UsageError("An exclusive upkeep can't run beside a writer: it would take the files of its commits.")
         self._upkeep = upkeep
         self._interval = interval
+        self._due = due
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="kraftlake-upkeep", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         while not self._closed.wait(self._interval):
+            if not self._due():
+                continue
             try:
                 self._upkeep.run()
                 self._upkeep.vacuum()

@@ -39,11 +39,15 @@ _ZERO_IS_A_LEVEL: Final = 4
 
 @attrs.frozen(kw_only=True)
 class Peer:
-    """Who sends requests over a connection: by which listener, from which IP address, as which principal."""
+    """Who sends requests over a connection: by which listener, from which IP address, as which principal.
+
+    `forwarded` says that a broker has passed on the request of this client (KIP-590).
+    """
 
     listener: str
     host: str
     principal: str = ANONYMOUS
+    forwarded: bool = False
 
 
 @attrs.frozen(kw_only=True, eq=False)

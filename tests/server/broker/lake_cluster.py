@@ -127,7 +127,9 @@ class LakeCluster:
 
 
 @contextmanager
-def lake_cluster(folder: Path, *, brokers: tuple[int, ...] = (1, 2, 3), controllers: tuple[int, ...] = (101,)) -> Iterator[LakeCluster]:
+def lake_cluster(
+    folder: Path, *, brokers: tuple[int, ...] = (1, 2, 3), controllers: tuple[int, ...] = (101,)
+) -> Iterator[LakeCluster]:
     """A cluster whose brokers are all alive."""
     cluster = LakeCluster(folder)
     try:

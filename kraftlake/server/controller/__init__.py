@@ -1,0 +1,1 @@
+"""A controller as a process: `kraftlake controller`."""

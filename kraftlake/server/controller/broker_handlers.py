@@ -1,0 +1,209 @@
+"""The requests of brokers to the active controller. Source: kafka.server.ControllerApis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from functools import partial
+from itertools import groupby
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from kraftlake.controller import (
+    BrokerHeartbeatReply,
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    IsrChange,
+    allocate_producer_ids,
+    alter_partition,
+    assign_replicas_to_dirs,
+    register_broker,
+    unregister_broker,
+)
+from kraftlake.image import AclOperation
+from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
+from kraftlake.server.controller.controller_node import ControllerNode
+from kraftlake.server.requests.dispatcher import Request
+from kraftlake.server.requests.handlers import Handler, refusal_of, response_to, then
+from kraftlake.server.requests.messages import kafka_id, wire_id
+
+_LONGEST: Final = 16 * 1024 * 1024
+
+
+def broker_handlers(node: ControllerNode) -> Mapping[str, Handler]:
+    """The handlers of what brokers ask of the active controller."""
+    return {
+        "broker_registration": Handler(begin=partial(_register, node)),
+        "broker_heartbeat": Handler(begin=partial(_heartbeat, node), refuse=refusal_of(should_shut_down=False)),
+        "unregister_broker": Handler(begin=partial(_unregister, node)),
+        "alter_partition": Handler(
+            begin=partial(_alter_partition, node), refuse=refusal_of(topics=()), longest=_LONGEST
+        ),
+        "assign_replicas_to_dirs": Handler(
+            begin=partial(_assign_directories, node), refuse=refusal_of(directories=()), longest=_LONGEST
+        ),
+        "allocate_producer_ids": Handler(
+            begin=partial(_allocate_producer_ids, node), refuse=refusal_of(producer_id_start=0, producer_id_len=0)
+        ),
+    }
+
+
+def _register(node: ControllerNode, request: Request) -> Future[Any]:
+    node.check_cluster(request, AclOperation.CLUSTER_ACTION)
+    asked = request.body
+    registration = BrokerRegistrationRequest(
+        broker_id=int(asked.broker_id),
+        cluster_id=asked.cluster_id,
+        incarnation_id=kafka_id(asked.incarnation_id),
+        listeners=tuple(
+            BrokerEndpoint(
+                name=one.name, host=one.host, port=int(one.port), security_protocol=int(one.security_protocol)
+            )
+            for one in asked.listeners
+        ),
+        features=tuple(
+            BrokerFeature(
+                name=one.name,
+                min_supported_version=int(one.min_supported_version),
+                max_supported_version=int(one.max_supported_version),
+            )
+            for one in asked.features
+        ),
+        rack=asked.rack,
+        log_dirs=tuple(map(kafka_id, getattr(asked, "log_dirs", ()))),
+        previous_broker_epoch=int(getattr(asked, "previous_broker_epoch", -1)),
+        is_migrating_zk_broker=bool(getattr(asked, "is_migrating_zk_broker", False)),
+    )
+    return node.run(
+        lambda state: register_broker(state, registration),
+        lambda reply: response_to(request, error_code=ErrorCode.none, broker_epoch=reply.broker_epoch),
+    )
+
+
+def _heartbeat(node: ControllerNode, request: Request) -> Future[Any]:
+    node.check_cluster(request, AclOperation.CLUSTER_ACTION)
+    asked = request.body
+    cordoned = getattr(asked, "cordoned_log_dirs", None)
+    beat = BrokerHeartbeatRequest(
+        broker_id=int(asked.broker_id),
+        broker_epoch=int(asked.broker_epoch),
+        current_metadata_offset=int(asked.current_metadata_offset),
+        want_fence=asked.want_fence,
+        want_shut_down=asked.want_shut_down,
+        offline_log_dirs=tuple(map(kafka_id, getattr(asked, "offline_log_dirs", ()))),
+        cordoned_log_dirs=None if cordoned is None else tuple(map(kafka_id, cordoned)),
+    )
+
+    def answer(reply: BrokerHeartbeatReply) -> Any:
+        end_offset = node.controller.metrics.last_committed_offset + 1
+        node.progress.note(beat.broker_id, beat.current_metadata_offset + 1, end_offset=end_offset)
+        return response_to(
+            request, error_code=ErrorCode.none, is_caught_up=reply.is_caught_up, is_fenced=reply.is_fenced,
+            should_shut_down=reply.should_shut_down,
+        )  # fmt: skip
+
+    return then(node.controller.heartbeat(beat, timeout_ms=node.heartbeat_timeout_ms), answer)
+
+
+def _unregister(node: ControllerNode, request: Request) -> Future[Any]:
+    node.check_cluster(request, AclOperation.ALTER)
+    broker_id = int(request.body.broker_id)
+    return node.run(
+        lambda state: unregister_broker(state, broker_id),
+        lambda _: response_to(request, error_code=ErrorCode.none, error_message=None),
+    )
+
+
+def _alter_partition(node: ControllerNode, request: Request) -> Future[Any]:
+    node.check_cluster(request, AclOperation.CLUSTER_ACTION)
+    asked, module = request.body, request.module
+    changes = [
+        IsrChange(
+            topic_id=kafka_id(topic.topic_id), partition_id=int(one.partition_index), leader_epoch=int(one.leader_epoch),
+            partition_epoch=int(one.partition_epoch), new_isr=_isr(one),
+            leader_recovery_state=int(one.leader_recovery_state),
+        )
+        for topic in asked.topics
+        for one in topic.partitions
+    ]  # fmt: skip
+
+    def answer(answers: Any) -> Any:
+        def partition(one: Any) -> Any:
+            made, error = one.partition, ErrorCode(one.error)
+            if made is None:
+                return module.PartitionData(
+                    partition_index=one.partition_id, error_code=error, leader_id=0, leader_epoch=0, isr=(),
+                    partition_epoch=0,
+                )  # fmt: skip
+            return module.PartitionData(
+                partition_index=one.partition_id, error_code=error, leader_id=made.leader,
+                leader_epoch=made.leader_epoch, isr=tuple(made.isr),
+                leader_recovery_state=int(made.leader_recovery_state), partition_epoch=made.partition_epoch,
+            )  # fmt: skip
+
+        topics = tuple(
+            module.TopicData(topic_id=wire_id(topic_id), partitions=tuple(map(partition, group)))
+            for topic_id, group in groupby(answers, key=lambda one: one.topic_id)
+        )
+        return response_to(request, error_code=ErrorCode.none, topics=topics)
+
+    broker_id, epoch = int(asked.broker_id), int(asked.broker_epoch)
+    return node.run(lambda state: alter_partition(state, broker_id, epoch, changes), answer)
+
+
+def _isr(partition: Any) -> tuple[tuple[int, int], ...]:
+    """The proposed ISR with the brokers' epochs, −1 in the version that has none."""
+    with_epochs = getattr(partition, "new_isr_with_epochs", None)
+    if with_epochs is None:
+        return tuple((int(broker), -1) for broker in partition.new_isr)
+    return tuple((int(one.broker_id), int(one.broker_epoch)) for one in with_epochs)
+
+
+def _assign_directories(node: ControllerNode, request: Request) -> Future[Any]:
+    node.check_cluster(request, AclOperation.CLUSTER_ACTION)
+    asked, module = request.body, request.module
+    directories = {
+        kafka_id(directory.id_): [
+            (kafka_id(topic.topic_id), int(one.partition_index))
+            for topic in directory.topics
+            for one in topic.partitions
+        ]
+        for directory in asked.directories
+    }
+
+    def answer(errors: Any) -> Any:
+        def partitions(directory: Any, topic: Any) -> Any:
+            return tuple(
+                module.PartitionData(
+                    partition_index=one.partition_index,
+                    error_code=ErrorCode(errors[directory, (kafka_id(topic.topic_id), int(one.partition_index))]),
+                )
+                for one in topic.partitions
+            )
+
+        told = tuple(
+            module.DirectoryData(
+                id_=directory.id_,
+                topics=tuple(
+                    module.TopicData(topic_id=topic.topic_id, partitions=partitions(kafka_id(directory.id_), topic))
+                    for topic in directory.topics
+                ),
+            )
+            for directory in asked.directories
+        )
+        return response_to(request, error_code=ErrorCode.none, directories=told)
+
+    broker_id, epoch = int(asked.broker_id), int(asked.broker_epoch)
+    return node.run(lambda state: assign_replicas_to_dirs(state, broker_id, epoch, directories), answer)
+
+
+def _allocate_producer_ids(node: ControllerNode, request: Request) -> Future[Any]:
+    node.check_cluster(request, AclOperation.CLUSTER_ACTION)
+    broker_id, epoch = int(request.body.broker_id), int(request.body.broker_epoch)
+    return node.run(
+        lambda state: allocate_producer_ids(state, broker_id, epoch),
+        lambda block: response_to(
+            request, error_code=ErrorCode.none, producer_id_start=block.first, producer_id_len=block.size
+        ),
+    )

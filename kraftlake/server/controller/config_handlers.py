@@ -1,0 +1,124 @@
+"""Changes of dynamic configs. Source: kafka.server.ControllerApis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from kraftlake.controller import (
+    ApiError,
+    ConfigOperation,
+    Errors,
+    OpType,
+    incremental_alter_configs,
+    legacy_alter_configs,
+)
+from kraftlake.image import AclOperation, ConfigResource, ResourceType
+from kraftlake.publisher import ConfigType
+from kraftlake.server.controller.controller_node import ControllerNode
+from kraftlake.server.requests.dispatcher import Request
+from kraftlake.server.requests.handlers import Handler, response_to
+
+_BROKER_LOGGER: Final = 8
+_LONGEST: Final = 16 * 1024 * 1024
+_OPERATIONS: Final = {kind.value: kind for kind in OpType}
+
+
+def config_handlers(node: ControllerNode) -> Mapping[str, Handler]:
+    """The handlers of IncrementalAlterConfigs and AlterConfigs."""
+    return {
+        "incremental_alter_configs": Handler(begin=partial(_change, node), refuse=_not_changed, longest=_LONGEST),
+        "alter_configs": Handler(begin=partial(_replace, node), refuse=_not_changed, longest=_LONGEST),
+    }
+
+
+def _change(node: ControllerNode, request: Request) -> Future[Any]:
+    resources, answers = _resources(node, request)
+    changes: dict[ConfigResource, dict[str, ConfigOperation]] = {}
+    for resource, configs in resources.items():
+        unknown = [config.name for config in configs if int(config.config_operation) not in _OPERATIONS]
+        if unknown:
+            reason = f"The operation on {unknown[0]} is none of {', '.join(kind.name for kind in OpType)}."
+            answers.append((resource, ApiError(Errors.INVALID_REQUEST, reason)))
+            continue
+        changes[resource] = {
+            config.name: ConfigOperation(_OPERATIONS[int(config.config_operation)], config.value) for config in configs
+        }
+    validate_only, forwarded = request.body.validate_only, request.peer.forwarded
+    return node.run(
+        lambda state: incremental_alter_configs(state, changes, validate_only=validate_only, forwarded=forwarded),
+        lambda errors: _answer(request, [*answers, *errors.items()]),
+    )
+
+
+def _replace(node: ControllerNode, request: Request) -> Future[Any]:
+    resources, answers = _resources(node, request)
+    wanted = {resource: {one.name: one.value for one in configs} for resource, configs in resources.items()}
+    validate_only, forwarded = request.body.validate_only, request.peer.forwarded
+    return node.run(
+        lambda state: legacy_alter_configs(state, wanted, validate_only=validate_only, forwarded=forwarded),
+        lambda errors: _answer(request, [*answers, *errors.items()]),
+    )
+
+
+def _resources(
+    node: ControllerNode, request: Request
+) -> tuple[dict[ConfigResource, Any], list[tuple[ConfigResource, ApiError]]]:
+    """The configs of each resource that the peer may alter, and the refusals of the others."""
+    found: dict[ConfigResource, Any] = {}
+    refused: dict[ConfigResource, ApiError] = {}
+    for one in request.body.resources:
+        resource = ConfigResource(int(one.resource_type), one.resource_name)
+        if resource.type == _BROKER_LOGGER:
+            refused[resource] = ApiError(Errors.INVALID_REQUEST, "This node has no loggers to configure.")
+        elif resource.type not in ConfigType.__members__.values():
+            reason = f"Unknown resource type {resource.type}."
+            refused[resource] = ApiError(Errors.UNSUPPORTED_VERSION, reason)
+        elif resource in found or resource in refused:
+            found.pop(resource, None)
+            refused[resource] = ApiError(Errors.INVALID_REQUEST, "Duplicate resource.")
+        else:
+            found[resource] = one.configs
+    for resource in list(found):
+        error = _authorized(node, request, resource)
+        if error.is_failure:
+            refused[resource] = error
+            del found[resource]
+    return found, list(refused.items())
+
+
+def _authorized(node: ControllerNode, request: Request, resource: ConfigResource) -> ApiError:
+    of_type: Mapping[int, tuple[ResourceType, Errors]] = {
+        ConfigType.TOPIC: (ResourceType.TOPIC, Errors.TOPIC_AUTHORIZATION_FAILED),
+        ConfigType.GROUP: (ResourceType.GROUP, Errors.GROUP_AUTHORIZATION_FAILED),
+    }
+    if resource.type in of_type:
+        kind, error = of_type[resource.type]
+        allowed = node.authorization.allows(request.peer, AclOperation.ALTER_CONFIGS, kind, resource.name)
+    else:
+        error = Errors.CLUSTER_AUTHORIZATION_FAILED
+        allowed = node.authorization.allows_on_cluster(request.peer, AclOperation.ALTER_CONFIGS)
+    return ApiError.NONE if allowed else ApiError(error, f"{request.peer.principal} may not alter these configs.")
+
+
+def _answer(request: Request, answers: list[tuple[ConfigResource, ApiError]]) -> Any:
+    return response_to(
+        request,
+        responses=tuple(
+            request.module.AlterConfigsResourceResponse(
+                error_code=ErrorCode(error.error), error_message=error.message, resource_type=resource.type,
+                resource_name=resource.name,
+            )
+            for resource, error in answers
+        ),
+    )  # fmt: skip
+
+
+def _not_changed(request: Request, error: ErrorCode, message: str | None) -> Any:
+    failure = ApiError(Errors(error), message)
+    asked = [ConfigResource(int(one.resource_type), one.resource_name) for one in request.body.resources]
+    return _answer(request, [(resource, failure) for resource in asked])

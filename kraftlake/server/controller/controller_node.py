@@ -1,0 +1,52 @@
+"""What the handlers of a controller ask and command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from datetime import timedelta
+from typing import TypeVar
+
+import attrs
+from kio.schema.errors import ErrorCode
+
+from kraftlake.controller import Command, QuorumController
+from kraftlake.image import AclOperation
+from kraftlake.server.controller.quorum_view import QuorumView
+from kraftlake.server.controller.replica_progress import ReplicaProgress
+from kraftlake.server.requests.authorization import Authorization
+from kraftlake.server.requests.dispatcher import Request
+from kraftlake.server.requests.handlers import RefusedError, then
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class ControllerNode:
+    """The parts of a controller's process, which requests are answered from."""
+
+    node_id: int
+    cluster_id: str
+    controller: QuorumController
+    view: QuorumView
+    authorization: Authorization
+    progress: ReplicaProgress
+    delete_topic_enable: bool = True
+    heartbeat_timeout_ms: float = 1_000
+
+    def check_cluster(self, request: Request, operation: AclOperation) -> None:
+        """Raises RefusedError(CLUSTER_AUTHORIZATION_FAILED) where the peer may not do it to the cluster."""
+        if not self.authorization.allows_on_cluster(request.peer, operation):
+            raise RefusedError(
+                ErrorCode.cluster_authorization_failed,
+                f"{request.peer.principal} is not allowed {operation.name} on the cluster.",
+            )
+
+    def run(self, command: Command[T], make: Callable[[T], R], *, timeout: timedelta | None = None) -> Future[R]:
+        """The response that `make` makes of a command's, once its records are durable.
+
+        The future has ControllerApiError, also NOT_CONTROLLER and, after `timeout`, REQUEST_TIMED_OUT.
+        """
+        timeout_ms = None if timeout is None else timeout.total_seconds() * 1000
+        return then(self.controller.submit(command, timeout_ms=timeout_ms), make)

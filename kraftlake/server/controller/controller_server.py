@@ -1,0 +1,220 @@
+"""A controller as a process: it claims the lake's log or follows it, and answers brokers and clients.
+
+Source: kafka.server.ControllerServer.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from concurrent.futures import TimeoutError as NotDoneError
+from contextlib import ExitStack, suppress
+from typing import Final
+
+from kraftlake.controller import (
+    SUPPORTED,
+    ControllerApiError,
+    ControllerRegistrationRequest,
+    QuorumController,
+)
+from kraftlake.image import MetadataImage
+from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepThread
+from kraftlake.publisher import LakeSnapshotEmitter, SnapshotGenerator, StandardAuthorizer
+from kraftlake.records.metadata_records import ControllerEndpoint, ControllerFeature
+from kraftlake.records.uuid import Uuid
+from kraftlake.replay import LakeFeed, MetadataLoader, MetadataPublisher, QuorumState
+from kraftlake.runtime import (
+    Clock,
+    KraftlakeError,
+    LakeError,
+    LoggingFaultHandler,
+    SystemClock,
+    get_logger,
+    sentence_of,
+)
+from kraftlake.server.controller.broker_handlers import broker_handlers
+from kraftlake.server.controller.config_handlers import config_handlers
+from kraftlake.server.controller.controller_config import ControllerServerConfig
+from kraftlake.server.controller.controller_node import ControllerNode
+from kraftlake.server.controller.envelope_handler import envelope_handler
+from kraftlake.server.controller.fetch_handlers import FetchHandlers
+from kraftlake.server.controller.partition_handlers import partition_handlers
+from kraftlake.server.controller.quorum_handlers import quorum_handlers
+from kraftlake.server.controller.quorum_view import QuorumView
+from kraftlake.server.controller.registrar import Registrar
+from kraftlake.server.controller.replica_progress import ReplicaProgress
+from kraftlake.server.controller.served_log import ServedLog
+from kraftlake.server.controller.topic_handlers import topic_handlers
+from kraftlake.server.requests.authorization import Authorization
+from kraftlake.server.requests.dispatcher import Dispatcher, Peer, Respond
+from kraftlake.server.requests.handlers import apis_of
+from kraftlake.server.requests.listener import RequestListener
+
+_LOOK_SECONDS: Final = 0.05
+_RESIGNS_WITHIN_SECONDS: Final = 10.0
+_PLAINTEXT: Final = 0
+
+
+class ControllerEndedError(KraftlakeError):
+    """The controller has ended although nobody asked it to."""
+
+
+class ControllerServer:
+    """One process of a controller, from `run` until `stop` is set.
+
+    It begins as a standby, which answers NOT_CONTROLLER and says who leads, and claims the log when nobody writes it.
+    """
+
+    def __init__(self, config: ControllerServerConfig, *, stop: threading.Event, clock: Clock | None = None) -> None:
+        self._config = config
+        self._stop = stop
+        self._clock = clock or SystemClock()
+        self._ended: str | None = None
+        self._dispatcher: Dispatcher | None = None
+        self._log = get_logger(__name__).bind(controller=config.node_id)
+        self._faults = LoggingFaultHandler("controller")
+        self.listeners = [
+            RequestListener(one.name, one.host, one.port, self._handle, limits=config.limits)
+            for one in config.listeners
+        ]
+        """The listeners, in the order of the configuration."""
+
+    def run(self) -> None:
+        """Be a controller until `stop` is set.
+
+        Raises LakeError for what is no controlled lake, or where another process is its controller of this id;
+        EnvironmentFaultError where a listener can't be opened; ControllerEndedError where the controller has ended by
+        itself.
+        """
+        config = self._config
+        log = MetadataLog.open(config.lake)
+        if log.role != "controlled":
+            raise LakeError(f"{log.path} is an imported lake, which has no controller: `kraftlake fork` makes a copy.")
+        if config.without_effect:
+            self._log.warning("settings_without_effect", settings=sorted(config.without_effect), hints=[
+                hint for hint in config.without_effect.values() if hint
+            ])  # fmt: skip
+        with ExitStack() as stack:
+            for listener in self.listeners:
+                stack.callback(listener.close)
+                listener.start()
+            self._serve(log, stack)
+            self._leave()
+        if self._ended is not None:
+            raise ControllerEndedError(f"Controller {config.node_id} has ended: {self._ended}.")
+
+    def _serve(self, log: MetadataLog, stack: ExitStack) -> None:
+        config, cluster_id = self._config, log.cluster_id or ""
+        view = QuorumView()
+        authorizer = None if config.authorizer is None else StandardAuthorizer(config.authorizer)
+        controller = QuorumController(log, config.controller(cluster_id, ()), clock=self._clock)
+        stack.callback(controller.close)
+        node = ControllerNode(
+            node_id=config.node_id, cluster_id=cluster_id, controller=controller, view=view,
+            authorization=Authorization(authorizer), progress=ReplicaProgress(self._clock),
+            delete_topic_enable=config.delete_topic_enable, heartbeat_timeout_ms=config.heartbeat_timeout_ms,
+        )  # fmt: skip
+        self._node = node
+        served = ServedLog(config.lake, self._clock)
+        stack.callback(served.close)
+        self._dispatcher = self._dispatcher_of(node, served)
+        loader = self._loader(node, [view, *([] if authorizer is None else [authorizer])])
+        stack.callback(loader.close)
+        upkeep = UpkeepThread(Upkeep(config.lake), due=lambda: controller.is_active)
+        stack.callback(upkeep.close)
+        registrar = Registrar(node, self._registration(), listener=config.listeners[0].name, end=self.end)
+        stack.callback(registrar.close)
+        registrar.start()
+        self._log.info(
+            "started", lake=config.lake, cluster_id=cluster_id,
+            listeners=[
+                f"{one.name}://{one.host}:{listener.port}"
+                for one, listener in zip(config.listeners, self.listeners, strict=True)
+            ],
+        )  # fmt: skip
+        self._watch(node, loader)
+
+    def _handle(self, frame: bytes, peer: Peer, respond: Respond) -> None:
+        """Answer a request; until the controller has been started, close its connection."""
+        if self._dispatcher is None:
+            respond(None)
+        else:
+            self._dispatcher.handle(frame, peer, respond)
+
+    def _dispatcher_of(self, node: ControllerNode, served: ServedLog) -> Dispatcher:
+        def tell(event: str, fault: BaseException) -> None:
+            self._log.warning(event, cause=f"{type(fault).__name__}: {fault}")
+
+        handlers = {
+            **broker_handlers(node), **topic_handlers(node), **config_handlers(node), **partition_handlers(node),
+            **quorum_handlers(node), **FetchHandlers(node, served).handlers(),
+            "envelope": envelope_handler(node, lambda: dispatcher),
+        }  # fmt: skip
+        dispatcher = Dispatcher(apis_of(handlers, tell), features=node.view.features, tell=tell)
+        return dispatcher
+
+    def _loader(self, node: ControllerNode, publishers: list[MetadataPublisher]) -> MetadataLoader:
+        lake, clock, faults = self._config.lake, self._clock, self._faults
+        feed = LakeFeed(MetadataLog.open(lake), clock, faults)
+        loader = MetadataLoader(clock=clock, fault_handler=faults, high_watermark=lambda: feed.end_at_start)
+        snapshots = SnapshotGenerator(
+            _SnapshotsOfTheLeader(node, LakeSnapshotEmitter(lake, clock)), clock, faults,
+            policy=self._config.snapshots, quorum=lambda: loader.quorum,
+        )  # fmt: skip
+        loader.install_publishers([*publishers, snapshots])
+        feed.start(loader)
+        return loader
+
+    def _registration(self) -> ControllerRegistrationRequest:
+        return ControllerRegistrationRequest(
+            controller_id=self._config.node_id,
+            incarnation_id=Uuid.random(),
+            listeners=tuple(
+                ControllerEndpoint(name=one.name, host=one.host, port=listener.port, security_protocol=_PLAINTEXT)
+                for one, listener in zip(self._config.listeners, self.listeners, strict=True)
+            ),
+            features=tuple(
+                ControllerFeature(name=name, min_supported_version=levels.min, max_supported_version=levels.max)
+                for name, levels in SUPPORTED.items()
+            ),
+        )
+
+    def _watch(self, node: ControllerNode, loader: MetadataLoader) -> None:
+        """Tell whether it leads, each time that this changes, until it is to end."""
+        told: tuple[str, Mapping[str, int]] | None = None
+        while not self._stop.is_set() and self._ended is None:
+            if loader.stopped is not None:
+                self.end(f"the metadata log can't be replayed: {sentence_of(loader.stopped).rstrip('.')}")
+            epoch = node.controller.epoch
+            leader = node.view.leader
+            news: tuple[str, Mapping[str, int]] = ("active", {"epoch": epoch})
+            if epoch < 0:
+                news = ("standby", {"leader": node.view.leader_id, "epoch": leader.epoch})
+            if news != told:
+                self._log.info(news[0], **news[1])
+                told = news
+            self._stop.wait(_LOOK_SECONDS)
+
+    def _leave(self) -> None:
+        """Give the log up, when all that was appended is durable and answered."""
+        if self._node.controller.is_active:
+            with suppress(ControllerApiError, NotDoneError):
+                self._node.controller.resign().result(_RESIGNS_WITHIN_SECONDS)
+                self._log.info("resigned")
+
+    def end(self, why: str) -> None:
+        """End the controller; `why` is told by `run`."""
+        self._ended = self._ended or why
+
+
+class _SnapshotsOfTheLeader:
+    """Has the active controller alone make snapshots: the lake is that of all of them."""
+
+    def __init__(self, node: ControllerNode, emitter: LakeSnapshotEmitter) -> None:
+        self._node = node
+        self._emitter = emitter
+
+    def maybe_emit(self, image: MetadataImage, quorum: QuorumState) -> None:
+        """Write a snapshot where this controller leads."""
+        if self._node.controller.is_active:
+            self._emitter.maybe_emit(image, quorum)

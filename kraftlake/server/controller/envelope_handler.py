@@ -1,0 +1,107 @@
+"""Requests of clients that a broker passes on: Envelope (KIP-590).
+
+Source: kafka.server.EnvelopeUtils, org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder,
+kafka.network.RequestChannel.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import fields, is_dataclass
+from ipaddress import ip_address
+from typing import Any, Final
+
+import attrs
+from kio.schema.default_principal_data.v0.data import DefaultPrincipalData
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_reader
+
+from kraftlake.image import AclOperation
+from kraftlake.protocol import REQUEST_HEADER
+from kraftlake.server.controller.controller_node import ControllerNode
+from kraftlake.server.requests.dispatcher import Dispatcher, Request
+from kraftlake.server.requests.handlers import Handler, RefusedError, response_to
+from kraftlake.server.requests.messages import UNREADABLE, api_of, response_in
+
+FORWARDED: Final = frozenset(
+    {
+        "allocate_producer_ids", "alter_configs", "alter_partition_reassignments", "create_partitions",
+        "create_topics", "delete_topics", "describe_quorum", "elect_leaders", "incremental_alter_configs",
+        "list_partition_reassignments", "unregister_broker",
+    }
+)  # fmt: skip
+"""The APIs that brokers pass on (ApiKeys.forwardable), of those that are served."""
+_VERSION: Final = struct.Struct(">h")
+
+
+def envelope_handler(node: ControllerNode, dispatcher: Callable[[], Dispatcher]) -> Handler:
+    """The handler of Envelope; `dispatcher` is the node's, which answers what is inside."""
+
+    def begin(request: Request) -> Future[Any]:
+        node.check_cluster(request, AclOperation.CLUSTER_ACTION)
+        inner = request.body.request_data
+        peer = attrs.evolve(
+            request.peer, principal=_principal(request.body.request_principal),
+            host=_address(request.body.client_host_address), forwarded=True,
+        )  # fmt: skip
+        _check(inner)
+        told: Future[Any] = Future()
+
+        def respond(answer: bytes | None) -> None:
+            error = ErrorCode.none if answer is not None else ErrorCode.unsupported_version
+            if answer and not node.controller.is_active and _names_not_controller(inner, answer):
+                error = ErrorCode.not_controller  # the broker looks for another controller by this one alone
+            data = answer if error is ErrorCode.none else None
+            told.set_result(response_to(request, response_data=data, error_code=error))
+
+        dispatcher().handle(inner, peer, respond)
+        return told
+
+    return Handler(begin=begin)
+
+
+def _check(frame: bytes) -> None:
+    """Raises RefusedError for a request that no broker passes on."""
+    if len(frame) < REQUEST_HEADER.size:
+        raise RefusedError(ErrorCode.unsupported_version)
+    if api_of(frame) not in FORWARDED:
+        raise RefusedError(ErrorCode.invalid_request)
+
+
+def _principal(data: bytes | None) -> str:
+    """`Type:name` of the client. Raises RefusedError for what is no principal."""
+    try:
+        assert data is not None
+        (version,) = _VERSION.unpack_from(data)
+        if version != 0:
+            raise ValueError(f"version {version}")
+        principal, _ = entity_reader(DefaultPrincipalData)(data, _VERSION.size)
+    except (AssertionError, *UNREADABLE):
+        raise RefusedError(ErrorCode.principal_deserialization_failure) from None
+    return f"{principal.type_}:{principal.name}"
+
+
+def _address(data: bytes) -> str:
+    """The client's IP address. Raises RefusedError for what is none."""
+    try:
+        return str(ip_address(bytes(data)))
+    except ValueError:
+        raise RefusedError(ErrorCode.invalid_request) from None
+
+
+def _names_not_controller(frame: bytes, answer: bytes) -> bool:
+    return ErrorCode.not_controller in _errors(response_in(frame, answer))
+
+
+def _errors(message: Any) -> Iterator[ErrorCode]:
+    """All error codes in a message."""
+    if isinstance(message, ErrorCode):
+        yield message
+    elif isinstance(message, tuple):
+        for one in message:
+            yield from _errors(one)
+    elif is_dataclass(message):
+        for field in fields(message):
+            yield from _errors(getattr(message, field.name))

@@ -1,0 +1,266 @@
+"""Fetch and FetchSnapshot of the metadata log, by which followers also find out who leads.
+
+Source: org.apache.kafka.raft.KafkaRaftClient (handleFetchRequest, handleFetchSnapshotRequest), KIP-595, KIP-630.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from functools import partial
+from itertools import count
+from typing import Any, Final
+
+import attrs
+from kio.schema.errors import ErrorCode
+
+from kraftlake.controller import ControllerApiError
+from kraftlake.image import AclOperation
+from kraftlake.protocol import OffsetAndEpoch
+from kraftlake.protocol.describe import METADATA_TOPIC
+from kraftlake.protocol.observer.requests import METADATA_TOPIC_ID
+from kraftlake.records.uuid import Uuid
+from kraftlake.runtime import EventQueueClosedError
+from kraftlake.runtime.event_queue import FunctionEvent
+from kraftlake.server.controller.controller_node import ControllerNode
+from kraftlake.server.controller.served_log import LogRead, ServedLog
+from kraftlake.server.requests.dispatcher import Request
+from kraftlake.server.requests.handlers import Answering, Handler, refusal_of, response_to
+from kraftlake.server.requests.messages import kafka_id, of_version, wire_id
+
+_TOPIC_ID: Final = Uuid(METADATA_TOPIC_ID)
+_UNKNOWN: Final = -1
+
+
+class FetchHandlers:
+    """Answers fetches from the log, as long as the controller leads; those at its end wait for more."""
+
+    def __init__(self, node: ControllerNode, log: ServedLog) -> None:
+        self._node = node
+        self._log = log
+        self._numbers = count()
+        self._waiting: dict[int, _Fetch] = {}
+        """The fetches that wait, by number; whoever takes one out answers it."""
+        node.view.listeners.append(self._wake)
+
+    def handlers(self) -> Mapping[str, Handler]:
+        """The handlers by API."""
+        return {
+            "fetch": Handler(begin=self._fetch, refuse=refusal_of(responses=())),
+            "fetch_snapshot": Handler(begin=self._fetch_snapshot, refuse=refusal_of(topics=())),
+        }
+
+    def _fetch(self, request: Request) -> Answering:
+        self._node.check_cluster(request, AclOperation.CLUSTER_ACTION)
+        asked = request.body
+        refuse = refusal_of(responses=())
+        if getattr(asked, "cluster_id", None) not in (None, self._node.cluster_id):
+            return refuse(request, ErrorCode.inconsistent_cluster_id, None)
+        partitions = [(_names_the_log(topic), one) for topic in asked.topics for one in topic.partitions]
+        if len(partitions) != 1 or not partitions[0][0] or int(partitions[0][1].partition) != 0:
+            return refuse(request, ErrorCode.invalid_request, None)
+        partition = partitions[0][1]
+        epoch, last = int(getattr(partition, "current_leader_epoch", -1)), getattr(partition, "last_fetched_epoch", -1)
+        wait_ms = asked.max_wait.total_seconds() * 1000
+        if wait_ms < 0 or partition.fetch_offset < 0 or last < 0 or last > epoch:
+            return self._error(request, ErrorCode.invalid_request)
+        told: Future[Any] = Future()
+        at = OffsetAndEpoch(offset=int(partition.fetch_offset), epoch=int(last))
+        self._try(_Fetch(request=request, told=told, at=at, leader_epoch=epoch, partition=partition), wait_ms)
+        return told
+
+    def _try(self, fetch: _Fetch, wait_ms: float) -> None:
+        """Answer a fetch, or have it wait where there is nothing to send yet."""
+        error = self._problem(fetch.leader_epoch)
+        if error is not ErrorCode.none:
+            fetch.told.set_result(self._error(fetch.request, error))
+            return
+
+        def leads(read: Future[None]) -> None:
+            fault = read.exception()
+            if isinstance(fault, ControllerApiError):
+                error = ErrorCode.not_leader_or_follower
+                fetch.told.set_result(self._error(fetch.request, error))
+            elif fault is not None:
+                fetch.told.set_exception(fault)
+            else:
+                self._log.read(fetch.at, max_bytes=int(fetch.partition.partition_max_bytes)).add_done_callback(was_read)
+
+        def was_read(future: Future[LogRead]) -> None:
+            fault = future.exception()
+            if fault is not None:
+                closing = isinstance(fault, EventQueueClosedError)
+                error = ErrorCode.broker_not_available if closing else ErrorCode.unknown_server_error
+                fetch.told.set_result(self._error(fetch.request, error))
+                return
+            read = future.result()
+            known = int(getattr(fetch.partition, "high_watermark", read.end_offset))
+            if read.is_empty and wait_ms > 0 and known >= read.end_offset:
+                self._wait(fetch, wait_ms)
+                return
+            self._note(fetch, read)
+            fetch.told.set_result(self._answer(fetch.request, read))
+
+        # only an active controller that has committed lately knows that none has claimed the log since
+        self._node.controller.read(lambda _: None).add_done_callback(leads)
+
+    def _problem(self, epoch: int) -> ErrorCode:
+        """Why this node, as the leader of an epoch, does not answer, as far as it knows."""
+        is_active, known = self._node.controller.is_active, self._epoch
+        if epoch < known:
+            return ErrorCode.fenced_leader_epoch
+        if epoch > known:
+            return ErrorCode.unknown_leader_epoch
+        return ErrorCode.none if is_active else ErrorCode.not_leader_or_follower
+
+    @property
+    def _epoch(self) -> int:
+        return max(self._node.controller.epoch, self._node.view.leader.epoch)
+
+    def _wait(self, fetch: _Fetch, wait_ms: float) -> None:
+        number = next(self._numbers)
+        self._waiting[number] = fetch
+        queue = self._log.queue
+        due = queue.clock.nanoseconds() + round(wait_ms * 1e6)
+        event = FunctionEvent(partial(self._go_on, number), lambda _: self._go_on(number))
+        queue.schedule_deferred(f"fetch-{number}", due, event)
+        if self._node.view.image.offset >= fetch.at.offset:  # it came meanwhile
+            self._go_on(number)
+
+    def _go_on(self, number: int) -> None:
+        fetch = self._waiting.pop(number, None)
+        if fetch is not None:
+            self._log.queue.cancel_deferred(f"fetch-{number}")
+            self._try(fetch, 0)
+
+    def _wake(self) -> None:
+        """There is more in the log, or another leader."""
+        if self._waiting:
+            self._log.queue.append(FunctionEvent(self._wake_now, lambda _: self._wake_now()))
+
+    def _wake_now(self) -> None:
+        for number in list(self._waiting):
+            self._go_on(number)
+
+    def _note(self, fetch: _Fetch, read: LogRead) -> None:
+        """Note how far a replica is that tells who it is."""
+        body = fetch.request.body
+        state = getattr(body, "replica_state", None)
+        replica_id = int(body.replica_id if state is None else state.replica_id)
+        if replica_id >= 0 and read.diverging is None:
+            directory = kafka_id(getattr(fetch.partition, "replica_directory_id", None))
+            self._node.progress.note(replica_id, fetch.at.offset, end_offset=read.end_offset, directory_id=directory)
+
+    def _answer(self, request: Request, read: LogRead) -> Any:
+        module = request.module
+        more: dict[str, Any] = {}
+        if read.diverging is not None and hasattr(module, "EpochEndOffset"):
+            diverging = read.diverging
+            more["diverging_epoch"] = module.EpochEndOffset(epoch=diverging.epoch, end_offset=diverging.offset)
+        if read.snapshot is not None and hasattr(module, "SnapshotId"):
+            more["snapshot_id"] = module.SnapshotId(end_offset=read.snapshot.offset, epoch=read.snapshot.epoch)
+        return self._partition(
+            request, ErrorCode.none, high_watermark=read.end_offset, log_start_offset=read.start_offset,
+            records=read.records, **more,
+        )  # fmt: skip
+
+    def _error(self, request: Request, error: ErrorCode) -> Any:
+        """An error of the partition, and who leads."""
+        return self._partition(request, error, high_watermark=_UNKNOWN, log_start_offset=_UNKNOWN, records=b"")
+
+    def _partition(self, request: Request, error: ErrorCode, **values: Any) -> Any:
+        module = request.module
+        if hasattr(module, "LeaderIdAndEpoch"):
+            values["current_leader"] = self._leader(module)
+        partition = of_version(
+            module.PartitionData, partition_index=0, error_code=error, aborted_transactions=(), **values
+        )
+        kind = module.FetchableTopicResponse
+        topic = of_version(kind, topic=METADATA_TOPIC, topic_id=wire_id(_TOPIC_ID), partitions=(partition,))
+        return response_to(
+            request,
+            error_code=ErrorCode.none,
+            session_id=0,
+            responses=(topic,),
+            node_endpoints=self._endpoints(request),
+        )
+
+    def _leader(self, module: Any) -> Any:
+        return module.LeaderIdAndEpoch(leader_id=self._leader_id, leader_epoch=self._epoch)
+
+    @property
+    def _leader_id(self) -> int:
+        return self._node.node_id if self._node.controller.is_active else self._node.view.leader_id
+
+    def _endpoints(self, request: Request) -> tuple[Any, ...]:
+        """Where the leader is, in the versions that tell it."""
+        endpoint = self._node.view.endpoints(request.peer.listener).get(self._leader_id)
+        if endpoint is None or not hasattr(request.module, "NodeEndpoint"):
+            return ()
+        kind = request.module.NodeEndpoint
+        return (of_version(kind, node_id=self._leader_id, host=endpoint.host, port=endpoint.port, rack=None),)
+
+    def _fetch_snapshot(self, request: Request) -> Answering:
+        self._node.check_cluster(request, AclOperation.CLUSTER_ACTION)
+        asked = request.body
+        if asked.cluster_id not in (None, self._node.cluster_id):
+            return response_to(request, error_code=ErrorCode.inconsistent_cluster_id, topics=())
+        partitions = [(topic.name, one) for topic in asked.topics for one in topic.partitions]
+        if len(partitions) != 1:
+            return response_to(request, error_code=ErrorCode.invalid_request, topics=())
+        name, partition = partitions[0]
+        if name != METADATA_TOPIC or int(partition.partition) != 0:
+            return self._part(request, name, partition, ErrorCode.unknown_topic_or_partition)
+        error = self._problem(int(partition.current_leader_epoch))
+        if error is not ErrorCode.none:
+            return self._part(request, name, partition, error)
+        id_ = OffsetAndEpoch(offset=int(partition.snapshot_id.end_offset), epoch=int(partition.snapshot_id.epoch))
+        told: Future[Any] = Future()
+
+        def was_read(future: Future[bytes | None]) -> None:
+            fault = future.exception()
+            if fault is not None:
+                told.set_exception(fault)
+                return
+            data, at = future.result(), int(partition.position)
+            if data is None:
+                told.set_result(self._part(request, name, partition, ErrorCode.snapshot_not_found))
+            elif not 0 <= at < len(data):
+                told.set_result(self._part(request, name, partition, ErrorCode.position_out_of_range))
+            else:
+                part = data[at : at + max(1, int(asked.max_bytes))]
+                told.set_result(self._part(request, name, partition, ErrorCode.none, size=len(data), data=part))
+
+        self._log.snapshot(id_).add_done_callback(was_read)
+        return told
+
+    def _part(
+        self, request: Request, name: str, partition: Any, error: ErrorCode, *, size: int = 0, data: bytes = b""
+    ) -> Any:
+        module, id_ = request.module, partition.snapshot_id
+        part = module.PartitionSnapshot(
+            index=partition.partition, error_code=error,
+            snapshot_id=module.SnapshotId(end_offset=id_.end_offset, epoch=id_.epoch),
+            current_leader=self._leader(module), size=size, position=partition.position if data else 0,
+            unaligned_records=data,
+        )  # fmt: skip
+        topic = module.TopicSnapshot(name=name, partitions=(part,))
+        endpoints = self._endpoints(request)
+        return response_to(request, error_code=ErrorCode.none, topics=(topic,), node_endpoints=endpoints)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _Fetch:
+    """A fetch from a place in the log on, of a client that takes this node for the leader of an epoch."""
+
+    request: Request
+    told: Future[Any]
+    at: OffsetAndEpoch
+    leader_epoch: int
+    partition: Any
+
+
+def _names_the_log(topic: Any) -> bool:
+    if hasattr(topic, "topic_id"):
+        return kafka_id(topic.topic_id) == _TOPIC_ID
+    return bool(topic.topic == METADATA_TOPIC)

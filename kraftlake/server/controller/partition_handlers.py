@@ -1,0 +1,176 @@
+"""Reassignments of partitions and elections of their leaders. Source: kafka.server.ControllerApis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from functools import partial
+from itertools import groupby
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from kraftlake.controller import (
+    ApiError,
+    ControllerResult,
+    ControllerState,
+    ElectionType,
+    Errors,
+    alter_partition_reassignments,
+    elect_leaders,
+    list_partition_reassignments,
+)
+from kraftlake.image import AclOperation
+from kraftlake.server.controller.controller_node import ControllerNode
+from kraftlake.server.requests.dispatcher import Request
+from kraftlake.server.requests.handlers import Handler, RefusedError, response_to, then
+from kraftlake.server.requests.messages import of_version
+
+_LONGEST: Final = 16 * 1024 * 1024
+
+
+def partition_handlers(node: ControllerNode) -> Mapping[str, Handler]:
+    """The handlers of AlterPartitionReassignments, ListPartitionReassignments and ElectLeaders."""
+    return {
+        "alter_partition_reassignments": Handler(
+            begin=partial(_reassign, node), refuse=_not_reassigned, longest=_LONGEST
+        ),
+        "list_partition_reassignments": Handler(begin=partial(_list, node), refuse=_not_listed, longest=_LONGEST),
+        "elect_leaders": Handler(begin=partial(_elect, node), refuse=_not_elected, longest=_LONGEST),
+    }
+
+
+def _reassign(node: ControllerNode, request: Request) -> Future[Any]:
+    node.check_cluster(request, AclOperation.ALTER)
+    asked = request.body
+    targets = [
+        ((topic.name, int(one.partition_index)), None if one.replicas is None else tuple(map(int, one.replicas)))
+        for topic in asked.topics
+        for one in topic.partitions
+    ]
+    allow = getattr(asked, "allow_replication_factor_change", True)
+
+    def answer(errors: Mapping[tuple[str, int], ApiError]) -> Any:
+        return _reassigned(request, lambda topic, index: errors[topic, index], ApiError.NONE)
+
+    return node.run(
+        lambda state: alter_partition_reassignments(state, targets, allow_replication_factor_change=allow), answer,
+        timeout=asked.timeout,
+    )  # fmt: skip
+
+
+def _reassigned(request: Request, error_of: Any, error: ApiError) -> Any:
+    module = request.module
+    topics = tuple(
+        module.ReassignableTopicResponse(
+            name=topic.name,
+            partitions=tuple(
+                module.ReassignablePartitionResponse(
+                    partition_index=one.partition_index, error_code=ErrorCode(told.error), error_message=told.message
+                )
+                for one in topic.partitions
+                for told in (error_of(topic.name, int(one.partition_index)),)
+            ),
+        )
+        for topic in request.body.topics
+    )
+    return response_to(
+        request, error_code=ErrorCode(error.error), error_message=error.message, responses=topics,
+        allow_replication_factor_change=getattr(request.body, "allow_replication_factor_change", True),
+    )  # fmt: skip
+
+
+def _not_reassigned(request: Request, error: ErrorCode, message: str | None) -> Any:
+    failure = ApiError(Errors(error), message)
+    return _reassigned(request, lambda *_: failure, failure)
+
+
+def _list(node: ControllerNode, request: Request) -> Future[Any]:
+    node.check_cluster(request, AclOperation.DESCRIBE)
+    topics, module = request.body.topics, request.module
+    names = None
+    if topics is not None:
+        names = [(topic.name, int(index)) for topic in topics for index in topic.partition_indexes]
+
+    def answer(found: Mapping[tuple[str, int], Any]) -> Any:
+        told = tuple(
+            module.OngoingTopicReassignment(
+                name=name,
+                partitions=tuple(
+                    module.OngoingPartitionReassignment(
+                        partition_index=index, replicas=one.replicas, adding_replicas=one.adding_replicas,
+                        removing_replicas=one.removing_replicas,
+                    )
+                    for (_, index), one in group
+                ),
+            )
+            for name, group in groupby(sorted(found.items(), key=lambda item: item[0]), key=lambda item: item[0][0])
+        )  # fmt: skip
+        return response_to(request, error_code=ErrorCode.none, error_message=None, topics=told)
+
+    return then(node.controller.read(lambda image: list_partition_reassignments(image, names)), answer)
+
+
+def _not_listed(request: Request, error: ErrorCode, message: str | None) -> Any:
+    module = request.module
+    told = tuple(
+        module.OngoingTopicReassignment(
+            name=topic.name,
+            partitions=tuple(
+                module.OngoingPartitionReassignment(partition_index=index) for index in topic.partition_indexes
+            ),
+        )
+        for topic in request.body.topics or ()
+    )
+    return response_to(request, error_code=error, error_message=message, topics=told)
+
+
+def _elect(node: ControllerNode, request: Request) -> Future[Any]:
+    node.check_cluster(request, AclOperation.ALTER)
+    asked = request.body
+    try:
+        kind = ElectionType(int(getattr(asked, "election_type", ElectionType.PREFERRED.value)))
+    except ValueError:
+        raise RefusedError(ErrorCode.invalid_request, f"There is no election of type {asked.election_type}.") from None
+    topics = asked.topic_partitions
+    names = None if topics is None else [(topic.topic, int(one)) for topic in topics for one in topic.partitions]
+
+    def elect(state: ControllerState) -> ControllerResult[Any]:
+        made = elect_leaders(state, kind, names)
+        all_topics = sorted(state.image.topics.topics_by_name()) if names is None else ()
+        return ControllerResult(made.records, (made.response, all_topics), atomic=made.atomic)
+
+    def answer(response: Any) -> Any:
+        errors, all_topics = response
+        # who asks for all partitions gets those that needed an election, and the names of all topics
+        needed = {key: one for key, one in errors.items() if names or one.error is not Errors.ELECTION_NOT_NEEDED}
+        by_topic: dict[str, list[tuple[int, ApiError]]] = {name: [] for name in all_topics}
+        for (topic, index), error in needed.items():
+            by_topic.setdefault(topic, []).append((index, error))
+        return _elected(request, by_topic.items(), ErrorCode.none)
+
+    return node.run(elect, answer, timeout=asked.timeout)
+
+
+def _elected(request: Request, topics: Iterable[tuple[str, Iterable[tuple[int, ApiError]]]], error: ErrorCode) -> Any:
+    module = request.module
+    results = tuple(
+        module.ReplicaElectionResult(
+            topic=name,
+            partition_result=tuple(
+                of_version(
+                    module.PartitionResult, partition_id=index, error_code=ErrorCode(one.error),
+                    error_message=one.message,
+                )
+                for index, one in partitions
+            ),
+        )
+        for name, partitions in topics
+    )  # fmt: skip
+    return response_to(request, error_code=error, replica_election_results=results)
+
+
+def _not_elected(request: Request, error: ErrorCode, message: str | None) -> Any:
+    failure = ApiError(Errors(error), message)
+    asked = request.body.topic_partitions or ()
+    return _elected(request, [(one.topic, [(index, failure) for index in one.partitions]) for one in asked], error)

@@ -1,0 +1,221 @@
+"""Who leads the quorum, and where its controllers are. Source: kafka.server.ControllerApis, KIP-919."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from kraftlake.controller import (
+    ControllerApiError,
+    ControllerRegistrationRequest,
+    ControllerResult,
+    ControllerState,
+    register_controller,
+)
+from kraftlake.image import AclOperation
+from kraftlake.protocol.describe import BROKERS, CONTROLLERS, METADATA_TOPIC
+from kraftlake.records.metadata_records import ControllerEndpoint, ControllerFeature
+from kraftlake.server.controller.controller_node import ControllerNode
+from kraftlake.server.controller.quorum_view import NOBODY
+from kraftlake.server.controller.replica_progress import Replica
+from kraftlake.server.requests.dispatcher import Request
+from kraftlake.server.requests.handlers import Answering, Handler, NotReadyError, RefusedError, refusal_of, response_to
+from kraftlake.server.requests.messages import kafka_id, of_version, wire_id
+
+_NOT_ASKED_FOR: Final = -(2**31)
+_OF_A_CLUSTER: Final = (
+    AclOperation.CREATE, AclOperation.CLUSTER_ACTION, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS,
+    AclOperation.IDEMPOTENT_WRITE, AclOperation.ALTER, AclOperation.DESCRIBE,
+)  # fmt: skip
+
+
+def quorum_handlers(node: ControllerNode) -> Mapping[str, Handler]:
+    """The handlers of DescribeCluster, DescribeQuorum and ControllerRegistration."""
+    no_cluster: dict[str, Any] = {
+        "cluster_id": "",
+        "controller_id": NOBODY,
+        "brokers": (),
+        "endpoint_type": CONTROLLERS,
+    }
+    return {
+        "describe_cluster": Handler(begin=partial(_describe_cluster, node), refuse=refusal_of(**no_cluster)),
+        "describe_quorum": Handler(begin=partial(_describe_quorum, node), refuse=refusal_of(topics=(), nodes=())),
+        "controller_registration": Handler(begin=partial(_register, node)),
+    }
+
+
+def _describe_cluster(node: ControllerNode, request: Request) -> Answering:
+    if not node.view.published.is_set():
+        raise NotReadyError("There is no image yet.")
+    version = node.view.image.features.metadata_version
+    if version is None or not version.is_controller_registration_supported:
+        raise RefusedError(
+            ErrorCode.unsupported_version, "Clients can ask controllers from metadata.version 3.7-IV0 on."
+        )
+    node.check_cluster(request, AclOperation.ALTER)
+    _check_type(request)
+    endpoints = node.view.endpoints(request.peer.listener)
+
+    def answer(leader: int) -> Any:
+        brokers = tuple(
+            of_version(
+                request.module.DescribeClusterBroker, broker_id=id_, host=one.host, port=one.port, rack=None,
+                is_fenced=False,
+            )
+            for id_, one in endpoints.items()
+        )  # fmt: skip
+        return response_to(
+            request, error_code=ErrorCode.none, error_message=None, endpoint_type=CONTROLLERS,
+            cluster_id=node.cluster_id, controller_id=leader if leader in endpoints else NOBODY, brokers=brokers,
+            cluster_authorized_operations=_allowed(node, request),
+        )  # fmt: skip
+
+    leader = node.view.leader_id
+    if leader != node.node_id:
+        return answer(leader)
+    told: Future[Any] = Future()
+    # only an active controller that has committed lately knows that none has claimed the log since
+    node.controller.read(lambda _: None).add_done_callback(
+        lambda read: told.set_result(answer(leader if read.exception() is None else NOBODY))
+    )
+    return told
+
+
+def _check_type(request: Request) -> None:
+    """Raises RefusedError where another type of nodes is asked for than controllers."""
+    wanted = int(getattr(request.body, "endpoint_type", BROKERS))
+    if wanted == CONTROLLERS:
+        return
+    error = ErrorCode.mismatched_endpoint_type if wanted == BROKERS else ErrorCode.unsupported_endpoint_type
+    reason = f"This node is a controller, and endpoints of type {wanted} were asked for."
+    raise RefusedError(ErrorCode.invalid_request if request.version == 0 else error, reason)
+
+
+def _allowed(node: ControllerNode, request: Request) -> int:
+    """The operations on the cluster that the peer is allowed, as a field of bits, where they are asked for."""
+    if not request.body.include_cluster_authorized_operations:
+        return _NOT_ASKED_FOR
+    if not node.authorization.allows_on_cluster(request.peer, AclOperation.DESCRIBE):
+        return 0
+    allowed = [one for one in _OF_A_CLUSTER if node.authorization.allows_on_cluster(request.peer, one)]
+    return sum(1 << int(one) for one in allowed)
+
+
+def _describe_quorum(node: ControllerNode, request: Request) -> Answering:
+    node.check_cluster(request, AclOperation.DESCRIBE)
+    asked, module = request.body, request.module
+    partitions = [(topic.topic_name, int(one.partition_index)) for topic in asked.topics for one in topic.partitions]
+
+    def answer(partition: Any, nodes: Any = ()) -> Any:
+        topic = module.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+        return response_to(request, error_code=ErrorCode.none, error_message=None, topics=(topic,), nodes=nodes)
+
+    if partitions != [(METADATA_TOPIC, 0)]:
+        return response_to(
+            request, error_code=ErrorCode.none, error_message=None, nodes=(),
+            topics=tuple(
+                module.TopicData(
+                    topic_name=topic.topic_name,
+                    partitions=tuple(_unknown(request, int(one.partition_index)) for one in topic.partitions),
+                )
+                for topic in asked.topics
+            ),
+        )  # fmt: skip
+
+    def describe(state: ControllerState) -> ControllerResult[int]:
+        return ControllerResult((), state.next_offset)
+
+    def described(end_offset: int) -> Any:
+        view = node.view
+        voters, observers = node.progress.described(
+            leader=node.node_id, controllers=view.image.cluster.controllers, brokers=view.image.cluster.brokers,
+            end_offset=end_offset,
+        )  # fmt: skip
+        partition = of_version(
+            module.PartitionData, partition_index=0, error_code=ErrorCode.none, error_message=None,
+            leader_id=node.node_id, leader_epoch=node.controller.epoch, high_watermark=end_offset,
+            current_voters=tuple(_replica(module, one) for one in voters),
+            observers=tuple(_replica(module, one) for one in observers),
+        )  # fmt: skip
+        return answer(partition, _nodes(node, module))
+
+    told: Future[Any] = Future()
+
+    def done(future: Future[int]) -> None:
+        fault = future.exception()
+        if fault is None:
+            told.set_result(described(future.result()))
+        elif isinstance(fault, ControllerApiError):
+            told.set_result(answer(_unknown(request, 0, ErrorCode.not_leader_or_follower, node)))
+        else:
+            told.set_exception(fault)
+
+    node.controller.submit(describe).add_done_callback(done)
+    return told
+
+
+def _unknown(
+    request: Request, index: int, error: ErrorCode = ErrorCode.unknown_topic_or_partition,
+    node: ControllerNode | None = None,
+) -> Any:  # fmt: skip
+    """A partition of DescribeQuorum that nothing is told of, but for who leads as far as the node knows."""
+    leader, epoch = (0, 0) if node is None else (node.view.leader_id, node.view.leader.epoch)
+    return of_version(
+        request.module.PartitionData, partition_index=index, error_code=error, error_message=None, leader_id=leader,
+        leader_epoch=epoch, high_watermark=0, current_voters=(), observers=(),
+    )  # fmt: skip
+
+
+def _replica(module: Any, replica: Replica) -> Any:
+    return of_version(
+        module.ReplicaState, replica_id=replica.id, replica_directory_id=wire_id(replica.directory_id),
+        log_end_offset=replica.log_end_offset, last_fetch_timestamp=replica.last_fetch_ms,
+        last_caught_up_timestamp=replica.last_caught_up_ms,
+    )  # fmt: skip
+
+
+def _nodes(node: ControllerNode, module: Any) -> Any:
+    """Where the voters are, in the versions that tell it."""
+    if not hasattr(module, "Node"):
+        return ()
+    return tuple(
+        module.Node(
+            node_id=id_,
+            listeners=tuple(
+                module.Listener(name=name, host=one.host, port=one.port)
+                for name, one in sorted(registration.listeners.items())
+            ),
+        )
+        for id_, registration in sorted(node.view.image.cluster.controllers.items())
+    )
+
+
+def _register(node: ControllerNode, request: Request) -> Future[Any]:
+    node.check_cluster(request, AclOperation.CLUSTER_ACTION)
+    asked = request.body
+    registration = ControllerRegistrationRequest(
+        controller_id=int(asked.controller_id),
+        incarnation_id=kafka_id(asked.incarnation_id),
+        listeners=tuple(
+            ControllerEndpoint(
+                name=one.name, host=one.host, port=int(one.port), security_protocol=int(one.security_protocol)
+            )
+            for one in asked.listeners
+        ),
+        features=tuple(
+            ControllerFeature(
+                name=one.name,
+                min_supported_version=int(one.min_supported_version),
+                max_supported_version=int(one.max_supported_version),
+            )
+            for one in asked.features
+        ),
+    )
+    return node.run(
+        lambda state: register_controller(state, registration),
+        lambda _: response_to(request, error_code=ErrorCode.none, error_message=None),
+    )

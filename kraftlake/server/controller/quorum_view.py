@@ -1,0 +1,70 @@
+"""What a controller knows from the log: the newest image, who leads the quorum, and where controllers listen."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from kraftlake.controller import SUPPORTED
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import KRAFT_VERSION, METADATA_VERSION, Endpoint, MetadataImage
+from kraftlake.replay import LeaderAndEpoch, LoaderManifest, MetadataPublisher
+from kraftlake.server.requests.dispatcher import NodeFeatures
+
+NOBODY: Final = -1
+
+
+class QuorumView(MetadataPublisher):
+    """Holds the newest image and the leader of the log; `listeners` are called after each change of either.
+
+    Source: org.apache.kafka.metadata.publisher.ControllerRegistrationsPublisher and KRaftMetadataCachePublisher.
+    """
+
+    name = "QuorumView"
+
+    def __init__(self) -> None:
+        self.image = MetadataImage.EMPTY
+        self.leader = LeaderAndEpoch.UNKNOWN
+        self.published = threading.Event()
+        """Whether there is an image."""
+        self.listeners: list[Callable[[], None]] = []
+
+    def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:  # noqa: ARG002
+        """Take the image."""
+        self.image = new_image
+        self.published.set()
+        self._tell()
+
+    def on_controller_change(self, leader_and_epoch: LeaderAndEpoch) -> None:
+        """Take the leader."""
+        self.leader = leader_and_epoch
+        self._tell()
+
+    def _tell(self) -> None:
+        for listener in self.listeners:
+            listener()
+
+    @property
+    def leader_id(self) -> int:
+        """The node id of the last controller that has claimed the log, −1 for none."""
+        return NOBODY if self.leader.leader_id is None else self.leader.leader_id
+
+    def endpoints(self, listener: str) -> dict[int, Endpoint]:
+        """Where the controllers have such a listener, by node id."""
+        controllers = sorted(self.image.cluster.controllers.items())
+        found = ((id_, registration.listeners.get(listener)) for id_, registration in controllers)
+        return {id_: endpoint for id_, endpoint in found if endpoint is not None}
+
+    def features(self) -> NodeFeatures:
+        """What ApiVersions tells: the levels that this controller supports, and those of the cluster."""
+        finalized = dict(self.image.features.finalized_versions.items())
+        version = self.image.features.metadata_version
+        if version is not None:
+            finalized[METADATA_VERSION] = version.level
+        supported = {name: range(levels.min, levels.max + 1) for name, levels in SUPPORTED.items()}
+        epoch = self.image.offset if version is not None else -1
+        finalized.pop(KRAFT_VERSION, None)
+        return NodeFeatures(
+            supported=supported, finalized={name: level for name, level in finalized.items() if level}, epoch=epoch
+        )

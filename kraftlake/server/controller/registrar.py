@@ -1,0 +1,124 @@
+"""Registers a controller with the cluster (KIP-919). Source: kafka.server.ControllerRegistrationManager."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from kraftlake.controller import ControllerApiError, ControllerRegistrationRequest, register_controller
+from kraftlake.protocol import Abort, Address, NodeConnector, NodeError
+from kraftlake.runtime import Backoff, get_logger
+from kraftlake.server.controller.controller_node import ControllerNode
+from kraftlake.server.requests.messages import wire_id
+
+_BACKOFF: Final = Backoff(base=0.1, cap=5.0)
+_ANSWER_SECONDS: Final = 5.0
+
+
+class Registrar:
+    """Registers until the image has the registration, in a thread, from `start` to `close`.
+
+    The active controller does so itself, a standby by a request to the active one's listener of the name `listener`.
+    `end` gets the reason where another process registers with the id of this one.
+    """
+
+    def __init__(
+        self,
+        node: ControllerNode,
+        registration: ControllerRegistrationRequest,
+        *,
+        listener: str,
+        end: Callable[[str], object],
+    ) -> None:
+        self._node = node
+        self._registration = registration
+        self._listener = listener
+        self._end = end
+        self._abort = Abort()
+        self._connect = NodeConnector(timeout=_ANSWER_SECONDS)
+        self._changed = threading.Event()
+        self._closing = threading.Event()
+        self._was_registered = False
+        self._log = get_logger(__name__).bind(controller=node.node_id)
+        self._thread = threading.Thread(target=self._run, name="controller-registration", daemon=True)
+        node.view.listeners.append(self._changed.set)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End, also what waits for another controller."""
+        self._closing.set()
+        self._abort.set()
+        self._changed.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._closing.is_set():
+            self._changed.clear()
+            try:
+                if self._is_due():
+                    self._register()
+                failures = 0
+            except (NodeError, ControllerApiError, TimeoutError) as fault:
+                failures += 1
+                if failures & (failures - 1) == 0:  # ever more rarely
+                    self._log.warning("not_registered", failures=failures, cause=str(fault))
+            self._changed.wait(_BACKOFF.pause(failures, 0.5) if failures else None)
+            if failures:
+                self._closing.wait(_BACKOFF.base)
+
+    def _is_due(self) -> bool:
+        """Whether the registration is missing, and there is anybody who can write it."""
+        image = self._node.view.image
+        version = image.features.metadata_version
+        if version is None or not version.is_controller_registration_supported:
+            return False
+        found = image.cluster.controllers.get(self._node.node_id)
+        if found is not None and found.incarnation_id == self._registration.incarnation_id:
+            if not self._was_registered:
+                self._log.info("registered", offset=image.offset)
+            self._was_registered = True
+            return False
+        if found is not None and self._was_registered:
+            self._end(f"another process has registered as controller {self._node.node_id}")
+            return False
+        return True
+
+    def _register(self) -> None:
+        """Raises NodeError, ControllerApiError or TimeoutError where that is not done."""
+        if self._node.controller.is_active:
+            done = self._node.controller.submit(lambda state: register_controller(state, self._registration))
+            done.result(_ANSWER_SECONDS)
+            return
+        leader = self._node.view.endpoints(self._listener).get(self._node.view.leader_id)
+        if leader is None:
+            return  # it registers, too, and the next image tells where it is
+        with self._connect(Address(leader.host, leader.port), abort=self._abort) as client:
+            answer = client.ask("controller_registration", range(1), self._request)
+        if answer.error_code is not ErrorCode.none:
+            raise NodeError(f"{leader.host}:{leader.port} refuses the registration: {answer.error_code.name}.")
+
+    def _request(self, module: Any) -> Any:
+        asked = self._registration
+        return module.ControllerRegistrationRequest(
+            controller_id=asked.controller_id, incarnation_id=wire_id(asked.incarnation_id), zk_migration_ready=False,
+            listeners=tuple(
+                module.Listener(
+                    name=one.name, host=one.host, port=one.port, security_protocol=one.security_protocol
+                )
+                for one in asked.listeners
+            ),
+            features=tuple(
+                module.Feature(
+                    name=one.name, min_supported_version=one.min_supported_version,
+                    max_supported_version=one.max_supported_version,
+                )
+                for one in asked.features
+            ),
+        )  # fmt: skip

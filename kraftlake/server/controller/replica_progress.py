@@ -1,0 +1,64 @@
+"""How far the nodes have followed the log, as the active controller knows it by their requests.
+
+Source: org.apache.kafka.raft.LeaderState, which knows it by fetches alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import attrs
+
+from kraftlake.records.uuid import Uuid
+from kraftlake.runtime import Clock
+
+_OBSERVED_MS: Final = 300_000
+"""How long a node counts as an observer after its last request (LeaderState.OBSERVER_SESSION_TIMEOUT_MS)."""
+
+
+@attrs.frozen(kw_only=True)
+class Replica:
+    """How far a node is; times in epoch ms, −1 for what is not known."""
+
+    id: int
+    directory_id: Uuid = Uuid.ZERO
+    log_end_offset: int = -1
+    last_fetch_ms: int = -1
+    last_caught_up_ms: int = -1
+
+
+class ReplicaProgress:
+    """What nodes have told of themselves: in a Fetch, or a broker in a heartbeat. For any thread."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._replicas: dict[int, Replica] = {}
+
+    def note(self, id_: int, log_end_offset: int, *, end_offset: int, directory_id: Uuid = Uuid.ZERO) -> None:
+        """Note how far a node is, while the log ends at `end_offset`."""
+        now = self._clock.milliseconds()
+        before = self._replicas.get(id_)
+        caught_up = now if log_end_offset >= end_offset else -1 if before is None else before.last_caught_up_ms
+        self._replicas[id_] = Replica(
+            id=id_, directory_id=directory_id, log_end_offset=log_end_offset, last_fetch_ms=now,
+            last_caught_up_ms=caught_up,
+        )  # fmt: skip
+
+    def described(
+        self, *, leader: int, controllers: Iterable[int], brokers: Iterable[int], end_offset: int
+    ) -> tuple[list[Replica], list[Replica]]:
+        """The voters, which are the registered controllers, and the observers, both by id.
+
+        The leader is where the log ends; of others nothing is known unless they have told it.
+        """
+        now = self._clock.milliseconds()
+        self_ = Replica(id=leader, log_end_offset=end_offset, last_fetch_ms=now, last_caught_up_ms=now)
+        known = {id_: one for id_, one in self._replicas.items() if now - one.last_fetch_ms <= _OBSERVED_MS}
+        voters = sorted({*controllers, leader})
+        observers = sorted({*known, *brokers} - {*voters})
+        known[leader] = self_
+        return (
+            [known.get(id_, Replica(id=id_)) for id_ in voters],
+            [known.get(id_, Replica(id=id_)) for id_ in observers],
+        )

@@ -1,0 +1,132 @@
+"""The metadata log for those who fetch it: its batches and snapshots as Kafka writes them, from the lake.
+
+Source: org.apache.kafka.raft.internals (ReplicatedLog.validateOffsetAndEpoch), KIP-595, KIP-630.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Final, TypeVar
+
+import attrs
+import numpy as np
+
+from kraftlake.metadata_log import Location, MetadataLog
+from kraftlake.protocol import OffsetAndEpoch
+from kraftlake.records.batch import encode_batch
+from kraftlake.runtime import Clock, KafkaEventQueue
+from kraftlake.runtime.event_queue import FunctionEvent
+
+T = TypeVar("T")
+_LARGEST: Final = 8 * 1024 * 1024
+"""The bytes of an answer at most, but for a single batch (KafkaRaftClient.MAX_FETCH_SIZE_BYTES)."""
+
+
+@attrs.frozen(kw_only=True)
+class LogRead:
+    """What is sent to a fetch: records, or the place from which on the logs differ, or the snapshot to load instead."""
+
+    start_offset: int
+    end_offset: int
+    records: bytes = attrs.field(default=b"", repr=False)
+    diverging: OffsetAndEpoch | None = None
+    snapshot: OffsetAndEpoch | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to tell yet."""
+        return not self.records and self.diverging is None and self.snapshot is None
+
+
+class ServedLog:
+    """Reads the lake on a thread of its own, from `read` and `snapshot` on until `close`.
+
+    All that is in a lake's log is committed, so it ends at the high watermark.
+    """
+
+    def __init__(self, path: str | Location, clock: Clock) -> None:
+        self._path = path
+        self.queue = KafkaEventQueue(clock, "served-log")
+        self._opened: MetadataLog | None = None
+        self._epochs: list[OffsetAndEpoch] = []
+        """The epochs of the log, each with its first offset."""
+        self._known_to = 0
+        self._snapshot: tuple[OffsetAndEpoch, bytes] | None = None
+
+    def read(self, at: OffsetAndEpoch, *, max_bytes: int) -> Future[LogRead]:
+        """What follows in the log after `at`, the end of a follower's log: at least one batch, if there is any.
+
+        The future has LakeError, or EventQueueClosedError after `close`.
+        """
+        return self._on_thread(lambda: self._read(at, max_bytes))
+
+    def snapshot(self, id_: OffsetAndEpoch) -> Future[bytes | None]:
+        """The file of a snapshot, as Kafka writes it; None where the lake has none such. As `read`."""
+        return self._on_thread(lambda: self._snapshot_file(id_))
+
+    def close(self) -> None:
+        """End the thread."""
+        self.queue.close()
+
+    def _on_thread(self, work: Callable[[], T]) -> Future[T]:
+        future: Future[T] = Future()
+        self.queue.append(FunctionEvent(lambda: future.set_result(work()), future.set_exception))
+        return future
+
+    def _log(self) -> MetadataLog:
+        """The log at its newest version, with its epochs."""
+        if self._opened is None:
+            self._opened = MetadataLog.open(self._path)
+            self._known_to = self._opened.start_offset
+        log = self._opened
+        log.refresh()
+        if log.end_offset > self._known_to and (not self._epochs or log.epoch != self._epochs[-1].epoch):
+            rows = log.rows(self._known_to, log.end_offset - 1, ["offset", "epoch"])
+            offsets, epochs = (rows.column(name).to_numpy() for name in ("offset", "epoch"))
+            before = self._epochs[-1].epoch if self._epochs else -1
+            for row in np.flatnonzero(np.diff(epochs, prepend=before)):
+                self._epochs.append(OffsetAndEpoch(offset=int(offsets[row]), epoch=int(epochs[row])))
+        self._known_to = log.end_offset
+        return log
+
+    def _read(self, at: OffsetAndEpoch, max_bytes: int) -> LogRead:
+        log = self._log()
+        start, end = log.start_offset, log.end_offset
+        snapshots = [one for one in log.snapshots() if one.end_offset >= start > 0] if at.offset < start else []
+        if snapshots:
+            newest = snapshots[-1]
+            found = OffsetAndEpoch(offset=newest.end_offset, epoch=newest.epoch)
+            return LogRead(start_offset=start, end_offset=end, snapshot=found)
+        common = self._end_of_epoch(at.epoch, end)
+        if at.offset > 0 and (common.epoch != at.epoch or common.offset < at.offset):
+            return LogRead(start_offset=start, end_offset=end, diverging=common)
+        parts: list[bytes] = []
+        size = 0
+        if at.offset < end:
+            for batch in log.batches(at.offset):
+                encoded = encode_batch(batch)
+                if parts and size + len(encoded) > min(max_bytes, _LARGEST):
+                    break
+                parts.append(encoded)
+                size += len(encoded)
+        return LogRead(start_offset=start, end_offset=end, records=b"".join(parts))
+
+    def _end_of_epoch(self, epoch: int, end_offset: int) -> OffsetAndEpoch:
+        """The largest epoch of the log that is not above the given one, and where it ends."""
+        index = bisect_right(self._epochs, epoch, key=lambda one: one.epoch)
+        if index == 0:
+            return OffsetAndEpoch(offset=0, epoch=0)
+        end = self._epochs[index].offset if index < len(self._epochs) else end_offset
+        return OffsetAndEpoch(offset=end, epoch=self._epochs[index - 1].epoch)
+
+    def _snapshot_file(self, id_: OffsetAndEpoch) -> bytes | None:
+        if self._snapshot is None or self._snapshot[0] != id_:
+            for snapshot in self._log().snapshots():
+                if (snapshot.end_offset, snapshot.epoch) == (id_.offset, id_.epoch) and not snapshot.bootstrap:
+                    self._snapshot = (id_, b"".join(encode_batch(batch) for batch in snapshot.batches()))
+                    break
+            else:
+                return None
+        return self._snapshot[1]

@@ -1,0 +1,125 @@
+"""The configuration of a node by Kafka's names: a properties file, and settings that go over it.
+
+Source: kafka.server.KafkaConfig and kafka.Kafka (--override).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from kraftlake.protocol import parse_addresses
+from kraftlake.records import parse_integer, split_list, trim
+from kraftlake.records.java_values import parse_boolean
+from kraftlake.runtime import UsageError, did_you_mean, parse_properties
+
+STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+
+@attrs.frozen(kw_only=True)
+class ListenerAddress:
+    """A listener by its name, and where it is bound; port 0 is any free one."""
+
+    name: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.name}://{self.host}:{self.port}"
+
+
+def parse_listener(text: str) -> ListenerAddress:
+    """`NAME://HOST:PORT`, as in Kafka's `listeners`; without a host it is this machine's loopback.
+
+    Raises UsageError for anything else.
+    """
+    name, scheme, where = trim(text).partition("://")
+    problem = UsageError(f"{text!r} is no listener: give its name, host and port as in CONTROLLER://127.0.0.1:9093.")
+    if not scheme or not name or "," in where:
+        raise problem
+    if where.startswith(":"):
+        where = f"127.0.0.1{where}"
+    if where.endswith(":0"):
+        return ListenerAddress(name=name, host=where[:-2].strip("[]"), port=0)
+    (address,) = parse_addresses(where)
+    return ListenerAddress(name=name, host=address.host, port=address.port)
+
+
+@attrs.frozen(kw_only=True)
+class NodeSettings:
+    """The settings of a node by Kafka's names; all getters raise UsageError for a value that is none of the kind."""
+
+    values: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    source: str = "the settings"
+    """Where they come from, for messages."""
+
+    @classmethod
+    def read(cls, path: str | None, overrides: Iterable[tuple[str, str]] = ()) -> NodeSettings:
+        """The file's settings, and `overrides` over them. Raises UsageError where it can't be read."""
+        values: dict[str, str] = {}
+        if path is not None:
+            try:
+                values = parse_properties(Path(path).read_bytes())
+            except OSError as fault:
+                raise UsageError(f"{path} can't be read: {fault.strerror}.") from None
+            except ValueError as fault:
+                raise UsageError(f"{path} is no properties file: {fault}.") from None
+        return cls(values={**values, **dict(overrides)}, source=path or "the settings")
+
+    def not_among(self, known: Iterable[str]) -> dict[str, str]:
+        """The names that are not known, each with a hint where a known one is alike, else ""."""
+        names = sorted(known)
+        unknown = sorted({*self.values} - {*names})
+        return {name: did_you_mean(name, names) or "" for name in unknown}
+
+    def text(self, name: str, default: str | None = None) -> str | None:
+        """A text without blanks around it."""
+        value = self.values.get(name)
+        return default if value is None else trim(value)
+
+    def integer(self, name: str, default: int, *, least: int = 0, most: int = 2**31 - 1) -> int:
+        """A whole number within bounds."""
+        value = self.values.get(name)
+        if value is None:
+            return default
+        try:
+            number = parse_integer(trim(value), bits=64)
+        except ValueError as problem:
+            raise self._wrong(name, str(problem)) from None
+        if not least <= number <= most:
+            raise self._wrong(name, f"it goes from {least} to {most}")
+        return number
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """`true` or `false`."""
+        value = self.values.get(name)
+        if value is None:
+            return default
+        try:
+            return bool(parse_boolean(trim(value)))
+        except ValueError as problem:
+            raise self._wrong(name, str(problem)) from None
+
+    def listeners(self, name: str) -> tuple[ListenerAddress, ...]:
+        """A list of listeners."""
+        return tuple(parse_listener(one) for one in self.names(name))
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """A list of texts that are not empty."""
+        return tuple(filter(None, map(trim, split_list(trim(self.values.get(name, ""))))))
+
+    def _wrong(self, name: str, problem: str) -> UsageError:
+        return UsageError(f"{name} has the value {self.values[name]!r} in {self.source}: {problem}.")
+
+
+def has_authorizer(settings: NodeSettings) -> bool:
+    """Whether `authorizer.class.name` asks for ACLs; UsageError for another authorizer than Kafka's own."""
+    name = settings.text("authorizer.class.name")
+    if not name:
+        return False
+    if name != STANDARD_AUTHORIZER:
+        raise UsageError(f"authorizer.class.name is {name}: there is only {STANDARD_AUTHORIZER}.")
+    return True

@@ -1,0 +1,135 @@
+"""How a request is answered: a response at once or later, or what its API says in place of one.
+
+Source: kafka.server.RequestHandlerHelper, org.apache.kafka.common.requests.AbstractRequest.getErrorResponse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
+
+import attrs
+from kio.schema.errors import ErrorCode
+from kio.static.constants import EntityType
+
+from kraftlake.controller import ControllerApiError, Errors
+from kraftlake.publisher.authorizer import AuthorizerNotReadyError
+from kraftlake.runtime import KraftlakeError
+from kraftlake.server.requests.dispatcher import Api, Request
+from kraftlake.server.requests.messages import AT_ONCE, LONGEST_READ, entity, of_version, versions_of
+
+T = TypeVar("T")
+R = TypeVar("R")
+Answering: TypeAlias = Any | Future[Any]
+"""A response as kio declares it, or a future of one."""
+Refuse: TypeAlias = Callable[[Request, ErrorCode, str | None], Any]
+"""The response to a request that is refused as a whole, with the reason where one is told."""
+Tell: TypeAlias = Callable[[str, BaseException], None]
+
+
+class RefusedError(KraftlakeError):
+    """A request is refused as a whole, with an error that no command has; None for Kafka's own words."""
+
+    def __init__(self, error: ErrorCode, message: str | None = None) -> None:
+        super().__init__(f"{error.name}: {message}" if message else error.name)
+        self.error = error
+        self.message = message
+
+
+class NotReadyError(KraftlakeError):
+    """The node can't answer yet: the connection is closed, as if the node had not started."""
+
+
+def response_to(request: Request, **values: Any) -> Any:
+    """A response of the request's version, with those of the values that the version has; nothing is throttled."""
+    kind = entity(request.name, request.version, EntityType.response)
+    return of_version(kind, throttle_time=AT_ONCE, **values)
+
+
+def refusal_of(**empty: Any) -> Refuse:
+    """A refusal by the error of the whole response; `empty` are the other fields that have no default."""
+
+    def refuse(request: Request, error: ErrorCode, message: str | None) -> Any:
+        return response_to(request, error_code=error, error_message=message, **empty)
+
+    return refuse
+
+
+@attrs.frozen(kw_only=True)
+class Handler:
+    """How the requests of an API are answered, the versions that are served, and the longest of them in bytes.
+
+    `begin` raises ControllerApiError or RefusedError, or its future has it, where the request is refused as a whole.
+    """
+
+    begin: Callable[[Request], Answering]
+    refuse: Refuse = refusal_of()
+    versions: range | None = None
+    longest: int = LONGEST_READ
+
+
+def apis_of(handlers: Mapping[str, Handler], tell: Tell) -> dict[str, Api]:
+    """The APIs of a `Dispatcher`; without versions those that are known here. `tell` gets faults of ours."""
+    return {
+        name: Api(
+            versions=handler.versions or versions_of(name), handle=partial(_handle, handler, tell),
+            longest=handler.longest,
+        )
+        for name, handler in handlers.items()
+    }  # fmt: skip
+
+
+def then(future: Future[T], make: Callable[[T], R]) -> Future[R]:
+    """A future of what `make` makes of the result; it has the error of either."""
+    made: Future[R] = Future()
+
+    def done(future: Future[T]) -> None:
+        try:
+            result = make(future.result())
+        except BaseException as fault:
+            made.set_exception(fault)
+        else:
+            made.set_result(result)
+
+    future.add_done_callback(done)
+    return made
+
+
+def _handle(handler: Handler, tell: Tell, request: Request) -> None:
+    try:
+        answer = handler.begin(request)
+    except Exception as fault:
+        _refuse(handler, tell, request, fault)
+        return
+    if isinstance(answer, Future):
+        answer.add_done_callback(partial(_done, handler, tell, request))
+    else:
+        request.answer(answer)
+
+
+def _done(handler: Handler, tell: Tell, request: Request, future: Future[Any]) -> None:
+    fault = future.exception()
+    try:
+        if fault is None:
+            request.answer(future.result())
+        else:
+            _refuse(handler, tell, request, fault)
+    except Exception as failed:
+        tell("request_failed", failed)
+        request.close()
+
+
+def _refuse(handler: Handler, tell: Tell, request: Request, fault: BaseException) -> None:
+    match fault:
+        case AuthorizerNotReadyError() | NotReadyError():
+            request.close()
+        case RefusedError():
+            request.answer(handler.refuse(request, fault.error, fault.message))
+        case ControllerApiError():
+            message = None if fault.error is Errors.UNKNOWN_SERVER_ERROR else fault.message
+            request.answer(handler.refuse(request, ErrorCode(fault.error), message))
+        case _:
+            tell("request_failed", fault)
+            request.answer(handler.refuse(request, ErrorCode.unknown_server_error, None))

@@ -120,8 +120,8 @@ def _alter_partition(node: ControllerNode, request: Request) -> Future[Any]:
     asked, module = request.body, request.module
     changes = [
         IsrChange(
-            topic_id=kafka_id(topic.topic_id), partition_id=int(one.partition_index), leader_epoch=int(one.leader_epoch),
-            partition_epoch=int(one.partition_epoch), new_isr=_isr(one),
+            topic_id=kafka_id(topic.topic_id), partition_id=int(one.partition_index),
+            leader_epoch=int(one.leader_epoch), partition_epoch=int(one.partition_epoch), new_isr=_isr(one),
             leader_recovery_state=int(one.leader_recovery_state),
         )
         for topic in asked.topics

@@ -223,6 +223,8 @@ class QuorumObserver:
             if self.leader.address is not None:
                 waiting.insert(0, self.leader.address)
             faults.append(f"{at} does not lead, and {self._known()}")
+        if not faults:
+            raise NodeError("No controller is known yet.")
         told = "; ".join(dict.fromkeys(faults))
         raise kind(told if told.endswith("?") else f"{told}.")
 

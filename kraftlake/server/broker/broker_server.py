@@ -18,6 +18,8 @@ from kraftlake.server.broker.broker_life import BrokerLife
 from kraftlake.server.broker.lake_metadata_feed import LakeMetadataFeed
 from kraftlake.server.broker.serving.apis import broker_apis
 from kraftlake.server.broker.serving.context import ServingContext
+from kraftlake.server.broker.serving.forwarding import ForwardingManager
+from kraftlake.server.broker.serving.producer_ids import ProducerIdManager, allocated_by
 from kraftlake.server.requests.authorization import Authorization
 from kraftlake.server.requests.dispatcher import Dispatcher, NodeFeatures, Peer, Respond
 from kraftlake.server.requests.listener import RequestListener
@@ -92,11 +94,15 @@ class BrokerServer(BrokerLife):
             broker_id=config.broker_id, cluster_id=cluster_id, cache=broker.cache, manager=broker.manager,
             authorization=Authorization(broker.authorizer),
         )  # fmt: skip
+        self._producer_ids = ProducerIdManager(
+            allocated_by(broker.to_controller("producer-ids"), config.broker_id, lambda: broker.lifecycle.broker_epoch)
+        )
         slots = config.replication.max_incremental_fetch_session_cache_slots
         apis = broker_apis(
             context, config, server=RequestServer(broker.manager, broker.delayed),
-            sessions=FetchManager(FetchSessionCache(clock, slots)), broker_epoch=lambda: broker.lifecycle.broker_epoch,
-            to_controller=broker.to_controller, leader_quota=broker.leader_quota,
+            sessions=FetchManager(FetchSessionCache(clock, slots)),
+            forwarding=ForwardingManager(broker.to_controller("forwarding").ask), producer_ids=self._producer_ids,
+            leader_quota=broker.leader_quota,
         )  # fmt: skip
 
         def features() -> NodeFeatures:
@@ -107,6 +113,9 @@ class BrokerServer(BrokerLife):
             return NodeFeatures(supported=supported, finalized=finalized.levels, epoch=finalized.epoch)
 
         self._dispatcher = Dispatcher(apis, features=features, tell=self._tell)
+
+    def _loaded(self, broker: Broker) -> None:  # noqa: ARG002
+        self._producer_ids.prefetch()  # an idempotent producer need not wait for the first block
 
     def _tell(self, what: str, fault: BaseException) -> None:
         self._log.warning(what, cause=f"{type(fault).__name__}: {fault}")

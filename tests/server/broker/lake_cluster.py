@@ -69,8 +69,9 @@ class LakeCluster:
 
     def start_controller(self, node_id: int, **settings: str) -> None:
         config = ControllerServerConfig(
-            lake=str(self.lake), node_id=node_id, listeners=(ListenerAddress("CONTROLLER", "127.0.0.1", 0),),
-            settings=NodeSettings(SESSION | dict(settings)),
+            lake=str(self.lake), node_id=node_id,
+            listeners=(ListenerAddress(name="CONTROLLER", host="127.0.0.1", port=0),),
+            settings=NodeSettings(values=SESSION | dict(settings)),
         )  # fmt: skip
         self.members[node_id] = Member(lambda stop: ControllerServer(config, stop=stop))
 

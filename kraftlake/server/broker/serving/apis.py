@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
-from kio.schema.errors import ErrorCode
-
-from kraftlake.replica_manager import FetchManager, NodeToControllerChannel, ReplicationQuota, RequestServer
+from kraftlake.replica_manager import FetchManager, ReplicationQuota, RequestServer
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.serving.configs import DescribeConfigsHandler
 from kraftlake.server.broker.serving.context import ServingContext
@@ -36,22 +34,20 @@ def broker_apis(
     *,
     server: RequestServer,
     sessions: FetchManager,
-    broker_epoch: Callable[[], int],
-    to_controller: Callable[[str], NodeToControllerChannel],
+    forwarding: ForwardingManager,
+    producer_ids: ProducerIdManager,
     leader_quota: ReplicationQuota,
 ) -> Mapping[str, Api]:
-    """What a broker advertises. `to_controller` makes a channel of a name."""
-    forwarding = ForwardingManager(to_controller("forwarding").ask)
+    """What a broker advertises."""
     creation = AutoTopicCreation(forwarding) if config.auto_create_topics else None
     metadata, offsets = MetadataHandler(context, creation), OffsetsHandler(context, server)
-    ids = ProducerIdManager(_allocate(context.broker_id, broker_epoch, to_controller("producer-ids")))
     handlers: dict[str, Callable[[Request], None]] = {
         "produce": ProduceHandler(context, server),
         "fetch": FetchHandler(context, server, sessions, leader_quota=leader_quota),
         "list_offsets": offsets.list_offsets,
         "offset_for_leader_epoch": offsets.offset_for_leader_epoch,
         "delete_records": offsets.delete_records,
-        "init_producer_id": InitProducerIdHandler(context, ids),
+        "init_producer_id": InitProducerIdHandler(context, producer_ids),
         "metadata": metadata.metadata,
         "describe_topic_partitions": metadata.describe_topic_partitions,
         "describe_cluster": metadata.describe_cluster,
@@ -64,21 +60,3 @@ def broker_apis(
         )
         for name, handle in handlers.items()
     }
-
-
-def _allocate(
-    broker_id: int, broker_epoch: Callable[[], int], channel: NodeToControllerChannel
-) -> Callable[[Callable[[tuple[int, int] | None], None]], None]:
-    def allocate(take: Callable[[tuple[int, int] | None], None]) -> None:
-        def make(module: Any) -> Any:
-            return module.AllocateProducerIdsRequest(broker_id=broker_id, broker_epoch=broker_epoch())
-
-        def answered(answer: Any | None) -> None:
-            if answer is None or answer.error_code is not ErrorCode.none:
-                take(None)
-            else:
-                take((int(answer.producer_id_start), int(answer.producer_id_len)))
-
-        channel.ask("allocate_producer_ids", range(1), make, answered)
-
-    return allocate

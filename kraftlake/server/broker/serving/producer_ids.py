@@ -14,6 +14,7 @@ import attrs
 from kio.schema.errors import ErrorCode
 
 from kraftlake.image import AclOperation, ResourceType
+from kraftlake.replica_manager import NodeToControllerChannel
 from kraftlake.server.broker.serving.context import ServingContext
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import AT_ONCE, of_version
@@ -58,17 +59,43 @@ class ProducerIdManager:
                 made = block.next_id
                 block.next_id += 1
             must_ask = self._following is None and (block is None or block.next_id >= block.ask_again_at)
-            must_ask = must_ask and not self._is_asking
-            self._is_asking = self._is_asking or must_ask
         if must_ask:
-            self._allocate(self._take)
+            self.prefetch()
         return made
+
+    def prefetch(self) -> None:
+        """Ask for the next block, unless that was done."""
+        with self._lock:
+            if self._is_asking or self._following is not None:
+                return
+            self._is_asking = True
+        self._allocate(self._take)
 
     def _take(self, block: tuple[int, int] | None) -> None:
         with self._lock:
             self._is_asking = False
             if block is not None:
                 self._following = _Block.of(*block)
+
+
+def allocated_by(
+    channel: NodeToControllerChannel, broker_id: int, broker_epoch: Callable[[], int]
+) -> Callable[[Callable[[tuple[int, int] | None], None]], None]:
+    """What a `ProducerIdManager` asks the active controller by."""
+
+    def allocate(take: Callable[[tuple[int, int] | None], None]) -> None:
+        def make(module: Any) -> Any:
+            return module.AllocateProducerIdsRequest(broker_id=broker_id, broker_epoch=broker_epoch())
+
+        def answered(answer: Any | None) -> None:
+            if answer is None or answer.error_code is not ErrorCode.none:
+                take(None)
+            else:
+                take((int(answer.producer_id_start), int(answer.producer_id_len)))
+
+        channel.ask("allocate_producer_ids", range(1), make, answered)
+
+    return allocate
 
 
 class InitProducerIdHandler:

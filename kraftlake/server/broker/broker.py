@@ -98,7 +98,7 @@ class Broker:
         self.view = CachedView(self.cache)
         self.logs = self._open_logs(cluster_id)
         self._feed = feed
-        self._cluster_id = cluster_id
+        self.cluster_id = cluster_id
         self._controllers = controllers
         self._connect = connect
         self.loader = MetadataLoader(clock=clock, fault_handler=self._faults, high_watermark=self._feed.high_watermark)
@@ -129,7 +129,7 @@ class Broker:
             name,
             self._controllers,
             self._connect,
-            cluster_id=self._cluster_id,
+            cluster_id=self.cluster_id,
             retry_timeout_ms=retry_timeout_ms,
             clock=self._clock,
         )

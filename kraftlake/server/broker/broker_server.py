@@ -71,51 +71,55 @@ class BrokerServer(BrokerLife):
         self.listener.start()
         endpoint = Endpoint(host=config.listener.host, port=self.listener.port, security_protocol=_PLAINTEXT)
         feed = LakeMetadataFeed(log, self._clock, self.end)
-        cluster_id = log.cluster_id or ""
         broker = Broker(
-            config, cluster_id=cluster_id, listeners={config.listener.name: endpoint}, connect=self._connect,
+            config, cluster_id=log.cluster_id or "", listeners={config.listener.name: endpoint}, connect=self._connect,
             feed=feed, controllers=feed.controllers, clock=self._clock, end=self.end,
         )  # fmt: skip
         closing.callback(broker.close)
         self.broker = broker
-        self._serve(broker, cluster_id, closing)
+        expirations = KafkaEventQueue(self._clock, "expiration-reaper")
+        closing.callback(expirations.close)
+        ExpirationReaper(broker.delayed, expirations)
+        ids = broker.to_controller("producer-ids")
+        self._producer_ids = ProducerIdManager(
+            allocated_by(ids, config.broker_id, lambda: broker.lifecycle.broker_epoch)
+        )
+        self._forwarding = ForwardingManager(broker.to_controller("forwarding").ask)
+        closing.callback(self._stop_answering)
         self._log.info(
-            "started", cluster_id=cluster_id, log_dirs=list(broker.logs.directories), offline=list(broker.logs.offline),
+            "started", cluster_id=broker.cluster_id, log_dirs=list(broker.logs.directories),
+            offline=list(broker.logs.offline),
             listener=f"{config.listener.name}://{config.listener.host}:{self.listener.port}",
         )  # fmt: skip
         return broker
 
-    def _serve(self, broker: Broker, cluster_id: str, closing: ExitStack) -> None:
-        config, clock = self._config, self._clock
-        expirations = KafkaEventQueue(clock, "expiration-reaper")
-        closing.callback(expirations.close)
-        ExpirationReaper(broker.delayed, expirations)
+    def _loaded(self, broker: Broker) -> None:
+        """Begin to answer, now that there is an image to answer from."""
+        self._dispatcher = self._dispatcher_of(broker)
+        self._producer_ids.prefetch()  # an idempotent producer need not wait for the first block
+
+    def _stop_answering(self) -> None:
+        self._dispatcher = None
+
+    def _dispatcher_of(self, broker: Broker) -> Dispatcher:
+        config = self._config
         context = ServingContext(
-            broker_id=config.broker_id, cluster_id=cluster_id, cache=broker.cache, manager=broker.manager,
+            broker_id=config.broker_id, cluster_id=broker.cluster_id, cache=broker.cache, manager=broker.manager,
             authorization=Authorization(broker.authorizer),
         )  # fmt: skip
-        self._producer_ids = ProducerIdManager(
-            allocated_by(broker.to_controller("producer-ids"), config.broker_id, lambda: broker.lifecycle.broker_epoch)
-        )
         slots = config.replication.max_incremental_fetch_session_cache_slots
         apis = broker_apis(
             context, config, server=RequestServer(broker.manager, broker.delayed),
-            sessions=FetchManager(FetchSessionCache(clock, slots)),
-            forwarding=ForwardingManager(broker.to_controller("forwarding").ask), producer_ids=self._producer_ids,
-            leader_quota=broker.leader_quota,
+            sessions=FetchManager(FetchSessionCache(self._clock, slots)), forwarding=self._forwarding,
+            producer_ids=self._producer_ids, leader_quota=broker.leader_quota,
         )  # fmt: skip
+        supported = {name: range(levels.min, levels.max + 1) for name, levels in SUPPORTED.items()}
 
         def features() -> NodeFeatures:
-            supported = {name: range(levels.min, levels.max + 1) for name, levels in SUPPORTED.items()}
-            if not broker.publisher.first_publish_done:
-                return NodeFeatures(supported=supported)
             finalized = broker.cache.features()
             return NodeFeatures(supported=supported, finalized=finalized.levels, epoch=finalized.epoch)
 
-        self._dispatcher = Dispatcher(apis, features=features, tell=self._tell)
-
-    def _loaded(self, broker: Broker) -> None:  # noqa: ARG002
-        self._producer_ids.prefetch()  # an idempotent producer need not wait for the first block
+        return Dispatcher(apis, features=features, tell=self._tell)
 
     def _tell(self, what: str, fault: BaseException) -> None:
         self._log.warning(what, cause=f"{type(fault).__name__}: {fault}")

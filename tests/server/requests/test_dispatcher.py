@@ -1,0 +1,168 @@
+"""Which frames are answered, by what, and what happens to the others."""
+
+from __future__ import annotations
+
+import io
+from importlib import import_module
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_reader, entity_writer
+from kio.static.constants import EntityType
+
+from kraftlake.protocol import REQUEST_HEADER
+from kraftlake.server.requests.dispatcher import Api, Dispatcher, NodeFeatures, Peer, Request
+from kraftlake.server.requests.messages import entity, response_in
+
+PEER = Peer(listener="PLAINTEXT", host="127.0.0.1")
+
+
+def frame_of(request: Any, *, correlation: int = 7, version: int | None = None) -> bytes:
+    """A request behind its header, of the client `me`."""
+    kind = type(request)
+    made = io.BytesIO()
+    number = kind.__version__ if version is None else version
+    made.write(REQUEST_HEADER.pack(kind.__api_key__, number, correlation, 2) + b"me")
+    made.write(b"\0" if kind.__flexible__ else b"")
+    entity_writer(kind)(made, request)
+    return made.getvalue()
+
+
+def api_versions(version: int = 4) -> bytes:
+    kind = entity("api_versions", version, EntityType.request)
+    names = {"client_software_name": "x", "client_software_version": "1"}
+    return frame_of(kind(**names))
+
+
+def describe_cluster(version: int = 0) -> Any:
+    module = import_module(f"kio.schema.describe_cluster.v{version}.request")
+    return module.DescribeClusterRequest(include_cluster_authorized_operations=False)
+
+
+class Node:
+    """A dispatcher of one API, what it has answered, and what it has told."""
+
+    def __init__(self, handle: Any = None, *, versions: range = range(1), longest: int = 1 << 20) -> None:
+        self.requests: list[Request] = []
+        self.answers: list[bytes | None] = []
+        self.told: list[str] = []
+        api = Api(versions=versions, handle=handle or self.requests.append, longest=longest)
+        self.dispatcher = Dispatcher(
+            {"describe_cluster": api},
+            features=lambda: NodeFeatures(
+                supported={"metadata.version": range(7, 30), "group.version": range(2)},
+                finalized={"metadata.version": 29}, epoch=12,
+            ),
+            tell=lambda event, _: self.told.append(event),
+        )  # fmt: skip
+
+    def ask(self, frame: bytes) -> None:
+        self.dispatcher.handle(frame, PEER, self.answers.append)
+
+
+def test_a_request_reaches_its_handler_which_answers_it_at_any_time() -> None:
+    node = Node()
+    frame = frame_of(describe_cluster(), correlation=99)
+    node.ask(frame)
+    (request,) = node.requests
+    assert (request.name, request.version, request.client_id, request.peer) == ("describe_cluster", 0, "me", PEER)
+    assert node.answers == []
+    response = request.module.DescribeClusterResponse(
+        throttle_time=import_module("kraftlake.server.requests.messages").AT_ONCE, error_code=ErrorCode.none,
+        cluster_id="c", brokers=(),
+    )  # fmt: skip
+    request.answer(response)
+    (answer,) = node.answers
+    assert answer is not None
+    assert int.from_bytes(answer[:4], "big") == 99
+    assert response_in(frame, answer) == response
+
+
+def test_a_request_may_be_answered_by_nothing_and_by_the_end_of_its_connection() -> None:
+    node = Node()
+    for _ in range(2):
+        node.ask(frame_of(describe_cluster()))
+    node.requests[0].answer_nothing()
+    node.requests[1].close()
+    assert node.answers == [b"", None]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        frame_of(describe_cluster(1), version=1),
+        frame_of(describe_cluster(), version=77),
+        REQUEST_HEADER.pack(19, 7, 1, -1) + b"\0" * 9,
+        REQUEST_HEADER.pack(999, 0, 1, -1),
+    ],
+)
+def test_what_is_not_served_closes_the_connection(frame: bytes) -> None:
+    node = Node()
+    node.ask(frame)
+    assert (node.answers, node.requests) == ([None], [])
+
+
+def test_a_handlers_fault_ends_one_connection_and_is_told() -> None:
+    def fail(_: Request) -> None:
+        raise RuntimeError("a bug")
+
+    node = Node(fail)
+    node.ask(frame_of(describe_cluster()))
+    assert (node.answers, node.told) == ([None], ["request_failed"])
+
+
+def test_a_request_that_is_longer_than_its_api_allows_is_not_read() -> None:
+    node = Node(longest=10)
+    node.ask(frame_of(describe_cluster()))
+    assert (node.answers, node.requests, node.told) == ([None], [], ["unreadable_request"])
+
+
+@given(st.binary(max_size=40), st.integers(0, 3))
+def test_no_bytes_make_it_raise(noise: bytes, kept: int) -> None:
+    node = Node()
+    node.ask(frame_of(describe_cluster())[:kept] + noise)
+    assert node.answers in ([], [None]) or node.answers[0]
+
+
+def told_versions(node: Node, version: int) -> Any:
+    node.ask(api_versions(min(version, 4)) if version <= 4 else _newer(version))
+    answer = node.answers[-1]
+    assert answer is not None
+    kind = entity("api_versions", version if version <= 4 else 0, EntityType.response)
+    response, size = entity_reader(kind)(answer, 4)  # the header of this response has no tags
+    assert size == len(answer) - 4
+    return response
+
+
+def _newer(version: int) -> bytes:
+    frame = bytearray(api_versions(4))
+    frame[2:4] = version.to_bytes(2, "big")
+    return bytes(frame)
+
+
+def test_api_versions_tells_what_is_served_and_the_features() -> None:
+    response = told_versions(Node(versions=range(1, 3)), 4)
+    assert {int(one.api_key): (int(one.min_version), int(one.max_version)) for one in response.api_keys} == {
+        18: (0, 4),
+        60: (1, 2),
+    }
+    assert {one.name: int(one.max_version) for one in response.supported_features} == {
+        "metadata.version": 29,
+        "group.version": 1,
+    }
+    assert [(one.name, int(one.max_version_level)) for one in response.finalized_features] == [("metadata.version", 29)]
+    assert response.finalized_features_epoch == 12
+
+
+def test_a_client_that_takes_a_level_of_0_for_an_error_is_not_told_of_it() -> None:
+    response = told_versions(Node(), 3)
+    assert [one.name for one in response.supported_features] == ["metadata.version"]
+
+
+def test_an_unknown_version_of_api_versions_is_answered_in_the_oldest_with_an_error() -> None:
+    response = told_versions(Node(), 9)
+    assert response.error_code is ErrorCode.unsupported_version
+    assert [int(one.api_key) for one in response.api_keys] == [18, 60]

@@ -8,14 +8,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import attrs
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 
 import kraftlake
 from kraftlake.image import MetadataImage
+from kraftlake.runtime import OffsetError
 from tests.ports import free_ports
 from tests.server.broker.lake_cluster import format_lake
 
@@ -144,12 +146,17 @@ class LakeProcesses:
     def bootstrap(self) -> str:
         return ",".join(f"127.0.0.1:{node.port}" for node in self.brokers)
 
-    def admin(self) -> AdminClient:
-        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 2})
+    def create(self, name: str, partitions: int = 1, replicas: int = 3, **configs: str) -> None:
+        """A new topic; configs with underscores for dots."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 2})
+        config = {name.replace("_", "."): value for name, value in configs.items()}
+        admin.create_topics([NewTopic(name, partitions, replicas, config=config)])[name].result(PATIENCE)
 
     def image(self) -> MetadataImage:
-        """The newest image, by the lake."""
-        return kraftlake.open(self.lake).image()
+        """The newest image, by the lake; empty before the first controller has written."""
+        with suppress(OffsetError):
+            return kraftlake.open(self.lake).image()
+        return MetadataImage.EMPTY
 
     def wait_for(self, holds: Callable[[], Any], what: str, *, patience: float = PATIENCE) -> Any:
         """The first true answer."""

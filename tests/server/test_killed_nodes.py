@@ -1,0 +1,130 @@
+"""Nodes of a cluster that are killed, paused and started again, under load: what was acknowledged can be read."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as Place
+
+import kraftlake
+from kraftlake.delta import TopicPartition
+from kraftlake.records.control_records import LeaderChangeMessage
+from tests.server.broker.load import Load
+from tests.server.lake_processes import LakeProcesses, NodeProcess
+
+LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
+SEED = int(os.environ.get("KRAFTLAKE_SEED", "0"))
+TOPIC, PARTITIONS = "kept", 4
+SECONDS = 1_800 if LONG else 45
+"""How long nodes are killed in turn."""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[LakeProcesses]:
+    with LakeProcesses(tmp_path) as made:
+        made.create(TOPIC, PARTITIONS, min_insync_replicas="2")
+        yield made
+
+
+def held(cluster: LakeProcesses) -> dict[tuple[int, int], bytes]:
+    """The values of all records by partition and offset."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "none", "enable.auto.commit": False})
+    places = [Place(TOPIC, number, 0) for number in range(PARTITIONS)]
+    wanted = sum(consumer.get_watermark_offsets(place, timeout=30)[1] for place in places)
+    consumer.assign(places)
+    found: dict[tuple[int, int], bytes] = {}
+    deadline = time.monotonic() + 60
+    while len(found) < wanted and time.monotonic() < deadline:
+        for message in consumer.consume(10_000, timeout=1.0):
+            if message.error() is None:
+                found[message.partition(), message.offset()] = message.value()
+    consumer.close()
+    assert len(found) == wanted, f"{len(found)} of {wanted} records can be read"
+    return found
+
+
+def leads_anew(cluster: LakeProcesses, before: int) -> bool:
+    """Whether a controller has claimed a later epoch and answers."""
+    return any(int(one["epoch"]) > before for node in cluster.controllers for one in node.events("active"))
+
+
+def active_epoch(cluster: LakeProcesses) -> int:
+    return max(int(one["epoch"]) for node in cluster.controllers for one in node.events("active"))
+
+
+def active_controller(cluster: LakeProcesses) -> NodeProcess:
+    """The controller of the latest epoch."""
+    epoch = active_epoch(cluster)
+    return next(
+        node for node in cluster.controllers if any(int(one["epoch"]) == epoch for one in node.events("active"))
+    )
+
+
+def test_what_was_acknowledged_survives_brokers_and_controllers_that_are_killed(cluster: LakeProcesses) -> None:
+    draws = random.Random(SEED)
+    names = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
+    kills = 0
+    with Load(cluster.bootstrap, names, per_second=400) as load:
+        load.await_more()
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            victim = active_controller(cluster) if kills % 3 == 2 else draws.choice(cluster.brokers)
+            epoch = active_epoch(cluster)
+            victim.kill()
+            kills += 1
+            if not victim.is_broker:
+                cluster.wait_for(lambda epoch=epoch: leads_anew(cluster, epoch), "another controller leads")  # type: ignore[misc]
+            load.await_more()
+            victim.start()
+            cluster.await_alive()
+            cluster.wait_for(lambda: all_in_sync(cluster), "all replicas are in sync")
+            load.await_more()
+    assert kills >= 4, f"{kills} kills in {SECONDS} s"
+    found = held(cluster)
+    lost = [record for record in load.acked if found.get(record[:2]) != record[2]]
+    assert not lost, f"{len(lost)} of {len(load.acked)} acknowledged records are gone, such as {lost[0][:2]}"
+    values = [*found.values()]
+    assert len({*values}) == len(values), "an idempotent producer's record is there twice"
+
+
+def all_in_sync(cluster: LakeProcesses) -> bool:
+    topic = cluster.image().topics.get_topic(TOPIC)
+    return topic is not None and all(len(one.isr) == len(one.replicas) for one in topic.partitions.values())
+
+
+def test_a_controller_that_slept_while_another_took_over_never_commits_again(cluster: LakeProcesses) -> None:
+    stale, epoch = active_controller(cluster), active_epoch(cluster)
+    stale.signal(signal.SIGSTOP)
+    try:
+        cluster.wait_for(lambda: leads_anew(cluster, epoch), "the standby takes over")
+        cluster.create("after")
+    finally:
+        stale.signal(signal.SIGCONT)
+    cluster.wait_for(lambda: stale.events("standby")[1:], "the stale controller knows that it leads no longer")
+    cluster.create("later")
+    image = cluster.image()
+    assert {"after", "later"} <= image.topics.topics_by_name().keys()
+    writers = {int(epoch): int(leader) for epoch, leader in leaders_by_epoch(cluster)}
+    assert writers[active_epoch(cluster)] != stale.id
+
+
+def leaders_by_epoch(cluster: LakeProcesses) -> Iterator[tuple[int, int]]:
+    """Who has claimed each epoch, and that every record is of the epoch of the last claim before it."""
+    claimed: dict[int, int] = {}
+    latest = -1
+    for batch in kraftlake.open(cluster.lake).batches():
+        assert batch.epoch >= latest, f"a batch of epoch {batch.epoch} at {batch.base_offset} after one of {latest}"
+        for message in batch.messages() if batch.control else ():
+            if isinstance(message.message, LeaderChangeMessage):
+                assert batch.epoch not in claimed, "one claim an epoch"
+                claimed[batch.epoch] = message.message.leader_id
+        assert batch.epoch in claimed, "an epoch begins with its claim"
+        latest = batch.epoch
+    yield from claimed.items()

@@ -106,6 +106,7 @@ class LakeProcesses:
         controller: Mapping[str, str] | None = None,
     ) -> None:
         self.lake = folder / "lake"
+        folder.mkdir(parents=True, exist_ok=True)
         format_lake(self.lake)
         self.nodes: dict[int, NodeProcess] = {}
         for number in range(controllers):

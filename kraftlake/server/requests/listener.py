@@ -13,6 +13,7 @@ from kraftlake.runtime import EnvironmentFaultError, get_logger
 from kraftlake.server.requests.buffered_bytes import BufferedBytes
 from kraftlake.server.requests.client_connection import ClientConnection
 from kraftlake.server.requests.dispatcher import Peer
+from kraftlake.server.requests.frame_buffer import FrameBuffer
 from kraftlake.server.requests.listener_limits import ListenerLimits
 from kraftlake.server.requests.request_queue import Handle, RequestQueue
 
@@ -153,9 +154,13 @@ class _Running:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection = ClientConnection(
-            Peer(listener=self._name, host=host), self._queue, self.buffered, self._limits.socket_request_max_bytes,
-            loop=self._loop, ended=self._ended,
-        )  # fmt: skip
+            Peer(listener=self._name, host=host),
+            FrameBuffer(longest=self._limits.socket_request_max_bytes),
+            self._queue,
+            self.buffered,
+            loop=self._loop,
+            ended=self._ended,
+        )
         self.connections.add(connection)
         self._by_host[host] += 1
         task = self._loop.create_task(self._loop.connect_accepted_socket(lambda: connection, client))
@@ -173,9 +178,9 @@ class _Running:
         if connection not in self.connections:
             return
         self.connections.remove(connection)
-        self._by_host[connection.host] -= 1
-        if not self._by_host[connection.host]:
-            del self._by_host[connection.host]
+        self._by_host[connection.peer.host] -= 1
+        if not self._by_host[connection.peer.host]:
+            del self._by_host[connection.peer.host]
         if len(self.connections) == self._limits.max_connections - 1:
             self._accept_on()
         self._stop_if_done()

@@ -115,12 +115,14 @@ class _Running:
         self._is_ending = True
         self._loop.remove_reader(self._socket)
         self._socket.close()
-        for task in self._tasks:
-            task.cancel()
         for connection in tuple(self.connections):
             connection.close()
-        self._loop.call_later(_FLUSH_SECONDS, self._loop.stop)
+        self._loop.call_later(_FLUSH_SECONDS, self._abort)
         self._stop_if_done()
+
+    def _abort(self) -> None:
+        for connection in tuple(self.connections):
+            connection.abort()
 
     def _stop_if_done(self) -> None:
         if self._is_ending and not self.connections and not self._tasks:
@@ -168,9 +170,11 @@ class _Running:
 
         def is_set_up(task: asyncio.Task[Any]) -> None:
             self._tasks.discard(task)
-            if task.cancelled() or task.exception() is not None:
+            if task.exception() is not None:
                 client.close()
                 self._ended(connection)
+            elif self._is_ending:
+                connection.close()
 
         task.add_done_callback(is_set_up)
 

@@ -12,7 +12,9 @@ _MEBIBYTE: Final = 1024 * 1024
 
 @attrs.frozen(kw_only=True)
 class ListenerLimits:
-    """Kafka's settings of a listener, with its names and defaults; of `buffered_max_bytes` Kafka has no like.
+    """Kafka's settings of a listener, with its names, and its defaults but where another is given a reason.
+
+    Kafka has nothing like `buffered_max_bytes`.
 
     Source: org.apache.kafka.network.SocketServerConfigs.
     """
@@ -28,10 +30,12 @@ class ListenerLimits:
     queued_max_requests: int = 500
     """Requests that wait for a thread; while there are as many, no connection is read."""
     queued_max_request_bytes: int = 256 * _MEBIBYTE
-    """Bytes of requests that wait for a thread or are in one, beyond which no connection is read. Kafka's default is
-    none."""
+    """Bytes of requests that wait for a thread or are in one, beyond which no connection is read. Kafka has no such
+    limit by default, and may run out of memory."""
     buffered_max_bytes: int = 256 * _MEBIBYTE
     """Bytes of requests that are not whole and of answers that clients have not read; beyond, the oldest is closed."""
-    socket_listen_backlog_size: int = 50
+    socket_listen_backlog_size: int = 1000
+    """Connections that the system keeps until they are accepted. With Kafka's 50, most of a thousand clients that come
+    at once are turned away and try again after a second: one thread accepts here and does the rest, too."""
     num_io_threads: int = 8
     """Threads that handle requests."""

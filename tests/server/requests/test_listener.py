@@ -1,0 +1,457 @@
+"""The listener of nodes that answer requests, on real sockets."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, suppress
+from queue import SimpleQueue
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from kraftlake.runtime import EnvironmentFaultError
+from kraftlake.server.requests.dispatcher import Dispatcher, Peer, Respond
+from kraftlake.server.requests.frame_buffer import LENGTH
+from kraftlake.server.requests.listener import RequestListener
+from kraftlake.server.requests.listener_limits import ListenerLimits
+from kraftlake.server.requests.request_queue import Handle
+from tests.protocol.fake_nodes import frame, receive, receive_frame
+from tests.server.broker.test_refusals import framed
+
+API_VERSIONS = frame(framed("api_versions", 3, b"\1\1\0", flexible=True))
+LARGE = 16 << 20
+"""More than the system's own buffers of a connection hold."""
+
+
+def echo(data: bytes, peer: Peer, respond: Respond) -> None:
+    respond(data)
+
+
+@contextmanager
+def listening(handle: Handle, **limits: int) -> Iterator[RequestListener]:
+    listener = RequestListener("PLAINTEXT", "127.0.0.1", 0, handle, limits=ListenerLimits(**limits))
+    listener.start()
+    with closing(listener):
+        yield listener
+
+
+@contextmanager
+def connected(listener: RequestListener) -> Iterator[socket.socket]:
+    with closing(socket.create_connection(("127.0.0.1", listener.port), timeout=20)) as connection:
+        yield connection
+
+
+def is_closed(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+def answers(connection: socket.socket, data: bytes = b"are you there?") -> bool:
+    connection.sendall(frame(data))
+    return receive_frame(connection) == data
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 20) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it came to be"
+        time.sleep(0.002)
+
+
+class Held:
+    """Keeps requests until the test answers them."""
+
+    def __init__(self) -> None:
+        self.requests: SimpleQueue[tuple[bytes, Respond]] = SimpleQueue()
+
+    def handle(self, data: bytes, peer: Peer, respond: Respond) -> None:
+        self.requests.put((data, respond))
+
+    def take(self) -> tuple[bytes, Respond]:
+        return self.requests.get(timeout=20)
+
+
+def test_requests_that_are_sent_ahead_are_answered_one_after_the_other() -> None:
+    sent = [Random(number).randbytes(number * number + 1) for number in range(200)]
+    at_work, most = set[int](), list[int]()
+
+    def handle(data: bytes, peer: Peer, respond: Respond) -> None:
+        at_work.add(id(respond))
+        most.append(len(at_work))
+
+        def later() -> None:
+            at_work.clear()
+            respond(data)
+
+        pool.submit(later)
+
+    with ThreadPoolExecutor(4) as pool, listening(handle) as listener, connected(listener) as client:
+        sender = threading.Thread(target=client.sendall, args=[b"".join(map(frame, sent))])
+        sender.start()
+        assert [receive_frame(client) for _ in sent] == sent
+        sender.join()
+    assert max(most) == 1
+
+
+def test_who_sends_is_told() -> None:
+    def handle(data: bytes, peer: Peer, respond: Respond) -> None:
+        respond(f"{peer.listener} {peer.host} {peer.principal}".encode())
+
+    with listening(handle) as listener, connected(listener) as client:
+        client.sendall(frame(b""))
+        assert receive_frame(client) == b"PLAINTEXT 127.0.0.1 User:ANONYMOUS"
+
+
+def test_connections_do_not_wait_for_each_other() -> None:
+    held = Held()
+    with listening(held.handle, num_io_threads=1) as listener, connected(listener) as one, connected(listener) as other:
+        one.sendall(frame(b"one") + frame(b"next"))
+        assert (first := held.take())[0] == b"one"
+        other.sendall(frame(b"other"))
+        data, respond = held.take()
+        respond(data)
+        assert receive_frame(other) == b"other"
+        first[1](b"done")
+        assert receive_frame(one) == b"done"
+        assert held.take()[0] == b"next"
+
+
+def test_the_first_answer_counts_from_whatever_thread() -> None:
+    held = Held()
+    with listening(held.handle) as listener, connected(listener) as client:
+        client.sendall(frame(b"1"))
+        _, respond = held.take()
+        answered = threading.Barrier(8)
+
+        def answer() -> None:
+            answered.wait()
+            respond(b"once")
+
+        threads = [threading.Thread(target=answer) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert receive_frame(client) == b"once"
+        client.sendall(frame(b"2"))
+        _, second = held.take()
+        respond(b"again")
+        respond(None)
+        second(b"twice")
+        assert receive_frame(client) == b"twice"
+
+
+def test_nothing_is_sent_where_no_answer_is_wanted_and_none_ends_the_connection() -> None:
+    def handle(data: bytes, peer: Peer, respond: Respond) -> None:
+        respond({b"silence": b"", b"end": None}.get(data, data))
+
+    with listening(handle) as listener, connected(listener) as client:
+        client.sendall(frame(b"silence") + frame(b"said") + frame(b"end") + frame(b"never"))
+        assert receive_frame(client) == b"said"
+        assert is_closed(client)
+
+
+def test_a_fault_of_a_handler_ends_its_connection_alone(capfd: pytest.CaptureFixture[str]) -> None:
+    def handle(data: bytes, peer: Peer, respond: Respond) -> None:
+        if data == b"fail":
+            raise RuntimeError("not foreseen")
+        respond(data)
+
+    with capture_logs() as logs, listening(handle, num_io_threads=1) as listener, connected(listener) as other:
+        with connected(listener) as client:
+            client.sendall(frame(b"fail"))
+            assert is_closed(client)
+        assert answers(other)
+    assert [one["cause"] for one in logs] == ["RuntimeError('not foreseen')"]
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[RequestListener]:
+    with listening(Dispatcher({}, tell=lambda *_: None).handle, socket_request_max_bytes=1 << 20) as listener:
+        yield listener
+
+
+JUNK = st.one_of(
+    st.binary(max_size=200),
+    st.binary(max_size=60).map(frame),
+    st.integers(min_value=-(2**31), max_value=2**31 - 1).map(LENGTH.pack),
+    st.builds(lambda end: API_VERSIONS[:end], st.integers(min_value=0, max_value=len(API_VERSIONS))),
+    st.builds(
+        lambda at, byte: API_VERSIONS[:at] + bytes([byte]) + API_VERSIONS[at + 1 :],
+        st.integers(min_value=0, max_value=len(API_VERSIONS) - 1),
+        st.integers(min_value=0, max_value=255),
+    ),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(pieces=st.lists(JUNK, max_size=4))
+def test_what_is_no_request_ends_its_connection_alone(served: RequestListener, pieces: list[bytes]) -> None:
+    with capture_logs(), connected(served) as stranger, connected(served) as other:
+        with suppress(ConnectionError):
+            for piece in pieces:
+                stranger.sendall(piece)
+            with suppress(OSError):  # it is closed already
+                stranger.shutdown(socket.SHUT_WR)
+            while stranger.recv(1 << 16):
+                pass  # answers to what happened to be requests
+        other.sendall(API_VERSIONS)
+        assert receive_frame(other)
+    wait_until(lambda: served.buffered_bytes == 0)
+
+
+@pytest.mark.parametrize("size", [-1, (1 << 20) + 1, 2**31 - 1])
+def test_a_length_that_none_has_ends_the_connection_at_once(served: RequestListener, size: int) -> None:
+    with capture_logs() as logs, connected(served) as stranger:
+        stranger.sendall(LENGTH.pack(size))
+        assert is_closed(stranger)
+    assert [one["cause"] for one in logs] == [f"a message of {size} bytes"]
+
+
+def test_an_announced_frame_holds_what_has_arrived() -> None:
+    with listening(echo) as listener, connected(listener) as stranger, connected(listener) as other:
+        stranger.sendall(LENGTH.pack(100 << 20) + b"abc")
+        wait_until(lambda: listener.buffered_bytes == 7)
+        assert answers(other)
+    with listening(echo) as listener:
+        with connected(listener) as stranger:
+            stranger.sendall(LENGTH.pack(100 << 20) + b"abc")
+            wait_until(lambda: listener.buffered_bytes == 7)
+        wait_until(lambda: listener.buffered_bytes == 0)
+
+
+def test_many_half_requests_cost_the_oldest_its_connection() -> None:
+    with listening(echo, buffered_max_bytes=1_000_000) as listener, ExitStack() as stack:
+        clients = [stack.enter_context(connected(listener)) for _ in range(4)]
+        for number, client in enumerate(clients):
+            client.sendall(LENGTH.pack(400_000) + bytes(300_000))
+            if number < 3:
+                wait_until(lambda held=300_004 * (number + 1): listener.buffered_bytes == held)  # type: ignore[misc]
+        assert is_closed(clients[0])
+        for client in clients[1:]:
+            client.sendall(bytes(100_000))
+            assert receive_frame(client) == bytes(400_000)
+
+
+def test_an_idle_client_is_closed_and_so_is_one_that_sends_a_byte_now_and_then() -> None:
+    with listening(echo, connections_max_idle_ms=1000) as listener, ExitStack() as stack:
+        idle, slow, lively = (stack.enter_context(connected(listener)) for _ in range(3))
+        ended = threading.Event()
+
+        def send_slowly() -> None:
+            with suppress(OSError):
+                slow.sendall(LENGTH.pack(1000))
+                while not ended.wait(0.02):
+                    slow.sendall(b"x")
+
+        sender = threading.Thread(target=send_slowly)
+        sender.start()
+        begin = time.monotonic()
+        while listener.connections > 1:
+            assert answers(lively)
+            assert time.monotonic() < begin + 20
+            time.sleep(0.01)
+        assert is_closed(idle)
+        assert is_closed(slow)
+        ended.set()
+        sender.join()
+        assert answers(lively)
+
+
+def test_a_client_that_waits_for_its_answer_is_not_idle() -> None:
+    held = Held()
+    with listening(held.handle, connections_max_idle_ms=50) as listener, connected(listener) as client:
+        client.sendall(frame(b"a long poll"))
+        _, respond = held.take()
+        with connected(listener) as idle:
+            assert is_closed(idle)
+        time.sleep(0.2)  # several times the limit
+        respond(b"at last")
+        assert receive_frame(client) == b"at last"
+
+
+def test_a_client_that_reads_nothing_holds_one_answer_and_is_closed() -> None:
+    handled: list[bytes] = []
+
+    def handle(data: bytes, peer: Peer, respond: Respond) -> None:
+        handled.append(data)
+        respond(bytes(LARGE) if data == b"large" else data)
+
+    with listening(handle, connections_max_idle_ms=400) as listener, connected(listener) as other:
+        with connected(listener) as slow:
+            slow.sendall(frame(b"large") * 5)
+            wait_until(lambda: listener.buffered_bytes > LARGE / 4)
+            assert listener.buffered_bytes < LARGE + 100
+            while listener.connections > 1:
+                assert answers(other)
+            assert handled.count(b"large") == 1
+        assert listener.buffered_bytes == 0
+
+
+def test_a_client_that_reads_slowly_gets_all() -> None:
+    with listening(echo, connections_max_idle_ms=1000) as listener, connected(listener) as slow:
+        threading.Thread(target=slow.sendall, args=[frame(bytes(LARGE)) * 2], daemon=True).start()
+        begin = time.monotonic()
+        for _ in range(2):
+            (size,) = LENGTH.unpack(receive(slow, 4))
+            while size:
+                size -= len(receive(slow, min(size, LARGE // 8)))
+                time.sleep(0.1)
+        assert time.monotonic() > begin + 1
+
+
+def test_slow_readers_together_hold_what_the_limit_allows() -> None:
+    def handle(data: bytes, peer: Peer, respond: Respond) -> None:
+        respond(bytes(LARGE))
+
+    with listening(handle, buffered_max_bytes=2 * LARGE) as listener, ExitStack() as stack:
+        clients = [stack.enter_context(connected(listener)) for _ in range(6)]
+        for client in clients[:5]:
+            client.sendall(frame(b"large"))
+        wait_until(lambda: listener.connections < 6)
+        clients[-1].sendall(frame(b"large"))
+        assert receive_frame(clients[-1]) == bytes(LARGE)
+        assert listener.buffered_bytes <= 2 * LARGE
+
+
+def test_more_connections_than_allowed_wait() -> None:
+    with listening(echo, max_connections=2) as listener, ExitStack() as stack:
+        one, two, three = (stack.enter_context(connected(listener)) for _ in range(3))
+        assert answers(one)
+        assert answers(two)
+        three.sendall(frame(b"now"))
+        three.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            three.recv(1)
+        one.close()
+        three.settimeout(20)
+        assert receive_frame(three) == b"now"
+        two.close()
+        with connected(listener) as four:
+            assert answers(four)
+
+
+def test_more_connections_of_one_address_than_allowed_are_closed() -> None:
+    with listening(echo, max_connections_per_ip=2) as listener, connected(listener) as one, connected(listener) as two:
+        assert answers(one)
+        assert answers(two)
+        with connected(listener) as three:
+            assert is_closed(three)
+        two.close()
+        wait_until(lambda: listener.connections == 1)
+        with connected(listener) as four:
+            assert answers(four)
+
+
+@pytest.mark.parametrize("limits", [{"queued_max_requests": 2}, {"queued_max_request_bytes": 3 << 20}])
+def test_while_too_many_requests_wait_no_connection_is_read_and_none_fails(limits: dict[str, int]) -> None:
+    go, at_work = threading.Event(), SimpleQueue[bytes]()
+
+    def handle(data: bytes, peer: Peer, respond: Respond) -> None:
+        at_work.put(data)
+        assert go.wait(20)
+        respond(data[:1])
+
+    with listening(handle, num_io_threads=2, **limits) as listener, ExitStack() as stack:
+        clients = [stack.enter_context(connected(listener)) for _ in range(12)]
+        for number, client in enumerate(clients[:4]):
+            client.sendall(frame(bytes([number]) * (1 << 20)))
+        for _ in range(2):
+            at_work.get(timeout=20)
+        senders = [
+            threading.Thread(target=client.sendall, args=[frame(bytes([number]) * LARGE)])
+            for number, client in enumerate(clients[4:], 4)
+        ]
+        for sender in senders:
+            sender.start()
+        time.sleep(0.2)  # time enough for all of it, were it read
+        assert listener.buffered_bytes < LARGE / 2
+        assert all(sender.is_alive() for sender in senders)
+        go.set()
+        assert [receive_frame(client) for client in clients] == [bytes([number]) for number in range(12)]
+        for sender in senders:
+            sender.join()
+        assert listener.buffered_bytes == 0
+
+
+def test_a_thousand_idle_connections_do_not_slow_others() -> None:
+    with listening(echo) as listener, ExitStack() as stack:
+        for _ in range(1000):
+            stack.enter_context(connected(listener))
+        wait_until(lambda: listener.connections == 1000)
+        used, begin = time.process_time(), time.monotonic()
+        with connected(listener) as client:
+            for _ in range(200):
+                assert answers(client)
+        assert time.process_time() - used < 2
+        assert time.monotonic() - begin < 10
+
+
+def test_the_end_is_quick_and_sends_what_was_answered() -> None:
+    held, before = Held(), threading.active_count()
+    with ExitStack() as stack:
+        listener = stack.enter_context(listening(held.handle))
+        idle, pending, half, reader = (stack.enter_context(connected(listener)) for _ in range(4))
+        pending.sendall(frame(b"pending"))
+        _, late = held.take()
+        half.sendall(frame(b"half")[:6])
+        reader.sendall(frame(b"large"))
+        _, respond = held.take()
+        respond(bytes(LARGE))
+        begin = time.monotonic()
+        with ThreadPoolExecutor(1) as pool:
+            read = pool.submit(receive_frame, reader)
+            listener.close()
+            assert read.result(20) == bytes(LARGE)
+        assert time.monotonic() - begin < 2
+        assert all(map(is_closed, (idle, pending, half, reader)))
+        late(b"too late")
+        with pytest.raises(ConnectionRefusedError):
+            stack.enter_context(connected(listener))
+    assert threading.active_count() == before
+
+
+def test_neither_a_client_that_reads_nothing_nor_a_handler_at_work_keeps_it_from_ending() -> None:
+    go, at_work = threading.Event(), threading.Event()
+
+    def handle(data: bytes, peer: Peer, respond: Respond) -> None:
+        if data == b"large":
+            respond(bytes(LARGE))
+        else:
+            at_work.set()
+            go.wait(20)
+
+    with ExitStack() as stack:
+        listener = stack.enter_context(listening(handle))
+        slow, other = (stack.enter_context(connected(listener)) for _ in range(2))
+        slow.sendall(frame(b"large"))
+        wait_until(lambda: listener.buffered_bytes > 0)
+        other.sendall(frame(b"work"))
+        assert at_work.wait(20)
+        begin = time.monotonic()
+        listener.close()
+        assert time.monotonic() - begin < 4
+        go.set()
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with listening(echo) as listener:
+        other = RequestListener("PLAINTEXT", "127.0.0.1", listener.port, echo)
+        with pytest.raises(EnvironmentFaultError, match=f"127.0.0.1:{listener.port} can't be listened on"):
+            other.start()
+        other.close()
+
+
+def test_a_name_that_no_host_can_have_is_named() -> None:
+    with pytest.raises(EnvironmentFaultError, match=r"^a\.\.b:9092 can't be listened on: "):
+        RequestListener("PLAINTEXT", "a..b", 9092, echo).start()

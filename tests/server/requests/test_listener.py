@@ -115,12 +115,13 @@ def test_connections_do_not_wait_for_each_other() -> None:
     held = Held()
     with listening(held.handle, num_io_threads=1) as listener, connected(listener) as one, connected(listener) as other:
         one.sendall(frame(b"one") + frame(b"next"))
-        assert (first := held.take())[0] == b"one"
+        first, answer = held.take()
+        assert first == b"one"
         other.sendall(frame(b"other"))
         data, respond = held.take()
         respond(data)
         assert receive_frame(other) == b"other"
-        first[1](b"done")
+        answer(b"done")
         assert receive_frame(one) == b"done"
         assert held.take()[0] == b"next"
 
@@ -316,6 +317,7 @@ def test_slow_readers_together_hold_what_the_limit_allows() -> None:
 
     with listening(handle, buffered_max_bytes=2 * LARGE) as listener, ExitStack() as stack:
         clients = [stack.enter_context(connected(listener)) for _ in range(6)]
+        wait_until(lambda: listener.connections == 6)
         for client in clients[:5]:
             client.sendall(frame(b"large"))
         wait_until(lambda: listener.connections < 6)

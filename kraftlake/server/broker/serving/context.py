@@ -13,7 +13,7 @@ from kraftlake.publisher import MetadataCache, Node
 from kraftlake.replica_manager import ReplicaManager
 from kraftlake.server.requests.authorization import Authorization
 from kraftlake.server.requests.dispatcher import Peer
-from kraftlake.server.requests.messages import kafka_id, of_version
+from kraftlake.server.requests.messages import of_version
 
 NOT_ASKED_FOR: Final = -(2**31)
 """The authorized operations in an answer to a client that did not ask for them."""
@@ -74,24 +74,6 @@ _OPERATIONS: Final[dict[ResourceType, Sequence[AclOperation]]] = {
     ),
 }  # fmt: skip
 """Source: org.apache.kafka.security.authorizer.AclEntry.supportedOperations."""
-
-
-def named_topics(
-    context: ServingContext, topics: Iterable[Any], name_field: str
-) -> tuple[list[tuple[Any, str]], list[Any]]:
-    """The topics of a request with their names, and those whose ids are not known.
-
-    Requests of old versions have names, in the field `name_field`; those of new ones have `topic_id`.
-    """
-    known: list[tuple[Any, str]] = []
-    unknown: list[Any] = []
-    for topic in topics:
-        if hasattr(topic, name_field):
-            known.append((topic, getattr(topic, name_field)))
-            continue
-        name = context.cache.topic_name(kafka_id(topic.topic_id))
-        unknown.append(topic) if name is None else known.append((topic, name))
-    return known, unknown
 
 
 def by_topic(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -16,7 +17,7 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager import ProduceAnswer, RequestServer
 from kraftlake.replica_manager.errors import CorruptRecordError
 from kraftlake.replica_manager.logs.log_batch import TRANSACTIONAL_BIT, headers
-from kraftlake.server.broker.serving.context import ServingContext, by_topic, named_topics
+from kraftlake.server.broker.serving.context import ServingContext, by_topic
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import AT_ONCE, kafka_id, of_version
 
@@ -48,12 +49,13 @@ class ProduceHandler:
     def __call__(self, request: Request) -> None:
         """Answer a Produce request."""
         body, context = request.body, self._context
-        known, unknown = named_topics(context, body.topic_data, "name")
-        names = {id(topic): name for topic, name in known}
+        names = [self._name_of(topic) for topic in body.topic_data]
         failed: dict[TopicPartition, _Failed] = {}
         entries: dict[TopicPartition, bytes] = {}
         ids: dict[str, Uuid] = {}
-        for topic, name in known:
+        for topic, name in zip(body.topic_data, names, strict=True):
+            if name is None:
+                continue
             refusal = self._refused(request, name)
             if hasattr(topic, "topic_id"):
                 ids[name] = kafka_id(topic.topic_id)
@@ -64,11 +66,10 @@ class ProduceHandler:
                     entries[partition] = bytes(one.records)
                 else:
                     failed[partition] = problem
-        assert len(names) + len(unknown) == len(body.topic_data), "each topic is known or not"
 
         def answered(answers: Mapping[TopicPartition, ProduceAnswer]) -> None:
             if body.acks == 0:
-                if failed or unknown or any(one.error for one in answers.values()):
+                if failed or None in names or any(one.error for one in answers.values()):
                     request.close()  # the only way to tell the client, which refreshes its metadata then
                 else:
                     request.answer_nothing()
@@ -83,6 +84,10 @@ class ProduceHandler:
             entries, required_acks=int(body.acks), timeout_ms=timeout_ms, on_answer=answered, topic_ids=ids
         )
 
+    def _name_of(self, topic: Any) -> str | None:
+        """The name of a topic, which new requests name by its id; None for an id that is not known."""
+        return self._context.cache.topic_name(kafka_id(topic.topic_id)) if hasattr(topic, "topic_id") else topic.name
+
     def _refused(self, request: Request, topic: str) -> _Failed | None:
         if not self._context.allows_on_topic(request.peer, AclOperation.WRITE, topic):
             return _Failed(error=ErrorCode.topic_authorization_failed)
@@ -93,7 +98,7 @@ class ProduceHandler:
     def _response(
         self,
         request: Request,
-        names: Mapping[int, str],
+        names: Sequence[str | None],
         answers: Mapping[TopicPartition, ProduceAnswer],
         failed: Mapping[TopicPartition, _Failed],
     ) -> Any:
@@ -121,9 +126,10 @@ class ProduceHandler:
                 module.PartitionProduceResponse, index=index, error_code=error, record_errors=(), **more
             )  # fmt: skip
 
+        named = iter(names)
         responses = by_topic(
             module.TopicProduceResponse, request.body.topic_data, "name", "partition_responses",
-            lambda topic: tuple(partition(names.get(id(topic)), int(one.index)) for one in topic.partition_data),
+            lambda topic: tuple(map(partial(partition, next(named)), (int(one.index) for one in topic.partition_data))),
         )  # fmt: skip
         more: dict[str, Any] = {}
         if moved:

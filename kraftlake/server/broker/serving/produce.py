@@ -48,7 +48,7 @@ class ProduceHandler:
 
     def __call__(self, request: Request) -> None:
         """Answer a Produce request."""
-        body, context = request.body, self._context
+        body = request.body
         names = [self._name_of(topic) for topic in body.topic_data]
         failed: dict[TopicPartition, _Failed] = {}
         entries: dict[TopicPartition, bytes] = {}

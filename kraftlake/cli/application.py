@@ -10,6 +10,7 @@ from kraftlake.cli.commands.broker import broker
 from kraftlake.cli.commands.controlled.brokers import brokers
 from kraftlake.cli.commands.controlled.settings import acls, configs, features, quotas
 from kraftlake.cli.commands.controlled.topics import topics
+from kraftlake.cli.commands.controller import controller
 from kraftlake.cli.commands.diff import diff
 from kraftlake.cli.commands.doctor import doctor
 from kraftlake.cli.commands.events import events
@@ -82,6 +83,7 @@ for _command in (
     log_trim,
     log_vacuum,
     tables_trim,
+    controller,
     brokers,
     topics,
     configs,

@@ -10,7 +10,7 @@ import click
 
 from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.command import Example, option
-from kraftlake.cli.options.parameters import BROKER, ParsedParameter
+from kraftlake.cli.options.parameters import BROKER, SETTING, ParsedParameter
 from kraftlake.cli.options.shared import MOVE, Call, command
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.process_setup import configure_service
@@ -31,14 +31,6 @@ def _listener(value: str) -> Listener:
         raise UsageError(f"{value!r} is no listener: give its name, host and port as in PLAINTEXT://localhost:9092.")
     (address,) = parse_addresses(where)
     return Listener(name=name, host=address.host, port=address.port)
-
-
-def _setting(value: str) -> tuple[str, str]:
-    """`NAME=VALUE`."""
-    name, equals, setting = value.partition("=")
-    if not equals or not name.strip():
-        raise UsageError(f"{value!r} sets nothing: give a setting as in log.retention.hours=48.")
-    return name.strip(), setting.strip()
 
 
 @command(
@@ -81,7 +73,7 @@ def _setting(value: str) -> tuple[str, str]:
 @option(
     "--override",
     "settings",
-    type=ParsedParameter("setting", _setting),
+    type=SETTING,
     multiple=True,
     metavar="NAME=VALUE",
     help="A broker setting of Kafka's, such as log.retention.hours or num.replica.fetchers. Repeatable.",

@@ -124,6 +124,14 @@ def _broker(value: Any, of: str = "a broker") -> int:
     return broker
 
 
+def _setting(value: str) -> tuple[str, str]:
+    """`NAME=VALUE`, a setting of Kafka's."""
+    name, equals, setting = value.partition("=")
+    if not equals or not name.strip():
+        raise UsageError(f"{value!r} sets nothing: give a setting as in log.retention.hours=48.")
+    return name.strip(), setting.strip()
+
+
 def _topic_id(value: str) -> str:
     """The id of a topic in 22 characters, as this log's records have it."""
     from kraftlake.records.uuid import Uuid
@@ -224,6 +232,7 @@ OUTPUT = PathParameter("file")
 CONFIG = PathParameter("file")
 BROKER = ParsedParameter("broker", _broker)
 NODE = ParsedParameter("node", partial(_broker, of="a node"))
+SETTING = ParsedParameter("setting", _setting)
 BROKERS = ListParameter("broker", _broker)
 TOPICS = ListParameter("topic", str)
 TOPIC_ID = ParsedParameter("topic id", _topic_id)

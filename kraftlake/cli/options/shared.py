@@ -46,6 +46,7 @@ LOOK = "What do you want to know?"
 MOVE = "Bring a log in, take a snapshot out"
 UPKEEP = "Keep a lake in order"
 ENGINE = "Make a lake and its tables"
+RUN = "Run a cluster on a lake"
 CHANGE = "Change a controlled lake, as its controller"
 
 SAMPLE = "samples/kafka-4.4/log/__cluster_metadata-0"

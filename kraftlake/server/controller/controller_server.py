@@ -18,7 +18,7 @@ from kraftlake.controller import (
     QuorumController,
 )
 from kraftlake.image import MetadataImage
-from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepThread
+from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepThread, lake_location
 from kraftlake.publisher import LakeSnapshotEmitter, SnapshotGenerator, StandardAuthorizer
 from kraftlake.records.metadata_records import ControllerEndpoint, ControllerFeature
 from kraftlake.records.uuid import Uuid
@@ -87,7 +87,7 @@ class ControllerServer:
         itself.
         """
         config = self._config
-        log = MetadataLog.open(config.lake)
+        log = _opened(config.lake)
         if log.role != "controlled":
             raise LakeError(f"{log.path} is an imported lake, which has no controller: `kraftlake fork` makes a copy.")
         if config.without_effect:
@@ -188,9 +188,11 @@ class ControllerServer:
             epoch = node.controller.epoch
             leader = node.view.leader
             news: tuple[str, Mapping[str, int]] = ("active", {"epoch": epoch})
-            if epoch < 0:
+            if epoch < 0 and not node.view.published.is_set():
+                news = told or ("", {})
+            elif epoch < 0:
                 news = ("standby", {"leader": node.view.leader_id, "epoch": leader.epoch})
-            if news != told:
+            if news != told and news[0]:
                 self._log.info(news[0], **news[1])
                 told = news
             self._stop.wait(_LOOK_SECONDS)
@@ -205,6 +207,13 @@ class ControllerServer:
     def end(self, why: str) -> None:
         """End the controller; `why` is told by `run`."""
         self._ended = self._ended or why
+
+
+def _opened(lake: str) -> MetadataLog:
+    """The lake's log. Raises LakeError with what makes a lake where there is none."""
+    if not lake_location(lake).exists():
+        raise LakeError(f"There is no lake at {lake}: `kraftlake format {lake}` makes one.")
+    return MetadataLog.open(lake)
 
 
 class _SnapshotsOfTheLeader:

@@ -1,0 +1,101 @@
+"""`kraftlake controller`: a controller of a lake's log, for brokers and clients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftlake.cli.faults import stop_at_signals
+from kraftlake.cli.options.command import Example, option
+from kraftlake.cli.options.parameters import CONFIG, LAKE, NODE, SETTING, ParsedParameter
+from kraftlake.cli.options.shared import RUN, Call, command
+from kraftlake.runtime.process_setup import configure_service
+
+if TYPE_CHECKING:
+    from kraftlake.server import ListenerAddress
+
+
+def _listener(value: str) -> ListenerAddress:
+    """`NAME://HOST:PORT`, as in Kafka's listeners."""
+    from kraftlake.server import parse_listener
+
+    return parse_listener(value)
+
+
+@command(
+    "controller",
+    section=RUN,
+    question="Be a controller of a lake: active, or a standby that takes over.",
+    source=False,
+    examples=(
+        Example(
+            "controller 100 of a new lake",
+            "kraftlake format cluster && kraftlake controller --lake cluster --id 100 "
+            "--listener CONTROLLER://127.0.0.1:9093",
+        ),
+        Example(
+            "a second one, which takes over where the first is silent for three seconds",
+            "kraftlake controller --lake cluster --id 101 --listener CONTROLLER://127.0.0.1:9094 "
+            "--override controller.quorum.fetch.timeout.ms=3000",
+        ),
+        Example(
+            "as a properties file says, logs as JSON",
+            "kraftlake controller --lake cluster --config controller.properties --json 2> controller.jsonl",
+        ),
+    ),
+)
+@option("--lake", type=LAKE, required=True, metavar="LAKE", help="A lake of `kraftlake format` or `kraftlake fork`.")
+@option("--id", "node_id", type=NODE, metavar="ID", help="Its node.id: of no other node.")
+@option(
+    "--listener",
+    "listeners",
+    type=ParsedParameter("listener", _listener),
+    multiple=True,
+    metavar="NAME://HOST:PORT",
+    help="Where it listens, and registers that it does. Port 0 is any free one. Repeatable.",
+)
+@option("--config", type=CONFIG, metavar="FILE", help="A properties file with Kafka's names, such as num.partitions.")
+@option(
+    "--override",
+    "settings",
+    type=SETTING,
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting that goes over those of the file. Repeatable.",
+)
+@option(
+    "--insecure-listeners",
+    "insecure",
+    is_flag=True,
+    help="Allow listeners that other machines reach: listeners have neither TLS nor logins.",
+)
+def controller(
+    call: Call,
+    *,
+    lake: str,
+    node_id: int | None,
+    listeners: tuple[ListenerAddress, ...],
+    config: str | None,
+    settings: tuple[tuple[str, str], ...],
+    insecure: bool,
+) -> None:
+    """Be a controller of a controlled lake until SIGTERM or Ctrl-C: exit code 0.
+
+    Any number of controllers may run on a lake. The one that has claimed the log is active: it registers brokers,
+    elects leaders, answers clients, and writes all of it to the log. The others follow the log, say who leads, and one
+    of them claims it when nothing was written for one to two times controller.quorum.fetch.timeout.ms. The active
+    controller also keeps the lake compact, and makes snapshots.
+
+    Brokers find the active controller by the addresses of any of them. Of Kafka's settings those count that a
+    controller heeds; all others are named in a warning. What it does is told on stderr.
+    """
+    configure_service()
+    from kraftlake.server import ControllerServer, ControllerServerConfig, NodeSettings
+
+    read = ControllerServerConfig.of(
+        lake, NodeSettings.read(config, settings), node_id=node_id, listeners=listeners, insecure=insecure
+    )
+    from kraftlake.cli.output.logs import log_as_service
+
+    log_as_service(as_json=call.as_json, debug=call.verbose, colours=call.terminal.error_colour)
+    with stop_at_signals(normal=True) as stop:
+        ControllerServer(read, stop=stop).run()

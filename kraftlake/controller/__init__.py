@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         legacy_alter_configs,
     )
     from kraftlake.controller.configs.config_keys import ConfigKey
-    from kraftlake.controller.configs.config_schema import TOPIC_CONFIGS, in_milliseconds
+    from kraftlake.controller.configs.config_schema import TOPIC_CONFIGS, fallback_sources, in_milliseconds
     from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
     from kraftlake.controller.quorum.active_controller import ActiveController, Executed
     from kraftlake.controller.quorum.bootstrap import BootstrapMetadata, BootstrapSnapshot
@@ -44,7 +44,9 @@ if TYPE_CHECKING:
         list_partition_reassignments,
     )
     from kraftlake.controller.replication.topics import (
+        CLUSTER_METADATA_TOPIC,
         CreatableTopic,
+        CreatedTopic,
         NewPartitions,
         create_partitions,
         create_topics,
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "CLUSTER_METADATA_TOPIC",
     "SUPPORTED",
     "TOPIC_CONFIGS",
     "ActiveController",
@@ -73,6 +76,7 @@ __all__ = [
     "ControllerResult",
     "ControllerState",
     "CreatableTopic",
+    "CreatedTopic",
     "ElectionType",
     "EmbeddedController",
     "Errors",
@@ -89,6 +93,7 @@ __all__ = [
     "create_topics",
     "delete_topics",
     "elect_leaders",
+    "fallback_sources",
     "in_milliseconds",
     "incremental_alter_configs",
     "legacy_alter_configs",

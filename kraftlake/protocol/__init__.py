@@ -21,7 +21,14 @@ if TYPE_CHECKING:
         read_client_config,
     )
     from kraftlake.protocol.connection import AuthenticationError, Connection, NodeError
-    from kraftlake.protocol.describe import NoLeaderError, OtherClusterError, ReplicaOfQuorum
+    from kraftlake.protocol.describe import (
+        BROKERS,
+        CONTROLLERS,
+        METADATA_TOPIC,
+        NoLeaderError,
+        OtherClusterError,
+        ReplicaOfQuorum,
+    )
     from kraftlake.protocol.fetch_request import FETCH, FETCH_VERSIONS, FetchHeader, encode_fetch, encode_partition
     from kraftlake.protocol.fetch_response import FetchResponse, PartitionResponse, decode_fetch
     from kraftlake.protocol.node_client import REQUEST_HEADER, NodeClient
@@ -29,15 +36,19 @@ if TYPE_CHECKING:
     from kraftlake.protocol.observer.observed_log import DivergedLogError, ObservedLog
     from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotNeededError
     from kraftlake.protocol.observer.raw_batch import RawBatch
-    from kraftlake.protocol.observer.requests import OffsetAndEpoch
+    from kraftlake.protocol.observer.requests import METADATA_TOPIC_ID, OffsetAndEpoch
     from kraftlake.protocol.quorum_client import QuorumClient, QuorumPosition
     from kraftlake.protocol.quorum_watch import QuorumWatch
     from kraftlake.protocol.response_lengths import end_of_message
 
 
 __all__ = [
+    "BROKERS",
+    "CONTROLLERS",
     "FETCH",
     "FETCH_VERSIONS",
+    "METADATA_TOPIC",
+    "METADATA_TOPIC_ID",
     "REQUEST_HEADER",
     "Abort",
     "Address",

@@ -8,7 +8,13 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from kraftlake.publisher.acl_cache import AclCache
-    from kraftlake.publisher.authorizer import Action, AuthorizerConfig, Decision, StandardAuthorizer
+    from kraftlake.publisher.authorizer import (
+        Action,
+        AuthorizerConfig,
+        AuthorizerNotReadyError,
+        Decision,
+        StandardAuthorizer,
+    )
     from kraftlake.publisher.broker_metadata_publisher import BrokerMetadataPublisher, BrokerParts
     from kraftlake.publisher.client_quotas import ClientQuotas
     from kraftlake.publisher.cluster_view import Cluster, PartitionInfo
@@ -56,6 +62,7 @@ __all__ = [
     "AclCache",
     "Action",
     "AuthorizerConfig",
+    "AuthorizerNotReadyError",
     "BrokerMetadataPublisher",
     "BrokerParts",
     "ClientQuotaCallback",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kraftlake.replica_manager.assignments_manager import AssignmentsManager
     from kraftlake.replica_manager.broker_context import BrokerContext
     from kraftlake.replica_manager.config import ReplicaManagerConfig
+    from kraftlake.replica_manager.errors import CorruptRecordError
     from kraftlake.replica_manager.fetch.fetcher_thread import ReplicaFetcherThread
     from kraftlake.replica_manager.fetch.fetcher_threads import FetcherThreads
     from kraftlake.replica_manager.fetch.leader_end_point import FetchedPartition, FetchRequest, FetchResponse
@@ -57,6 +58,7 @@ __all__ = [
     "BrokerRegistrationRequest",
     "BrokerReplay",
     "Cause",
+    "CorruptRecordError",
     "DelayedRequests",
     "DeleteRecordsAnswer",
     "DiskLogManager",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from kraftlake.server.broker.broker_config import BrokerConfig, Listener
+    from kraftlake.server.broker.broker_config import BrokerConfig
     from kraftlake.server.broker.broker_server import BrokerServer
     from kraftlake.server.broker.replica_server import ReplicaServer
     from kraftlake.server.controller.controller_config import ControllerServerConfig
@@ -24,7 +24,6 @@ __all__ = [
     "ControllerServerConfig",
     "FollowConfig",
     "FollowService",
-    "Listener",
     "ListenerAddress",
     "MetricsConfig",
     "NodeSettings",

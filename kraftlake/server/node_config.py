@@ -12,8 +12,7 @@ from typing import Final
 import attrs
 
 from kraftlake.protocol import parse_addresses
-from kraftlake.records import parse_integer, split_list, trim
-from kraftlake.records.java_values import parse_boolean
+from kraftlake.records import parse_boolean, parse_integer, split_list, trim
 from kraftlake.runtime import UsageError, did_you_mean, parse_properties
 
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"

@@ -4,38 +4,23 @@ from __future__ import annotations
 
 import socket
 import threading
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.command import Example, option
-from kraftlake.cli.options.parameters import BROKER, SETTING, ParsedParameter
-from kraftlake.cli.options.shared import MOVE, Call, command
-from kraftlake.runtime.errors import UsageError
+from kraftlake.cli.options.parameters import BROKER, CONFIG, LAKE, LISTENER, SETTING
+from kraftlake.cli.options.shared import RUN, Call, command
 from kraftlake.runtime.process_setup import configure_service
 
 if TYPE_CHECKING:
-    from kraftlake.server import Listener
-
-_HERE: Final = "127.0.0.1"
-
-
-def _listener(value: str) -> Listener:
-    """`NAME://HOST:PORT`, as in Kafka's advertised.listeners."""
-    from kraftlake.protocol import parse_addresses
-    from kraftlake.server import Listener
-
-    name, scheme, where = value.partition("://")
-    if not scheme or not name or "," in where:
-        raise UsageError(f"{value!r} is no listener: give its name, host and port as in PLAINTEXT://localhost:9092.")
-    (address,) = parse_addresses(where)
-    return Listener(name=name, host=address.host, port=address.port)
+    from kraftlake.server import ListenerAddress
 
 
 @command(
     "broker",
-    section=MOVE,
+    section=RUN,
     question="Be a broker: of a lake's cluster, or of a real one, where it keeps replicas and serves nobody.",
     source=False,
     examples=(
@@ -54,20 +39,24 @@ def _listener(value: str) -> Listener:
         ),
     ),
 )
-@option("--id", "broker_id", type=BROKER, required=True, metavar="ID", help="Its node.id: of no other node.")
-@option("--lake", metavar="LAKE", help="The controlled lake that has the metadata log: a broker that serves clients.")
-@option("--bootstrap", metavar="HOST:PORT,…", help="Controllers of a real cluster, in place of --lake.")
+@option("--id", "broker_id", type=BROKER, metavar="ID", help="Its node.id: of no other node.")
 @option(
-    "--log-dirs", required=True, metavar="DIR,…", help="Where the replicas lie, in Kafka's format. Made if missing."
+    "--lake",
+    type=LAKE,
+    metavar="LAKE",
+    help="The controlled lake of its cluster: it serves clients.",
 )
+@option("--bootstrap", metavar="HOST:PORT,…", help="Controllers of a real cluster, in place of --lake.")
+@option("--log-dirs", metavar="DIR,…", help="Where the replicas lie, in Kafka's format. Made if missing.")
 @option("--command-config", metavar="FILE", help="The properties of TLS and SASL that Kafka's own tools take.")
 @option(
     "--listener",
-    type=ParsedParameter("listener", _listener),
+    type=LISTENER,
     metavar="NAME://HOST:PORT",
-    help="Where it listens and says so to others; NAME is that of the brokers' own listener. PLAINTEXT, this machine's "
-    "name and 9092 if not given.",
+    help="Where it listens and says so to others; NAME is that of the brokers' own listener. PLAINTEXT and 9092 if not "
+    "given, of a lake's broker at 127.0.0.1, else by this machine's name.",
 )
+@option("--config", type=CONFIG, metavar="FILE", help="With --lake: a properties file with Kafka's names.")
 @option("--cluster-id", metavar="ID", help="The cluster's id, checked; the controllers are asked for it if not given.")
 @option("--rack", metavar="NAME", help="Its broker.rack.")
 @option(
@@ -78,16 +67,24 @@ def _listener(value: str) -> Listener:
     metavar="NAME=VALUE",
     help="A broker setting of Kafka's, such as log.retention.hours or num.replica.fetchers. Repeatable.",
 )
+@option(
+    "--insecure-listeners",
+    "insecure",
+    is_flag=True,
+    help="With --lake: allow a listener that other machines reach; it has neither TLS nor logins.",
+)
 def broker(
     call: Call,
     *,
-    broker_id: int,
+    broker_id: int | None,
     lake: str | None,
     bootstrap: str | None,
-    log_dirs: str,
-    listener: Listener | None,
+    log_dirs: str | None,
+    listener: ListenerAddress | None,
+    config: str | None,
     rack: str | None,
     settings: tuple[tuple[str, str], ...],
+    insecure: bool,
 ) -> None:
     """Be a broker until SIGTERM or Ctrl-C: exit code 0.
 
@@ -105,30 +102,36 @@ def broker(
     What it does is told on stderr.
     """
     configure_service()
-    from kraftlake.server import BrokerConfig, BrokerServer, Listener, ReplicaServer
+    from kraftlake.server import BrokerConfig, BrokerServer, ListenerAddress, NodeSettings, ReplicaServer
 
     if (lake is None) == (bootstrap is None):
         raise click.UsageError("Give --lake LAKE, or --bootstrap with the controllers of a real cluster.")
-    if lake is not None and (call.command_config is not None or call.cluster_id is not None):
-        raise click.UsageError("--command-config and --cluster-id are for the controllers of --bootstrap.")
-
-    directories = tuple(directory.strip() for directory in log_dirs.split(",") if directory.strip())
-    if not directories:
-        raise click.UsageError("--log-dirs is empty: give a folder.")
-    config = BrokerConfig(
-        broker_id=broker_id,
-        bootstrap=bootstrap or "",
-        lake=lake,
-        log_dirs=directories,
-        command_config=call.command_config,
-        cluster_id=call.cluster_id,
-        rack=rack,
-        listener=listener or Listener(name="PLAINTEXT", host=socket.getfqdn() if lake is None else _HERE, port=9092),
-        settings=dict(settings),
-    )
+    directories = tuple(filter(None, (directory.strip() for directory in (log_dirs or "").split(","))))
+    if lake is not None:
+        if call.command_config is not None or call.cluster_id is not None:
+            raise click.UsageError("--command-config and --cluster-id are for the controllers of --bootstrap.")
+        made = BrokerConfig.of(
+            lake, NodeSettings.read(config, settings), broker_id=broker_id, listener=listener, log_dirs=directories,
+            rack=rack, insecure=insecure,
+        )  # fmt: skip
+    else:
+        if config is not None or insecure:
+            raise click.UsageError("--config and --insecure-listeners are for the broker of a --lake.")
+        if broker_id is None or not directories:
+            raise click.UsageError("A broker needs --id and --log-dirs.")
+        made = BrokerConfig(
+            broker_id=broker_id,
+            bootstrap=bootstrap or "",
+            log_dirs=directories,
+            command_config=call.command_config,
+            cluster_id=call.cluster_id,
+            rack=rack,
+            listener=listener or ListenerAddress(name="PLAINTEXT", host=socket.getfqdn(), port=9092),
+            settings=dict(settings),
+        )
     from kraftlake.cli.output.logs import log_as_service
 
     log_as_service(as_json=call.as_json, debug=call.verbose, colours=call.terminal.error_colour)
     again = threading.Event()
     with stop_at_signals(normal=True, again=again) as stop:
-        (ReplicaServer if lake is None else BrokerServer)(config, stop=stop, cut_short=again).run()
+        (ReplicaServer if lake is None else BrokerServer)(made, stop=stop, cut_short=again).run()

@@ -6,19 +6,12 @@ from typing import TYPE_CHECKING
 
 from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.command import Example, option
-from kraftlake.cli.options.parameters import CONFIG, LAKE, NODE, SETTING, ParsedParameter
+from kraftlake.cli.options.parameters import CONFIG, LAKE, LISTENER, NODE, SETTING
 from kraftlake.cli.options.shared import RUN, Call, command
 from kraftlake.runtime.process_setup import configure_service
 
 if TYPE_CHECKING:
     from kraftlake.server import ListenerAddress
-
-
-def _listener(value: str) -> ListenerAddress:
-    """`NAME://HOST:PORT`, as in Kafka's listeners."""
-    from kraftlake.server import parse_listener
-
-    return parse_listener(value)
 
 
 @command(
@@ -48,7 +41,7 @@ def _listener(value: str) -> ListenerAddress:
 @option(
     "--listener",
     "listeners",
-    type=ParsedParameter("listener", _listener),
+    type=LISTENER,
     multiple=True,
     metavar="NAME://HOST:PORT",
     help="Where it listens, and registers that it does. Port 0 is any free one. Repeatable.",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -15,6 +15,9 @@ from click.shell_completion import CompletionItem
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.moments import LogTime, is_whole_number, length_of_time, offset_or_time, time_of
 from kraftlake.runtime.words import did_you_mean
+
+if TYPE_CHECKING:
+    from kraftlake.server import ListenerAddress
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 
@@ -132,6 +135,13 @@ def _setting(value: str) -> tuple[str, str]:
     return name.strip(), setting.strip()
 
 
+def _listener(value: str) -> ListenerAddress:
+    """`NAME://HOST:PORT`, as in Kafka's listeners."""
+    from kraftlake.server import parse_listener
+
+    return parse_listener(value)
+
+
 def _topic_id(value: str) -> str:
     """The id of a topic in 22 characters, as this log's records have it."""
     from kraftlake.records.uuid import Uuid
@@ -233,6 +243,7 @@ CONFIG = PathParameter("file")
 BROKER = ParsedParameter("broker", _broker)
 NODE = ParsedParameter("node", partial(_broker, of="a node"))
 SETTING = ParsedParameter("setting", _setting)
+LISTENER = ParsedParameter("listener", _listener)
 BROKERS = ListParameter("broker", _broker)
 TOPICS = ListParameter("topic", str)
 TOPIC_ID = ParsedParameter("topic id", _topic_id)

@@ -8,9 +8,10 @@ from typing import Any, Final
 import attrs
 
 from kraftlake.publisher import AuthorizerConfig
-from kraftlake.records import parse_boolean, parse_integer, split_list, trim
+from kraftlake.records import parse_integer, split_list, trim
 from kraftlake.replica_manager import LifecycleConfig, LogConfig, ReplicaManagerConfig
-from kraftlake.runtime import UsageError, did_you_mean
+from kraftlake.runtime import UsageError, did_you_mean, is_loopback
+from kraftlake.server.node_config import ListenerAddress, NodeSettings, has_authorizer
 
 _MINUTE_MS: Final = 60_000
 _HOUR_MS: Final = 60 * _MINUTE_MS
@@ -78,19 +79,19 @@ _RANGES: Final[Mapping[str, tuple[int, int]]] = {
     "min.insync.replicas": (1, _LARGEST[32]),
 }
 """The smallest and the largest value of settings that mean nothing outside of that, or that no file has room for."""
+_DEFAULT_LISTENER: Final = ListenerAddress(name="PLAINTEXT", host="127.0.0.1", port=9092)
 _AUTO_CREATE: Final = "auto.create.topics.enable"
 _AUTHORIZER: Final = "authorizer.class.name"
 _SERVING_SETTINGS: Final = {_AUTO_CREATE, _AUTHORIZER, "super.users", "allow.everyone.if.no.acl.found"}
+HEEDED_SETTINGS: Final = frozenset(
+    {
+        *_LOG_SETTINGS, *_REPLICATION_SETTINGS, *_LIFECYCLE_SETTINGS, *_UPKEEP_SETTINGS, _CORDONED, *_SERVING_SETTINGS,
+    }
+)  # fmt: skip
+"""The settings that a broker of a lake's cluster heeds."""
+_OF_THE_NODE: Final = {"node.id", "process.roles", "listeners", "log.dirs", "log.dir", "broker.rack"}
+"""Those that say which broker it is."""
 _NOT_TO_BE_SET: Final = {"inter.broker.listener.name", "replica.lag.time.max.ms"}
-
-
-@attrs.frozen(kw_only=True)
-class Listener:
-    """Where the broker listens, and what it registers: an advertised listener."""
-
-    name: str
-    host: str
-    port: int
 
 
 @attrs.frozen(kw_only=True)
@@ -100,26 +101,31 @@ class BrokerConfig:
     `bootstrap` is HOST:PORT[,…] of controllers; `command_config` the path of a properties file for connections to
     controllers and leaders; `cluster_id` None is that of the quorum. The listener's name is also that of the leaders'
     listener. `settings` are Kafka's broker settings (`log.retention.hours`, `num.replica.fetchers`) that differ from
-    their defaults. Raises UsageError for a setting that is not known here, or has no value of its type and range.
+    their defaults. `insecure` allows a broker of a lake a listener that other machines reach: it has neither TLS nor
+    logins. Raises UsageError for a listener that needs `insecure`, for a setting that has no value of its type and
+    range, and, beside a real cluster, for one that is not known here.
     """
 
     broker_id: int
     bootstrap: str = ""
     lake: str | None = None
     log_dirs: tuple[str, ...]
-    listener: Listener
+    listener: ListenerAddress
     command_config: str | None = None
     cluster_id: str | None = None
     rack: str | None = None
     settings: Mapping[str, str] = attrs.field(factory=dict)
+    insecure: bool = False
 
     def __attrs_post_init__(self) -> None:
-        of_numbers = {*_REPLICATION_SETTINGS, *_LIFECYCLE_SETTINGS, *_UPKEEP_SETTINGS}
-        known = {*_LOG_SETTINGS, *of_numbers, _CORDONED} - (set() if self.serves else _NOT_TO_BE_SET)
-        if self.serves:
-            known |= _SERVING_SETTINGS
+        if self.serves and not self.insecure and not is_loopback(self.listener.host):
+            raise UsageError(
+                f"{self.listener} can be reached from other machines, and listeners have neither TLS nor logins: give "
+                f"127.0.0.1, or --insecure-listeners if that is meant."
+            )
+        known = HEEDED_SETTINGS - _SERVING_SETTINGS - _NOT_TO_BE_SET
         for name in self.settings:
-            if name not in known:
+            if not self.serves and name not in known:
                 hint = did_you_mean(name, sorted(known)) or "it is none for logs, replication or heartbeats."
                 raise UsageError(f"{name} is no broker setting that is known here: {hint}")
         for directory in self.cordoned_log_dirs:
@@ -129,6 +135,47 @@ class BrokerConfig:
         assert self.lifecycle
         assert self.upkeep
         assert self.log_defaults
+        self.authorizer  # noqa: B018 - raises for settings that can't be
+        self.auto_create_topics  # noqa: B018
+
+    @classmethod
+    def of(
+        cls,
+        lake: str,
+        settings: NodeSettings,
+        *,
+        broker_id: int | None = None,
+        listener: ListenerAddress | None = None,
+        log_dirs: tuple[str, ...] = (),
+        rack: str | None = None,
+        insecure: bool = False,
+    ) -> BrokerConfig:
+        """A broker of a lake, by the settings where its id, listener, directories and rack are not given.
+
+        Raises UsageError as the class, and for what is given nowhere.
+        """
+        if broker_id is None and "node.id" not in settings.values:
+            raise UsageError("A broker needs an id: give --id, or node.id in the file of --config.")
+        roles = settings.names("process.roles")
+        if roles and "broker" not in roles:
+            raise UsageError(f"process.roles is {','.join(roles)} in {settings.source}, without broker.")
+        listeners = (listener,) if listener else settings.listeners("listeners") or (_DEFAULT_LISTENER,)
+        if len(listeners) > 1:
+            raise UsageError(f"listeners names {len(listeners)} in {settings.source}: a broker of a lake has one.")
+        directories = log_dirs or settings.names("log.dirs") or settings.names("log.dir")
+        if not directories:
+            raise UsageError("A broker needs a folder for its logs: --log-dirs, or log.dirs in the file of --config.")
+        return cls(
+            broker_id=settings.integer("node.id", 0) if broker_id is None else broker_id,
+            lake=lake, listener=listeners[0], log_dirs=directories, rack=rack or settings.text("broker.rack"),
+            settings={name: value for name, value in settings.values.items() if name not in _OF_THE_NODE},
+            insecure=insecure,
+        )  # fmt: skip
+
+    @property
+    def without_effect(self) -> Mapping[str, str]:
+        """The settings that are not heeded, each with a hint where a known one is alike."""
+        return NodeSettings(values=self.settings).not_among(HEEDED_SETTINGS)
 
     @property
     def serves(self) -> bool:
@@ -138,12 +185,12 @@ class BrokerConfig:
     @property
     def auto_create_topics(self) -> bool:
         """Whether a topic that clients ask for is created (`auto.create.topics.enable`)."""
-        return bool(parse_boolean(trim(self.settings.get(_AUTO_CREATE, "true"))))
+        return NodeSettings(values=self.settings).flag(_AUTO_CREATE, default=True)
 
     @property
     def authorizer(self) -> AuthorizerConfig | None:
         """The settings of the authorizer, None without one (`authorizer.class.name`)."""
-        return AuthorizerConfig.of(self.settings) if self.settings.get(_AUTHORIZER) else None
+        return AuthorizerConfig.of(self.settings) if has_authorizer(NodeSettings(values=self.settings)) else None
 
     @property
     def replication(self) -> ReplicaManagerConfig:

@@ -67,6 +67,9 @@ class BrokerServer(BrokerLife):
                 f"{log.path} is an imported lake, whose cluster lives elsewhere: `kraftlake fork {log.path} COPY` "
                 f"makes one that controllers and brokers of ours can have."
             )
+        if config.without_effect:
+            hints = [hint for hint in config.without_effect.values() if hint]
+            self._log.warning("settings_without_effect", settings=sorted(config.without_effect), hints=hints)
         closing.callback(self.listener.close)
         self.listener.start()
         endpoint = Endpoint(host=config.listener.host, port=self.listener.port, security_protocol=_PLAINTEXT)

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import attrs
 
-from kraftlake.controller import ControllerConfig
-from kraftlake.controller.configs.config_schema import TOPIC_CONFIGS
+from kraftlake.controller import TOPIC_CONFIGS, ControllerConfig
 from kraftlake.metadata_log import SnapshotPolicy
 from kraftlake.publisher import AuthorizerConfig
 from kraftlake.runtime import UsageError, is_loopback

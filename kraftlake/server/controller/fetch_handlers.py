@@ -16,9 +16,7 @@ from kio.schema.errors import ErrorCode
 
 from kraftlake.controller import ControllerApiError
 from kraftlake.image import AclOperation
-from kraftlake.protocol import OffsetAndEpoch
-from kraftlake.protocol.describe import METADATA_TOPIC
-from kraftlake.protocol.observer.requests import METADATA_TOPIC_ID
+from kraftlake.protocol import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime import EventQueueClosedError
 from kraftlake.runtime.event_queue import FunctionEvent

@@ -17,7 +17,7 @@ from kraftlake.controller import (
     register_controller,
 )
 from kraftlake.image import AclOperation
-from kraftlake.protocol.describe import BROKERS, CONTROLLERS, METADATA_TOPIC
+from kraftlake.protocol import BROKERS, CONTROLLERS, METADATA_TOPIC
 from kraftlake.records.metadata_records import ControllerEndpoint, ControllerFeature
 from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.controller.quorum_view import NOBODY

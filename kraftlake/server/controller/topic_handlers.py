@@ -13,18 +13,20 @@ import attrs
 from kio.schema.errors import ErrorCode
 
 from kraftlake.controller import (
+    CLUSTER_METADATA_TOPIC,
+    TOPIC_CONFIGS,
     ApiError,
     ControllerResult,
     ControllerState,
     CreatableTopic,
+    CreatedTopic,
     Errors,
     NewPartitions,
     create_partitions,
     create_topics,
     delete_topics,
+    fallback_sources,
 )
-from kraftlake.controller.configs.config_schema import TOPIC_CONFIGS, fallback_sources
-from kraftlake.controller.replication.topics import CLUSTER_METADATA_TOPIC, CreatedTopic
 from kraftlake.image import AclOperation, ResourceType
 from kraftlake.records.uuid import Uuid
 from kraftlake.server.controller.controller_node import ControllerNode

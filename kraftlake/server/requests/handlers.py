@@ -15,7 +15,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.constants import EntityType
 
 from kraftlake.controller import ControllerApiError, Errors
-from kraftlake.publisher.authorizer import AuthorizerNotReadyError
+from kraftlake.publisher import AuthorizerNotReadyError
 from kraftlake.runtime import KraftlakeError
 from kraftlake.server.requests.dispatcher import Api, Request
 from kraftlake.server.requests.messages import AT_ONCE, LONGEST_READ, entity, of_version, versions_of

@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient
 from kraftlake.controller import BootstrapMetadata, BootstrapSnapshot
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.append.creation import Contents
-from kraftlake.server import BrokerConfig, BrokerServer, ControllerServer, ControllerServerConfig, Listener
-from kraftlake.server.node_config import ListenerAddress, NodeSettings
+from kraftlake.server import BrokerConfig, BrokerServer, ControllerServer, ControllerServerConfig, ListenerAddress
+from kraftlake.server.node_config import NodeSettings
 from tests.controller.controlled_cluster import CLUSTER_ID
 
 PATIENCE = 30.0
@@ -78,7 +78,8 @@ class LakeCluster:
     def start_broker(self, node_id: int, settings: Mapping[str, str] | None = None, **more: Any) -> None:
         config = BrokerConfig(
             broker_id=node_id, lake=str(self.lake), log_dirs=(str(self.folder / f"broker-{node_id}"),),
-            listener=Listener(name="PLAINTEXT", host="127.0.0.1", port=0), settings={**QUICK, **(settings or {})},
+            listener=ListenerAddress(name="PLAINTEXT", host="127.0.0.1", port=0),
+            settings={**QUICK, **(settings or {})},
             **more,
         )  # fmt: skip
         self.members[node_id] = Member(lambda stop: BrokerServer(config, stop=stop))

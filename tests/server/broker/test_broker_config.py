@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kraftlake.runtime import UsageError
-from kraftlake.server import BrokerConfig, Listener
+from kraftlake.server import BrokerConfig, ListenerAddress
 from kraftlake.server.broker.broker_config import log_defaults
 
 HOUR_MS = 3_600_000
@@ -13,7 +13,8 @@ HOUR_MS = 3_600_000
 
 def config(**settings: str) -> BrokerConfig:
     return BrokerConfig(
-        broker_id=7, bootstrap="c:9093", log_dirs=("a", "b"), listener=Listener(name="INTERNAL", host="h", port=1),
+        broker_id=7, bootstrap="c:9093", log_dirs=("a", "b"),
+        listener=ListenerAddress(name="INTERNAL", host="h", port=1),
         settings={name.replace("_", "."): value for name, value in settings.items()},
     )  # fmt: skip
 

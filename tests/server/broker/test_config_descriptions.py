@@ -15,7 +15,7 @@ from kio.static.primitive import i8, i32Timedelta
 from kraftlake.delta import ConfigurationsDelta
 from kraftlake.image import ConfigurationsImage
 from kraftlake.records import metadata_records as r
-from kraftlake.server import BrokerConfig, Listener
+from kraftlake.server import BrokerConfig, ListenerAddress
 from kraftlake.server.broker.broker_config import default_settings
 from kraftlake.server.broker.config_descriptions import with_own_configs
 from kraftlake.server.requests.messages import encoded_answer, entity, of_version, versions_of
@@ -25,7 +25,8 @@ TOPIC, BROKER, LOGGER = 2, 4, 8
 DYNAMIC, DYNAMIC_DEFAULT, STATIC, DEFAULT = 2, 3, 4, 5
 VERSIONS = list(versions_of("describe_configs"))
 CONFIG = BrokerConfig(
-    broker_id=7, bootstrap="c1:9093", log_dirs=("/d1",), listener=Listener(name="PLAINTEXT", host="b7", port=9092),
+    broker_id=7, bootstrap="c1:9093", log_dirs=("/d1",),
+    listener=ListenerAddress(name="PLAINTEXT", host="b7", port=9092),
     settings={"log.retention.hours": "48", "num.replica.fetchers": "3"},
 )  # fmt: skip
 

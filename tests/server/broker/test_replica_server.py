@@ -13,7 +13,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from kraftlake.protocol import Address, NodeError
-from kraftlake.server import BrokerConfig, Listener, ReplicaServer
+from kraftlake.server import BrokerConfig, ListenerAddress, ReplicaServer
 from tests.protocol.fake_nodes import receive, serving
 from tests.protocol.observer.fake_quorum import FakeQuorum
 from tests.protocol.observer.model_quorum import ModelQuorum
@@ -22,7 +22,7 @@ PROMPTLY = 5.0
 
 
 def server(address: Address, folder: Path, stop: threading.Event) -> ReplicaServer:
-    listener = Listener(name="PLAINTEXT", host="127.0.0.1", port=0)
+    listener = ListenerAddress(name="PLAINTEXT", host="127.0.0.1", port=0)
     config = BrokerConfig(broker_id=7, bootstrap=str(address), log_dirs=(str(folder / "d"),), listener=listener)
     return ReplicaServer(config, stop=stop)
 

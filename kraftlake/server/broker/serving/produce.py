@@ -14,8 +14,7 @@ from kraftlake.delta import TopicPartition
 from kraftlake.image import AclOperation
 from kraftlake.records.batch_format import CONTROL_BIT
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager import ProduceAnswer, RequestServer
-from kraftlake.replica_manager.errors import CorruptRecordError
+from kraftlake.replica_manager import CorruptRecordError, ProduceAnswer, RequestServer
 from kraftlake.replica_manager.logs.log_batch import TRANSACTIONAL_BIT, headers
 from kraftlake.server.broker.serving.context import ServingContext, by_topic
 from kraftlake.server.requests.dispatcher import Request

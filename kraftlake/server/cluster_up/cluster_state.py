@@ -1,0 +1,93 @@
+"""How a cluster of processes is: its nodes by what they are now, and the counts of its image."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import attrs
+
+from kraftlake.image import BrokerCounts, MetadataImage
+from kraftlake.records.uuid import Uuid
+from kraftlake.server.cluster_up.cluster_plan import NodeKind
+from kraftlake.server.cluster_up.node_offsets import LedOffsets
+from kraftlake.server.cluster_up.node_process import NodeProcess
+
+if TYPE_CHECKING:
+    from kraftlake.api import WatchState
+
+
+class NodeState(Enum):
+    """What a node is now."""
+
+    STARTING = "starting"
+    """Its process runs, and it has not registered."""
+    ACTIVE = "active"
+    """A controller that leads the log."""
+    STANDBY = "standby"
+    """A controller that follows the log."""
+    FENCED = "fenced"
+    UP = "up"
+    """A broker that is neither fenced nor leaving."""
+    LEAVING = "leaving"
+    LEFT = "left"
+    """It has ended as it was asked to."""
+    DOWN = "down"
+    """It has ended otherwise."""
+
+
+@attrs.frozen(kw_only=True)
+class NodeView:
+    """One node; `ending` says how it ended, None while it runs. Counts and offsets are of brokers that are known."""
+
+    name: str
+    id: int
+    kind: NodeKind
+    address: str
+    pid: int | None
+    state: NodeState
+    ending: str | None = None
+    counts: BrokerCounts | None = None
+    offsets: LedOffsets | None = None
+
+
+@attrs.frozen(kw_only=True)
+class ClusterState:
+    """The nodes of a cluster, and what the log has of it; `leader` None while no node that runs leads the log."""
+
+    nodes: tuple[NodeView, ...]
+    log: WatchState
+    leader: int | None
+    replicas_out_of_isr: int
+
+    @property
+    def is_up(self) -> bool:
+        """Whether all nodes are there, and the log is led by one of them."""
+        ready = {NodeState.ACTIVE, NodeState.STANDBY, NodeState.UP}
+        return self.leader is not None and all(node.state in ready for node in self.nodes)
+
+
+def incarnations(image: MetadataImage) -> dict[int, Uuid]:
+    """The incarnations of the registered nodes: a process that registers has a new one."""
+    nodes = (*image.cluster.brokers.values(), *image.cluster.controllers.values())
+    return {node.id: node.incarnation_id for node in nodes}
+
+
+def state_of(
+    node: NodeProcess, image: MetadataImage, earlier: Mapping[int, Uuid], leader: int | None, *, is_leaving: bool
+) -> NodeState:
+    """The state of a node; `earlier` are the incarnations before it was started."""
+    if node.ending is not None:
+        return NodeState.LEFT if node.is_asked_to_end and node.ended_well else NodeState.DOWN
+    if node.is_asked_to_end or (is_leaving and node.plan.kind is NodeKind.BROKER):
+        return NodeState.LEAVING
+    id_ = node.plan.id
+    if incarnations(image).get(id_) in (None, earlier.get(id_)):
+        return NodeState.STARTING
+    if node.plan.kind is NodeKind.CONTROLLER:
+        return NodeState.ACTIVE if leader == id_ else NodeState.STANDBY
+    broker = image.cluster.brokers[id_]
+    if broker.in_controlled_shutdown:
+        return NodeState.LEAVING
+    return NodeState.FENCED if broker.fenced else NodeState.UP

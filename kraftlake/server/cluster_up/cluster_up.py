@@ -1,0 +1,124 @@
+"""A cluster of a lake that runs as processes, and is watched by its log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Final, Self
+
+import kraftlake
+from kraftlake.image import BrokerCounts, MetadataImage, count_partitions_of_brokers
+from kraftlake.protocol import Address
+from kraftlake.runtime import EnvironmentFaultError
+from kraftlake.server.cluster_up.cluster_plan import HOST, ClusterPlan, NodeKind
+from kraftlake.server.cluster_up.cluster_processes import ClusterProcesses
+from kraftlake.server.cluster_up.cluster_state import ClusterState, NodeState, NodeView, incarnations, state_of
+from kraftlake.server.cluster_up.node_offsets import NodeOffsets
+from kraftlake.server.cluster_up.node_process import NodeProcess
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+POLL_SECONDS: Final = 0.1
+
+
+class ClusterUp:
+    """Runs the nodes of a plan within a `with` statement, which kills those that have not ended at its end.
+
+    `step` moves it on and gives the events of its log; `state` is how it is after that. For the thread that starts it.
+    """
+
+    def __init__(self, plan: ClusterPlan) -> None:
+        self._plan = plan
+        self._stack = ExitStack()
+        self._processes = ClusterProcesses(plan)
+        self._counts: tuple[MetadataImage, dict[int, BrokerCounts]] | None = None
+
+    def __enter__(self) -> Self:
+        """Start the nodes.
+
+        Raises LakeError for what is no controlled lake, EnvironmentFaultError where a folder can't be made.
+        """
+        opened = kraftlake.open(self._plan.lake)
+        self.cluster_id = opened.cluster_id
+        with ExitStack() as stack:
+            self._watch = stack.enter_context(opened.watch(poll=POLL_SECONDS))
+            self._earlier = incarnations(self._watch.image)
+            self._epoch_before = self._watch.state.epoch
+            brokers = self._plan.of_kind(NodeKind.BROKER)
+            addresses = {node.id: Address(HOST, node.port) for node in brokers}
+            self._offsets = NodeOffsets(lambda: self._watch.image, addresses)
+            stack.callback(self._processes.close)
+            try:
+                self._processes.start()
+            except OSError as fault:
+                raise EnvironmentFaultError(
+                    f"{fault.filename} can't be made: {fault.strerror}. Give another folder with --data."
+                ) from None
+            stack.callback(self._offsets.close)
+            self._offsets.start()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def step(self) -> Iterator[pa.Table]:
+        """The events of the log since the last step, as tables of `events/`; asks nodes to end whose turn it is."""
+        yield from self._watch.step()
+        self._processes.step(self._leader)
+
+    def leave(self) -> None:
+        """Begin to end all nodes in order: see `ClusterProcesses`."""
+        self._processes.leave()
+
+    def hurry(self) -> None:
+        """End all nodes at once."""
+        self._processes.hurry()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no node runs any more."""
+        return self._processes.is_over
+
+    def newly_ended(self) -> list[NodeProcess]:
+        """The nodes that have ended since the last call."""
+        return self._processes.newly_ended()
+
+    @property
+    def _leader(self) -> int | None:
+        """The controller that leads the log, if it runs and has claimed it in this life."""
+        log = self._watch.state
+        running = {node.plan.id for node in self._processes.nodes if node.is_running}
+        return log.leader if log.leader in running and log.epoch > self._epoch_before else None
+
+    @property
+    def state(self) -> ClusterState:
+        """How the cluster is."""
+        image, leader = self._watch.image, self._leader
+        if self._counts is None or self._counts[0] is not image:
+            self._counts = image, count_partitions_of_brokers(image)
+        counts, offsets = self._counts[1], self._offsets.newest
+        nodes = []
+        for node in self._processes.nodes:
+            state = state_of(node, image, self._earlier, leader, is_leaving=self._processes.is_leaving)
+            is_known = node.plan.kind is NodeKind.BROKER and state is not NodeState.STARTING
+            nodes.append(
+                NodeView(
+                    name=node.plan.name,
+                    id=node.plan.id,
+                    kind=node.plan.kind,
+                    address=node.plan.address,
+                    pid=node.pid if node.is_running else None,
+                    state=state,
+                    ending=node.ending,
+                    counts=counts.get(node.plan.id) if is_known else None,
+                    offsets=offsets.get(node.plan.id) if is_known and node.is_running else None,
+                )
+            )
+        return ClusterState(
+            nodes=tuple(nodes),
+            log=self._watch.state,
+            leader=leader,
+            replicas_out_of_isr=sum(one.out_of_isr for one in counts.values()),
+        )

@@ -1,0 +1,27 @@
+"""Becomes a node that does not outlive the process that started it, not even one that is killed.
+
+Run as a script: the process id of the one that starts it, then the arguments of `kraftlake`. On Linux the kernel kills
+the node then (PR_SET_PDEATHSIG, which outlives exec); elsewhere the node goes on. No module of the project is imported.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main() -> None:
+    """Have this process killed with its parent, and become the node."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != int(sys.argv[1]):  # it has ended already
+        sys.exit(1)
+    os.execv(sys.executable, [sys.executable, "-m", "kraftlake", *sys.argv[2:]])  # noqa: S606 - this very program
+
+
+if __name__ == "__main__":
+    main()

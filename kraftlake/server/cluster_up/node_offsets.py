@@ -1,0 +1,105 @@
+"""How far brokers are, which no lake holds: asked of the nodes themselves."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import attrs
+from kio.schema.errors import ErrorCode
+from kio.static.primitive import i32, i64
+
+from kraftlake.image import MetadataImage, partitions_of
+from kraftlake.protocol import Address, NodeClient, NodeConnector, NodeError
+from kraftlake.server.requests.messages import of_version
+
+_PERIOD_SECONDS: Final = 1.0
+_TIMEOUT: Final = 2.0
+_MOST_PARTITIONS: Final = 1_000
+"""Of how many partitions a broker is asked; a look must cost it little."""
+_LATEST: Final = -1
+_CONSUMER: Final = -1
+_LIST_OFFSETS: Final = range(2, 8)
+
+
+@attrs.frozen(kw_only=True)
+class LedOffsets:
+    """The sum of the high watermarks of partitions that a broker leads; `partitions` of them were asked for."""
+
+    partitions: int
+    high_watermarks: int
+
+
+class NodeOffsets:
+    """Asks each broker about once a second, in a thread of its own; `newest` has the last answers by broker.
+
+    A broker that does not answer has none. `addresses` gives those of the brokers to ask, and `image` the newest image.
+    """
+
+    def __init__(self, image: Callable[[], MetadataImage], addresses: Mapping[int, Address]) -> None:
+        self._image = image
+        self._addresses = addresses
+        self._clients: dict[int, NodeClient] = {}
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="node-offsets", daemon=True)
+        self.newest: Mapping[int, LedOffsets] = {}
+
+    def start(self) -> None:
+        """Begin to ask."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ask no more; a question that is under way ends by itself."""
+        self._closed.set()
+
+    def _run(self) -> None:
+        connect = NodeConnector(timeout=_TIMEOUT)
+        image: MetadataImage | None = None
+        while not self._closed.wait(_PERIOD_SECONDS):
+            newest = self._image()
+            if newest is not image:
+                image = newest
+                led = {broker: partitions_of(image, broker).led[:_MOST_PARTITIONS] for broker in self._addresses}
+            answers = {}
+            for broker, partitions in led.items():
+                try:
+                    if broker not in self._clients:
+                        self._clients[broker] = connect(self._addresses[broker])
+                    answers[broker] = _led_offsets(self._clients[broker], partitions)
+                except NodeError:  # it is not up, or busy; its client has closed itself
+                    self._clients.pop(broker, None)
+            self.newest = answers
+        for client in self._clients.values():
+            client.close()
+
+
+def _led_offsets(client: NodeClient, led: Iterable[tuple[str, int]]) -> LedOffsets:
+    """Raises NodeError."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in led:
+        by_topic.setdefault(topic, []).append(partition)
+
+    def request(module: Any) -> Any:
+        return of_version(
+            module.ListOffsetsRequest,
+            replica_id=_CONSUMER,
+            isolation_level=0,
+            topics=tuple(
+                module.ListOffsetsTopic(
+                    name=topic,
+                    partitions=tuple(
+                        of_version(
+                            module.ListOffsetsPartition,
+                            partition_index=i32(number), current_leader_epoch=i32(-1), timestamp=i64(_LATEST),
+                        )
+                        for number in numbers
+                    ),
+                )
+                for topic, numbers in by_topic.items()
+            ),
+        )  # fmt: skip
+
+    answer = client.ask("list_offsets", _LIST_OFFSETS, request, timeout=_TIMEOUT)
+    told = [one for topic in answer.topics for one in topic.partitions if one.error_code is ErrorCode.none]
+    return LedOffsets(partitions=len(told), high_watermarks=sum(int(one.offset) for one in told))

@@ -1,0 +1,86 @@
+"""A node as a child process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import deque
+from pathlib import Path
+from typing import Final
+
+from kraftlake.server.cluster_up.cluster_plan import NodePlan
+
+_LAUNCHER: Final = Path(__file__).with_name("node_launcher.py")
+_TAIL_BYTES: Final = 64 * 1024
+
+
+class NodeProcess:
+    """A node that is started once; it ends with the thread that starts it, however that ends.
+
+    It is in a session of its own, so that Ctrl-C in a terminal does not reach it.
+    """
+
+    def __init__(self, plan: NodePlan) -> None:
+        self.plan = plan
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log_start = 0
+        self.is_asked_to_end = False
+
+    def start(self) -> None:
+        """Start it. Raises OSError where its folder can't be made or written."""
+        self.plan.folder.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid()), *self.plan.arguments]
+        with self.plan.log_file.open("ab") as log:
+            self._log_start = log.tell()
+            self._process = subprocess.Popen(  # noqa: S603 - this very program
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id; None before it is started."""
+        return None if self._process is None else self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def ending(self) -> str | None:
+        """How it ended; None while it runs."""
+        code = None if self._process is None else self._process.poll()
+        if code is None:
+            return None
+        return f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+
+    @property
+    def ended_well(self) -> bool:
+        """Whether it ended as it was asked to."""
+        return self._process is not None and self._process.poll() == 0
+
+    def last_lines(self, count: int) -> list[str]:
+        """The last lines that it has told in this life."""
+        with self.plan.log_file.open("rb") as log:
+            log.seek(max(self._log_start, log.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            lines = log.read().decode(errors="replace").splitlines()
+        return list(deque(lines, count))
+
+    def ask_to_end(self) -> None:
+        """SIGTERM, also for one that was stopped; a second one has a broker end without the controllers' leave."""
+        self.is_asked_to_end = True
+        self._signal(signal.SIGTERM)
+        self._signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """End it at once, and wait for that."""
+        self.is_asked_to_end = True
+        self._signal(signal.SIGKILL)
+        if self._process is not None:
+            self._process.wait()
+
+    def _signal(self, number: int) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)

@@ -7,6 +7,7 @@ import click
 from kraftlake.cli.commands.bisect import bisect
 from kraftlake.cli.commands.blame import blame
 from kraftlake.cli.commands.broker import broker
+from kraftlake.cli.commands.cluster_up import cluster
 from kraftlake.cli.commands.controlled.brokers import brokers
 from kraftlake.cli.commands.controlled.settings import acls, configs, features, quotas
 from kraftlake.cli.commands.controlled.topics import topics
@@ -83,6 +84,7 @@ for _command in (
     log_trim,
     log_vacuum,
     tables_trim,
+    cluster,
     controller,
     brokers,
     topics,

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kraftlake.controller.quorum.active_controller import ActiveController, Executed
     from kraftlake.controller.quorum.bootstrap import BootstrapMetadata, BootstrapSnapshot
     from kraftlake.controller.quorum.embedded import EmbeddedController
+    from kraftlake.controller.quorum.formatting import format_lake
     from kraftlake.controller.quorum.quorum_controller import QuorumController
     from kraftlake.controller.replication.alter_partition import IsrChange, alter_partition
     from kraftlake.controller.replication.directories import assign_replicas_to_dirs
@@ -94,6 +95,7 @@ __all__ = [
     "delete_topics",
     "elect_leaders",
     "fallback_sources",
+    "format_lake",
     "in_milliseconds",
     "incremental_alter_configs",
     "legacy_alter_configs",

@@ -45,30 +45,21 @@ def format_(
     The log is empty until a controller claims its first epoch; it then begins with the feature levels and users that
     are given here.
     """
-    from kraftlake.controller import BootstrapMetadata, BootstrapSnapshot
+    from kraftlake.controller import BootstrapMetadata, format_lake
     from kraftlake.controller.access.scram_argument import scram_record
     from kraftlake.controller.cluster.supported_features import version_of_release
-    from kraftlake.metadata_log import MetadataLog
-    from kraftlake.metadata_log.append.creation import Contents
     from kraftlake.records.metadata_version import LATEST_PRODUCTION
     from kraftlake.records.uuid import Uuid
-    from kraftlake.runtime.clock import SystemClock
 
-    cluster_id = call.cluster_id
-    if cluster_id is None:
-        cluster_id = str(Uuid.random())
-    else:
+    if call.cluster_id is not None:
         try:
-            Uuid.from_string(cluster_id)
+            Uuid.from_string(call.cluster_id)
         except ValueError as fault:
             raise click.BadParameter(str(fault), param_hint="--cluster-id") from fault
     version = LATEST_PRODUCTION if release_version is None else version_of_release(release_version)
     levels = {name: _level(level) for name, level in key_values(feature, "--feature").items()}
     bootstrap = BootstrapMetadata.of(version, levels, [scram_record(text, version) for text in add_scram])
-    snapshot = BootstrapSnapshot(metadata=bootstrap, timestamp=SystemClock().milliseconds())
-    log = MetadataLog.create(
-        lake, cluster_id, "controlled", contents=Contents(snapshots=[(snapshot, snapshot.batches())])
-    )
+    log = format_lake(lake, bootstrap, cluster_id=call.cluster_id)
     report = {
         "lake": str(log.path),
         "clusterId": log.cluster_id,

@@ -35,6 +35,11 @@ _STYLES = {
 }
 
 
+def style_of(kind: str) -> Style:
+    """The style of the events of a kind."""
+    return _STYLES.get(kind, Style.PLAIN)
+
+
 class EventsView:
     """Writes events as they come: offset, time, sentence.
 
@@ -62,7 +67,7 @@ class EventsView:
         day = self._times.day_line(milliseconds)
         place, when = f"{offset:>8}", f"  {self._times.of(milliseconds)}  "
         is_new, self._offset = offset != self._offset, offset
-        style, colour = _STYLES.get(kind, Style.PLAIN), self._terminal.colour
+        style, colour = style_of(kind), self._terminal.colour
         first, *others = self._wrapped(sentence, len(place) + len(when))
         head = paint(place, Style.NUMBER if is_new else Style.QUIET, colour=colour)
         lines = [f"{head}{paint(when, Style.QUIET, colour=colour)}{paint(first, style, colour=colour)}"]

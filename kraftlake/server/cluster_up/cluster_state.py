@@ -70,8 +70,8 @@ class ClusterState:
 
 def incarnations(image: MetadataImage) -> dict[int, Uuid]:
     """The incarnations of the registered nodes: a process that registers has a new one."""
-    nodes = (*image.cluster.brokers.values(), *image.cluster.controllers.values())
-    return {node.id: node.incarnation_id for node in nodes}
+    brokers, controllers = image.cluster.brokers.values(), image.cluster.controllers.values()
+    return {node.id: node.incarnation_id for node in brokers} | {node.id: node.incarnation_id for node in controllers}
 
 
 def state_of(
@@ -79,7 +79,7 @@ def state_of(
 ) -> NodeState:
     """The state of a node; `earlier` are the incarnations before it was started."""
     if node.ending is not None:
-        return NodeState.LEFT if node.is_asked_to_end and node.ended_well else NodeState.DOWN
+        return NodeState.LEFT if node.ended_well else NodeState.DOWN
     if node.is_asked_to_end or (is_leaving and node.plan.kind is NodeKind.BROKER):
         return NodeState.LEAVING
     id_ = node.plan.id

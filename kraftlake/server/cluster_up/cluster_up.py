@@ -7,9 +7,11 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, Self
 
 import kraftlake
+from kraftlake.controller import format_lake
 from kraftlake.image import BrokerCounts, MetadataImage, count_partitions_of_brokers
+from kraftlake.metadata_log import MetadataLog, lake_location
 from kraftlake.protocol import Address
-from kraftlake.runtime import EnvironmentFaultError
+from kraftlake.runtime import EnvironmentFaultError, LakeError
 from kraftlake.server.cluster_up.cluster_plan import HOST, ClusterPlan, NodeKind
 from kraftlake.server.cluster_up.cluster_processes import ClusterProcesses
 from kraftlake.server.cluster_up.cluster_state import ClusterState, NodeState, NodeView, incarnations, state_of
@@ -35,12 +37,12 @@ class ClusterUp:
         self._counts: tuple[MetadataImage, dict[int, BrokerCounts]] | None = None
 
     def __enter__(self) -> Self:
-        """Start the nodes.
+        """Make the lake if there is none, and start the nodes.
 
         Raises LakeError for what is no controlled lake, EnvironmentFaultError where a folder can't be made.
         """
+        self.cluster_id = _controlled(self._plan.lake).cluster_id
         opened = kraftlake.open(self._plan.lake)
-        self.cluster_id = opened.cluster_id
         with ExitStack() as stack:
             self._watch = stack.enter_context(opened.watch(poll=POLL_SECONDS))
             self._earlier = incarnations(self._watch.image)
@@ -122,3 +124,17 @@ class ClusterUp:
             leader=leader,
             replicas_out_of_isr=sum(one.out_of_isr for one in counts.values()),
         )
+
+
+def _controlled(lake: str) -> MetadataLog:
+    """The log of a controlled lake, which is made where there is nothing."""
+    location = lake_location(lake)
+    if not location.exists():
+        return format_lake(lake)
+    log = MetadataLog.open(location)
+    if log.role != "controlled":
+        raise LakeError(
+            f"{log.path} is an imported lake, whose cluster lives elsewhere: `kraftlake fork {log.path} COPY` makes a "
+            f"copy that a cluster can have."
+        )
+    return log

@@ -58,8 +58,9 @@ class NodeProcess:
 
     @property
     def ended_well(self) -> bool:
-        """Whether it ended as it was asked to."""
-        return self._process is not None and self._process.poll() == 0
+        """Whether it ended as it was asked to, perhaps before it had begun to listen to signals."""
+        code = None if self._process is None else self._process.poll()
+        return self.is_asked_to_end and code in (0, 128 + signal.SIGTERM, -signal.SIGTERM)
 
     def last_lines(self, count: int) -> list[str]:
         """The last lines that it has told in this life."""

@@ -1,0 +1,154 @@
+"""`kraftlake cluster up`: a whole cluster of a lake."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kraftlake.cli.faults import stop_at_signals
+from kraftlake.cli.options.command import Example, Group, argument, option
+from kraftlake.cli.options.parameters import CONFIG, LAKE, OUTPUT, SETTING, CountParameter
+from kraftlake.cli.options.shared import RUN, Call, command
+from kraftlake.cli.output.terminal import check_reader
+
+if TYPE_CHECKING:
+    from kraftlake.cli.views.cluster_view import ClusterView
+    from kraftlake.server import ClusterUp
+
+_LOOK_SECONDS: Final = 0.1
+
+cluster = Group(
+    "cluster",
+    section=RUN,
+    short_help="Run a whole cluster on a lake.",
+    help="Run a whole cluster on a lake: controllers and brokers as processes of this machine.",
+    examples=(Example("three brokers and two controllers", "kraftlake cluster up cluster"),),
+)
+
+
+@command(
+    "up",
+    section=RUN,
+    question="Start all nodes of a cluster, show them, and end them with Ctrl-C.",
+    source=False,
+    examples=(
+        Example("three brokers and two controllers, on a lake that is made if missing", "kraftlake cluster up cluster"),
+        Example(
+            "at ports 9092 to 9096, brokers first",
+            "kraftlake cluster up cluster --brokers 3 --controllers 2 --port 9092",
+        ),
+        Example(
+            "with settings of Kafka's",
+            "kraftlake cluster up cluster --override min.insync.replicas=2 --override num.partitions=6",
+        ),
+        Example(
+            "for a script: one line with its addresses when it is up",
+            "kraftlake cluster up cluster --json",
+        ),
+    ),
+)
+@argument("lake", type=LAKE, help="A controlled lake; made as `kraftlake format` does if there is none.")
+@option("--brokers", type=CountParameter(1, 100), default=3, show_default=True, metavar="N", help="How many brokers.")
+@option(
+    "--controllers",
+    type=CountParameter(1, 100),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help="How many controllers: one leads the log, the others are standbys.",
+)
+@option(
+    "--port",
+    type=CountParameter(1, 65535),
+    metavar="PORT",
+    help="The first broker's; the other nodes take the ports after it, controllers last. Free ones if not given.",
+)
+@option("--data", type=OUTPUT, metavar="DIR", help="Where the brokers' logs lie, and what each node tells. LAKE-data.")
+@option("--config", type=CONFIG, metavar="FILE", help="A properties file with Kafka's names, for all nodes.")
+@option(
+    "--override",
+    "settings",
+    type=SETTING,
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting that goes over those of the file. Repeatable.",
+)
+def up(
+    call: Call,
+    *,
+    lake: str,
+    brokers: int,
+    controllers: int,
+    port: int | None,
+    data: str | None,
+    config: str | None,
+    settings: tuple[tuple[str, str], ...],
+) -> None:
+    """Start the nodes of a cluster of LAKE as processes, and show them until Ctrl-C or SIGTERM: exit code 0.
+
+    Brokers have the ids from 1 on, controllers those from 101 on, and all listen on 127.0.0.1. Each node gets those of
+    the settings that it heeds. On a terminal the nodes, the log and its last events are shown; otherwise a line for
+    each event.
+
+    Ctrl-C ends the brokers by a controlled shutdown, then the standby controllers, then the active one; a second one
+    ends all within seconds. A node that ends by itself is not started again: its last lines are told, it is shown as
+    down, and the others go on. Before all nodes were up, it ends the command. Nodes never outlive this process, on
+    Linux not even where it is killed.
+
+    With --json stdout gets one line when all nodes are up, with `bootstrap`, `controllers` and the `nodes`.
+    """
+    from kraftlake.metadata_log import is_object_uri
+    from kraftlake.server import ClusterPlan, ClusterUp, NodeSettings
+
+    if data is None and is_object_uri(lake):
+        raise click.UsageError("--data is needed beside a lake in an object store: brokers' logs lie on disks.")
+    folder = Path(data or f"{str(lake).rstrip('/')}-data")
+    plan = ClusterPlan.of(
+        lake, folder.absolute(), brokers=brokers, controllers=controllers, port=port,
+        settings=NodeSettings.read(config, settings),
+    )  # fmt: skip
+    if plan.unheeded:
+        call.terminal.warn(f"settings that no node heeds: {', '.join(plan.unheeded)}")
+    from kraftlake.cli.views.cluster_view import ClusterView
+
+    again = threading.Event()
+    with stop_at_signals(normal=True, again=again) as stop, ClusterUp(plan) as running:
+        with closing(ClusterView(call.terminal, plan, running.cluster_id, as_json=call.as_json)) as view:
+            _watch(running, view, stop, again)
+
+
+def _watch(running: ClusterUp, view: ClusterView, stop: threading.Event, again: threading.Event) -> None:
+    """Show a cluster until its last node has ended."""
+    was_up = is_leaving = False
+    while True:
+        for table in running.step():
+            view.events(table)
+        state = running.state
+        was_up = was_up or state.is_up
+        view.state(state)
+        for node in running.newly_ended():
+            view.ended(node)
+            if not was_up and not is_leaving:
+                raise click.ClickException(
+                    f"{node.plan.name} has ended before the cluster was up: {node.ending}; all that it told is in "
+                    f"{node.plan.log_file}"
+                )
+        if running.is_over:
+            break
+        if stop.is_set() and not is_leaving:
+            is_leaving = True
+            running.leave()
+            view.leaving()
+        if again.is_set():
+            running.hurry()
+        check_reader()
+        (again if is_leaving else stop).wait(_LOOK_SECONDS)
+    if not is_leaving:
+        raise click.ClickException("all nodes have ended")
+
+
+cluster.add_command(up)

@@ -1,0 +1,227 @@
+"""What `kraftlake cluster up` shows: nodes, counts and the last events, drawn anew as they change; lines when piped."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kraftlake.cli.output.terminal import Terminal
+from kraftlake.cli.output.theme import Piece, Style
+from kraftlake.cli.output.words import NONE, moment
+from kraftlake.cli.selection.tally import times_of
+from kraftlake.cli.views.events_view import EventsView, style_of
+from kraftlake.runtime.words import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from rich.console import RenderableType
+    from rich.live import Live
+
+    from kraftlake.server import ClusterPlan, ClusterState, NodeProcess, NodeView
+
+_KEPT_EVENTS: Final = 100
+_LAST_LINES: Final = 3
+_LONGEST_LINE: Final = 300
+_FRAME_LINES: Final = 11
+"""The lines of a screen that are neither of nodes nor of events."""
+_LEAST_EVENTS: Final = 3
+_STYLES: Final = {
+    "starting": Style.WARNING,
+    "active": Style.GOOD,
+    "up": Style.GOOD,
+    "fenced": Style.BAD,
+    "leaving": Style.WARNING,
+    "left": Style.QUIET,
+    "down": Style.BAD,
+}
+
+
+class _Event(NamedTuple):
+    offset: int
+    time: str
+    sentence: str
+    style: Style
+
+
+class ClusterView:
+    """Shows a cluster from its start to its end; as JSON only that it is up, and where."""
+
+    def __init__(self, terminal: Terminal, plan: ClusterPlan, cluster_id: str | None, *, as_json: bool) -> None:
+        self._terminal = terminal
+        self._plan = plan
+        self._cluster_id = cluster_id
+        self._as_json = as_json
+        self._lines = EventsView(terminal)
+        self._events: deque[_Event] = deque(maxlen=_KEPT_EVENTS)
+        self._was_up = False
+        self._is_leaving = False
+        self._live: Live | None = None
+        self._drawn: object = None
+        if not as_json and terminal.interactive:
+            from rich.live import Live
+
+            self._live = Live(
+                console=terminal.console(sys.stdout), auto_refresh=False, redirect_stdout=False, redirect_stderr=True
+            )
+            self._live.start()
+        elif not as_json:
+            terminal.line(f"starting {len(plan.nodes)} nodes of the lake {plan.lake}; what they tell is in {plan.data}")
+            sys.stdout.flush()
+
+    def events(self, events: pa.Table) -> None:
+        """Show rows of `events/`."""
+        if self._live is None:
+            if not self._as_json:
+                self._lines.show(events)
+            return
+        columns = [events.column(name).to_pylist() for name in ("offset", "kind", "sentence")]
+        for offset, time, kind, sentence in zip(columns[0], times_of(events), *columns[1:], strict=True):
+            self._events.append(_Event(offset, moment(time).partition(" ")[2], sentence, style_of(kind)))
+
+    def state(self, state: ClusterState) -> None:
+        """Show how the cluster is."""
+        if self._live is not None:
+            lines = shutil.get_terminal_size().lines
+            seen = (state, len(self._events) and self._events[-1], lines, self._is_leaving)
+            if seen != self._drawn:
+                self._drawn = seen
+                self._live.update(self._screen(state, lines), refresh=True)
+        elif state.is_up and not self._was_up:
+            self._tell_up(state)
+        self._was_up = self._was_up or state.is_up
+        sys.stdout.flush()
+
+    def ended(self, node: NodeProcess) -> None:
+        """Tell of a node that has ended; on stderr where that was not asked for."""
+        from kraftlake.server import NodeKind
+
+        if node.ended_well:
+            if self._live is None and not self._as_json:
+                self._terminal.line(f"{node.plan.name} has left")
+            return
+        others = "the others go on" if not self._is_leaving else "the others are ending, too"
+        role = "its partitions are led by other replicas in sync" if node.plan.kind is NodeKind.BROKER else ""
+        more = f"; {role}" if role and not self._is_leaving else ""
+        self._terminal.warn(f"{node.plan.name} is down ({node.ending}) and is not started again; {others}{more}")
+        for line in node.last_lines(_LAST_LINES):
+            self._terminal.note(f"{node.plan.name}: {line[:_LONGEST_LINE]}")
+
+    def leaving(self) -> None:
+        """Tell that the nodes are being ended."""
+        self._is_leaving = True
+        if self._live is None and not self._as_json:
+            self._terminal.line("ending: brokers first, by a controlled shutdown, then the controllers")
+            sys.stdout.flush()
+
+    def close(self) -> None:
+        """Leave the last picture on the terminal."""
+        if self._live is not None:
+            self._live.stop()
+
+    def _tell_up(self, state: ClusterState) -> None:
+        from kraftlake.server import NodeKind
+
+        bootstrap, controllers = (self._plan.addresses(kind) for kind in (NodeKind.BROKER, NodeKind.CONTROLLER))
+        if self._as_json:
+            nodes = [
+                {"id": node.id, "kind": node.kind.value, "address": node.address, "pid": node.pid}
+                for node in state.nodes
+            ]
+            told: dict[str, Any] = {"bootstrap": bootstrap, "controllers": controllers}
+            told |= {"lake": self._plan.lake, "clusterId": self._cluster_id, "data": str(self._plan.data)}
+            self._terminal.json(told | {"nodes": nodes})
+        else:
+            self._terminal.line(f"the cluster is up: bootstrap {bootstrap}, controllers {controllers}")
+
+    def _screen(self, state: ClusterState, lines: int) -> RenderableType:
+        """All of it, in a number of lines."""
+        from rich.console import Group
+
+        from kraftlake.cli.output.drawing import text
+        from kraftlake.server import NodeKind
+
+        bootstrap = self._plan.addresses(NodeKind.BROKER)
+        room = max(_LEAST_EVENTS, lines - _FRAME_LINES - len(state.nodes))
+        ends = "ending, Ctrl-C again ends at once" if self._is_leaving else "Ctrl-C ends the cluster"
+        return Group(
+            text(("cluster ", Style.STRONG), (self._cluster_id or NONE, Style.HEADING), "  lake ", self._plan.lake),
+            text(("bootstrap ", Style.STRONG), (bootstrap, Style.NAME)),
+            text(),
+            _nodes(state),
+            text(),
+            text(*_log(state)),
+            text(*_counts(state)),
+            text(),
+            _events(list(self._events)[-room:]),
+            text((f"{ends}; what nodes tell is in {self._plan.data}", Style.QUIET)),
+        )
+
+
+def _nodes(state: ClusterState) -> RenderableType:
+    from kraftlake.cli.output.drawing import table, text
+
+    numbers = ("leads", "follows", "out of ISR", "high watermarks", "pid")
+    rows = table("node", "address", "state", *numbers, right=numbers, whole="address")
+    for node in state.nodes:
+        style = _STYLES.get(node.state.value, Style.PLAIN)
+        counts = node.counts
+        out = 0 if counts is None else counts.out_of_isr
+        rows.add_row(
+            text((node.name, Style.STRONG)),
+            text((node.address, Style.NAME)),
+            text((node.state.value, style), *_ending(node)),
+            text((NONE if counts is None else str(counts.led), Style.NUMBER)),
+            text((NONE if counts is None else str(counts.followed), Style.NUMBER)),
+            text((NONE if counts is None else str(out), Style.WARNING if out else Style.NUMBER)),
+            text((NONE if node.offsets is None else f"{node.offsets.high_watermarks:,}", Style.NUMBER)),
+            text((NONE if node.pid is None else str(node.pid), Style.QUIET)),
+        )
+    return rows
+
+
+def _ending(node: NodeView) -> list[Piece]:
+    return [(f", {node.ending}", Style.QUIET)] if node.ending is not None and node.state.value == "down" else []
+
+
+def _log(state: ClusterState) -> list[Piece]:
+    log = state.log
+    leader: Piece = ("nobody leads it", Style.BAD)
+    if state.leader is not None:
+        leader = (f"led by controller {state.leader} in epoch {log.epoch}", Style.GOOD)
+    pieces: list[Piece] = [("log ", Style.STRONG), "offset ", (str(max(log.offset, 0)), Style.NUMBER), ", ", leader]
+    if log.timestamp >= 0:
+        pieces.append((f", last record {moment(log.timestamp)}", Style.QUIET))
+    if log.trouble is not None:
+        pieces.append((f", {log.trouble}", Style.WARNING))
+    return pieces
+
+
+def _counts(state: ClusterState) -> list[Piece]:
+    counts = state.log.counts
+    offline, out, fenced = counts.offline_partitions_count, state.replicas_out_of_isr, counts.fenced_broker_count
+    topics, partitions = counts.global_topic_count, counts.global_partition_count
+    return [
+        f"{counted(topics, 'topic')}, {counted(partitions, 'partition')}: ",
+        (f"{offline} offline", Style.BAD if offline else Style.GOOD),
+        ", ",
+        (f"{counted(out, 'replica')} out of ISR", Style.WARNING if out else Style.GOOD),
+        ", ",
+        (counted(fenced, "fenced broker"), Style.BAD if fenced else Style.GOOD),
+    ]
+
+
+def _events(events: list[_Event]) -> RenderableType:
+    from rich.table import Table
+
+    from kraftlake.cli.output.drawing import text
+
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(justify="right", no_wrap=True)
+    rows.add_column(no_wrap=True)
+    rows.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+    for event in events:
+        sentence = text((event.sentence, event.style))
+        rows.add_row(text((str(event.offset), Style.NUMBER)), text((event.time, Style.QUIET)), sentence)
+    return rows

@@ -116,9 +116,12 @@ def up(
     from kraftlake.cli.views.cluster_view import ClusterView
 
     again = threading.Event()
-    with stop_at_signals(normal=True, again=again) as stop, ClusterUp(plan) as running:
-        with closing(ClusterView(call.terminal, plan, running.cluster_id, as_json=call.as_json)) as view:
-            _watch(running, view, stop, again)
+    with (
+        stop_at_signals(normal=True, again=again) as stop,
+        ClusterUp(plan) as running,
+        closing(ClusterView(call.terminal, plan, running.cluster_id, as_json=call.as_json)) as view,
+    ):
+        _watch(running, view, stop, again)
 
 
 def _watch(running: ClusterUp, view: ClusterView, stop: threading.Event, again: threading.Event) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
+import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -27,6 +29,7 @@ _LONGEST_LINE: Final = 300
 _FRAME_LINES: Final = 11
 """The lines of a screen that are neither of nodes nor of events."""
 _LEAST_EVENTS: Final = 3
+_OF_ALL_LINES: Final = {"event", "level", "timestamp"}
 _STYLES: Final = {
     "starting": Style.WARNING,
     "active": Style.GOOD,
@@ -39,7 +42,9 @@ _STYLES: Final = {
 
 
 class _Event(NamedTuple):
-    offset: int
+    """A line of what happens: an event of the log, or with no offset something else."""
+
+    offset: int | None
     time: str
     sentence: str
     style: Style
@@ -77,14 +82,14 @@ class ClusterView:
                 self._lines.show(events)
             return
         columns = [events.column(name).to_pylist() for name in ("offset", "kind", "sentence")]
-        for offset, time, kind, sentence in zip(columns[0], times_of(events), *columns[1:], strict=True):
-            self._events.append(_Event(offset, moment(time).partition(" ")[2], sentence, style_of(kind)))
+        for offset, when, kind, sentence in zip(columns[0], times_of(events), *columns[1:], strict=True):
+            self._events.append(_Event(offset, moment(when).partition(" ")[2], sentence, style_of(kind)))
 
     def state(self, state: ClusterState) -> None:
         """Show how the cluster is."""
         if self._live is not None:
             lines = shutil.get_terminal_size().lines
-            seen = (state, len(self._events) and self._events[-1], lines, self._is_leaving)
+            seen = (state, self._events and self._events[-1], lines, self._is_leaving)
             if seen != self._drawn:
                 self._drawn = seen
                 self._live.update(self._screen(state, lines), refresh=True)
@@ -95,18 +100,21 @@ class ClusterView:
 
     def ended(self, node: NodeProcess) -> None:
         """Tell of a node that has ended; on stderr where that was not asked for."""
-        from kraftlake.server import NodeKind
-
         if node.ended_well:
             if self._live is None and not self._as_json:
                 self._terminal.line(f"{node.plan.name} has left")
             return
-        others = "the others go on" if not self._is_leaving else "the others are ending, too"
-        role = "its partitions are led by other replicas in sync" if node.plan.kind is NodeKind.BROKER else ""
-        more = f"; {role}" if role and not self._is_leaving else ""
-        self._terminal.warn(f"{node.plan.name} is down ({node.ending}) and is not started again; {others}{more}")
-        for line in node.last_lines(_LAST_LINES):
-            self._terminal.note(f"{node.plan.name}: {line[:_LONGEST_LINE]}")
+        others = "the others are ending, too" if self._is_leaving else "the others go on"
+        sentence = f"{node.plan.name} is down ({node.ending}) and is not started again; {others}"
+        lines = [_in_words(line) for line in node.last_lines(_LAST_LINES)]
+        if self._live is not None:
+            now = moment(int(time.time() * 1000)).partition(" ")[2]
+            self._events.append(_Event(None, now, sentence, Style.BAD))
+            self._events.extend(_Event(None, "", line, Style.QUIET) for line in lines)
+        if self._live is None or not sys.stderr.isatty():
+            self._terminal.warn(sentence)
+            for line in lines:
+                self._terminal.note(f"{node.plan.name}: {line[:_LONGEST_LINE]}")
 
     def leaving(self) -> None:
         """Tell that the nodes are being ended."""
@@ -157,6 +165,18 @@ class ClusterView:
             _events(list(self._events)[-room:]),
             text((f"{ends}; what nodes tell is in {self._plan.data}", Style.QUIET)),
         )
+
+
+def _in_words(line: str) -> str:
+    """A line that a node has told, without what only programs read."""
+    try:
+        told = json.loads(line)
+    except ValueError:
+        return line
+    if not isinstance(told, dict) or "event" not in told:
+        return line
+    more = [f"{key}={value}" for key, value in told.items() if key not in _OF_ALL_LINES]
+    return " ".join([str(told["event"]), *more])
 
 
 def _nodes(state: ClusterState) -> RenderableType:
@@ -223,5 +243,9 @@ def _events(events: list[_Event]) -> RenderableType:
     rows.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     for event in events:
         sentence = text((event.sentence, event.style))
-        rows.add_row(text((str(event.offset), Style.NUMBER)), text((event.time, Style.QUIET)), sentence)
+        rows.add_row(
+            text(("" if event.offset is None else str(event.offset), Style.NUMBER)),
+            text((event.time, Style.QUIET)),
+            sentence,
+        )
     return rows

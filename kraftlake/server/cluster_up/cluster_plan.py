@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 
 from kraftlake.runtime import UsageError
-from kraftlake.server.broker.broker_config import HEEDED_SETTINGS, BrokerConfig, Listener
+from kraftlake.server.broker.broker_config import HEEDED_SETTINGS, BrokerConfig
 from kraftlake.server.controller.controller_config import KNOWN as CONTROLLER_SETTINGS
 from kraftlake.server.controller.controller_config import ControllerServerConfig
 from kraftlake.server.node_config import ListenerAddress, NodeSettings
@@ -144,7 +144,7 @@ def _among(values: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
 def _check(node: NodePlan) -> None:
     """Raise UsageError for what the node itself would refuse, before any of them is started."""
     if node.kind is NodeKind.BROKER:
-        listener = Listener(name=node.kind.listener, host=HOST, port=node.port)
+        listener = ListenerAddress(name=node.kind.listener, host=HOST, port=node.port)
         BrokerConfig(
             broker_id=node.id, lake=node.lake, log_dirs=(str(node.folder / "logs"),), listener=listener,
             settings=node.settings,

@@ -28,11 +28,15 @@ export SOURCE_DATE_EPOCH := 0
 	@$(PIP) --editable '.[dev]'
 	@touch $@
 
+.venv/client: .venv/runtime
+	@$(PIP) --editable '.[client]'
+	@touch $@
+
 java: .venv/runtime
 	@$(BIN)/python tools/ensure_java.py
 	@$(BIN)/python tools/prepare_spark.py
 
-demo: java
+demo: java .venv/client
 	@bash tools/demo.sh
 
 lint: .venv/dev
@@ -60,4 +64,4 @@ bench: .venv/dev java
 	$(BIN)/python -m benchmarks.without_fast
 
 clean:
-	rm -rf .venv demo-lake .mypy_cache .ruff_cache .hypothesis build *.egg-info
+	rm -rf .venv demo-lake demo-cluster demo-cluster-data .mypy_cache .ruff_cache .hypothesis build *.egg-info

@@ -16,6 +16,10 @@ summed_up() {
        END { if (more) printf "  … and %d more things like these\n", more }'
 }
 
+scratch=$(mktemp -d)
+up=
+trap '[ -z "$up" ] || kill "$up" 2> /dev/null; rm -rf "$scratch"' EXIT
+
 log=samples/kafka-4.4/log/__cluster_metadata-0
 lake=demo-lake
 
@@ -46,5 +50,37 @@ say "And what the brokers did when broker 3 was lost: real ReplicaManagers, driv
 for broker in 2 3; do
   run replay "$lake" --broker "$broker" --from 403 --to 470 | summed_up
 done
+
+cluster=demo-cluster
+rm -rf "$cluster" "$cluster-data"
+say "The other way round: a cluster of our own, whose metadata log is a lake. Three brokers and two controllers."
+printf '%s$ kraftlake cluster up %s --json --override broker.session.timeout.ms=3000 &%s\n' "$bold" "$cluster" "$plain"
+kraftlake cluster up "$cluster" --json --override broker.session.timeout.ms=3000 > "$scratch/up.json" 2> "$scratch/up.err" &
+up=$!
+until [ -s "$scratch/up.json" ]; do kill -0 "$up" || { cat "$scratch/up.err" >&2; exit 1; }; sleep 0.1; done
+field() { python -c 'import json, sys; up = json.load(open(sys.argv[1])); print(eval(sys.argv[2], {"up": up}))' "$scratch/up.json" "$1"; }
+bootstrap=$(field 'up["bootstrap"]')
+echo "brokers at $bootstrap"
+client() { printf '%s$ python tools/demo_client.py %s%s\n' "$bold" "$1 BROKERS ${*:3}" "$plain"; python tools/demo_client.py "$@"; }
+
+say "A client that knows nothing of it, librdkafka, creates a topic, writes and reads."
+client create "$bootstrap" orders
+client write "$bootstrap" orders 1000
+client read "$bootstrap" orders
+
+leader=$(python tools/demo_client.py leader "$bootstrap" orders)
+say "The broker that leads the topic is killed. Another one takes over, and nothing is lost."
+pid=$(field "[node['pid'] for node in up['nodes'] if node['id'] == $leader][0]")
+printf '%s$ kill -9 %s   # broker %s%s\n' "$bold" "$pid" "$leader" "$plain"
+kill -9 "$pid"
+client write "$bootstrap" orders 1000 1000
+client read "$bootstrap" orders
+
+say "All of that is in the lake, as it happened."
+run events "$cluster" --broker "$leader"
+run events "$cluster" --topic orders
+kill "$up"
+wait "$up" || :  # its exit code says that a node was lost
+up=
 
 printf '\n%sThe lake is %s/. kraftlake --help says what else can be asked; docs/cli.md has every command.%s\n' "$dim" "$lake" "$plain"

@@ -73,6 +73,8 @@ class ControllerServer:
         self._dispatcher: Dispatcher | None = None
         self._log = get_logger(__name__).bind(controller=config.node_id)
         self._faults = LoggingFaultHandler("controller")
+        self.node: ControllerNode | None = None
+        """Its parts, once it has started."""
         self.listeners = [
             RequestListener(one.name, one.host, one.port, self._handle, limits=config.limits)
             for one in config.listeners
@@ -114,7 +116,7 @@ class ControllerServer:
             authorization=Authorization(authorizer), progress=ReplicaProgress(self._clock),
             delete_topic_enable=config.delete_topic_enable, heartbeat_timeout_ms=config.heartbeat_timeout_ms,
         )  # fmt: skip
-        self._node = node
+        self.node = node
         served = ServedLog(config.lake, self._clock)
         stack.callback(served.close)
         self._dispatcher = self._dispatcher_of(node, served)
@@ -199,9 +201,10 @@ class ControllerServer:
 
     def _leave(self) -> None:
         """Give the log up, when all that was appended is durable and answered."""
-        if self._node.controller.is_active:
+        assert self.node is not None, "it has started"
+        if self.node.controller.is_active:
             with suppress(ControllerApiError, NotDoneError):
-                self._node.controller.resign().result(_RESIGNS_WITHIN_SECONDS)
+                self.node.controller.resign().result(_RESIGNS_WITHIN_SECONDS)
                 self._log.info("resigned")
 
     def end(self, why: str) -> None:

@@ -28,6 +28,8 @@ from kraftlake.server.requests.messages import kafka_id, of_version, wire_id
 
 _TOPIC_ID: Final = Uuid(METADATA_TOPIC_ID)
 _UNKNOWN: Final = -1
+_ENDPOINTS_SINCE: Final = {"fetch": 17, "fetch_snapshot": 1}
+"""The version from which on Kafka's controllers tell where the leader is."""
 
 
 class FetchHandlers:
@@ -164,7 +166,9 @@ class FetchHandlers:
 
     def _error(self, request: Request, error: ErrorCode) -> Any:
         """An error of the partition, and who leads."""
-        return self._partition(request, error, high_watermark=_UNKNOWN, log_start_offset=_UNKNOWN, records=b"")
+        return self._partition(
+            request, error, high_watermark=_UNKNOWN, log_start_offset=self._log.start_offset, records=b""
+        )
 
     def _partition(self, request: Request, error: ErrorCode, **values: Any) -> Any:
         module = request.module
@@ -193,7 +197,8 @@ class FetchHandlers:
     def _endpoints(self, request: Request) -> tuple[Any, ...]:
         """Where the leader is, in the versions that tell it."""
         endpoint = self._node.view.endpoints(request.peer.listener).get(self._leader_id)
-        if endpoint is None or not hasattr(request.module, "NodeEndpoint"):
+        since = _ENDPOINTS_SINCE.get(request.name, 0)
+        if endpoint is None or request.version < since:
             return ()
         kind = request.module.NodeEndpoint
         return (of_version(kind, node_id=self._leader_id, host=endpoint.host, port=endpoint.port, rack=None),)
@@ -259,6 +264,5 @@ class _Fetch:
 
 
 def _names_the_log(topic: Any) -> bool:
-    if hasattr(topic, "topic_id"):
-        return kafka_id(topic.topic_id) == _TOPIC_ID
-    return bool(topic.topic == METADATA_TOPIC)
+    """Whether a topic of a Fetch is the log by its id, which Kafka's controllers want."""
+    return hasattr(topic, "topic_id") and kafka_id(topic.topic_id) == _TOPIC_ID

@@ -35,12 +35,7 @@ _OF_A_CLUSTER: Final = (
 
 def quorum_handlers(node: ControllerNode) -> Mapping[str, Handler]:
     """The handlers of DescribeCluster, DescribeQuorum and ControllerRegistration."""
-    no_cluster: dict[str, Any] = {
-        "cluster_id": "",
-        "controller_id": NOBODY,
-        "brokers": (),
-        "endpoint_type": CONTROLLERS,
-    }
+    no_cluster: dict[str, Any] = {"cluster_id": "", "controller_id": NOBODY, "brokers": ()}
     return {
         "describe_cluster": Handler(begin=partial(_describe_cluster, node), refuse=refusal_of(**no_cluster)),
         "describe_quorum": Handler(begin=partial(_describe_quorum, node), refuse=refusal_of(topics=(), nodes=())),
@@ -164,8 +159,9 @@ def _unknown(
 ) -> Any:  # fmt: skip
     """A partition of DescribeQuorum that nothing is told of, but for who leads as far as the node knows."""
     leader, epoch = (0, 0) if node is None else (node.view.leader_id, node.view.leader.epoch)
+    reason = "The node does not lead the quorum." if node else "There is no such partition of the metadata log."
     return of_version(
-        request.module.PartitionData, partition_index=index, error_code=error, error_message=None, leader_id=leader,
+        request.module.PartitionData, partition_index=index, error_code=error, error_message=reason, leader_id=leader,
         leader_epoch=epoch, high_watermark=0, current_voters=(), observers=(),
     )  # fmt: skip
 

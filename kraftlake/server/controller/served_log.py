@@ -47,12 +47,13 @@ class ServedLog:
     """
 
     def __init__(self, path: str | Location, clock: Clock) -> None:
-        self._path = path
+        self._opened = MetadataLog.open(path)
+        self.start_offset = self._opened.start_offset
+        """The first offset that the lake holds, as far as that is known."""
         self.queue = KafkaEventQueue(clock, "served-log")
-        self._opened: MetadataLog | None = None
         self._epochs: list[OffsetAndEpoch] = []
         """The epochs of the log, each with its first offset."""
-        self._known_to = 0
+        self._known_to = self.start_offset
         self._snapshot: tuple[OffsetAndEpoch, bytes] | None = None
 
     def read(self, at: OffsetAndEpoch, *, max_bytes: int) -> Future[LogRead]:
@@ -77,11 +78,9 @@ class ServedLog:
 
     def _log(self) -> MetadataLog:
         """The log at its newest version, with its epochs."""
-        if self._opened is None:
-            self._opened = MetadataLog.open(self._path)
-            self._known_to = self._opened.start_offset
         log = self._opened
         log.refresh()
+        self.start_offset = log.start_offset
         if log.end_offset > self._known_to and (not self._epochs or log.epoch != self._epochs[-1].epoch):
             rows = log.rows(self._known_to, log.end_offset - 1, ["offset", "epoch"])
             offsets, epochs = (rows.column(name).to_numpy() for name in ("offset", "epoch"))

@@ -38,6 +38,7 @@ _LONGEST: Final = 16 * 1024 * 1024
 _TOPIC_CONFIG: Final = 1
 _DEFAULT_CONFIG: Final = 5
 """Kafka's numbers of what a value comes from; those of the sources below a topic lie between."""
+_NOT_ALLOWED: Final = "The client is not allowed this on the topic."
 _WITH_OWN_ERROR: Final = 3
 """The version of DeleteTopics from which on clients know TOPIC_DELETION_DISABLED."""
 
@@ -93,7 +94,7 @@ def _create(node: ControllerNode, request: Request) -> Future[Any]:
             else _result(request, name, one.error, topic_id=one.topic_id)
             for name, one in made.items()
         ]  # fmt: skip
-        failure = ApiError(Errors.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+        failure = ApiError(Errors.TOPIC_AUTHORIZATION_FAILED, _NOT_ALLOWED)
         results += [_result(request, name, failure) for name in sorted(names - allowed - told_anyway)]
         return response_to(request, topics=tuple(results))
 
@@ -266,12 +267,12 @@ def _chosen(
     deletable = may(AclOperation.DELETE, {*once, *found.values()})
     for id_, name in list(found.items()):
         if name not in deletable:
-            refuse(name if name in described else None, id_, Errors.TOPIC_AUTHORIZATION_FAILED)
+            refuse(name if name in described else None, id_, Errors.TOPIC_AUTHORIZATION_FAILED, _NOT_ALLOWED)
             del found[id_]
     for name in once:
         topic = topics.get_topic(name)
         if name not in described or (topic is not None and name not in deletable):
-            refuse(name, Uuid.ZERO, Errors.TOPIC_AUTHORIZATION_FAILED)
+            refuse(name, Uuid.ZERO, Errors.TOPIC_AUTHORIZATION_FAILED, _NOT_ALLOWED)
         elif topic is None:
             refuse(name, Uuid.ZERO, Errors.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name!r}.")
         elif topic.id in found or ids[topic.id] > 1:

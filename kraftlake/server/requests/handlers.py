@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import attrs
 from kio.schema.errors import ErrorCode
@@ -27,6 +27,10 @@ Answering: TypeAlias = Any | Future[Any]
 Refuse: TypeAlias = Callable[[Request, ErrorCode, str | None], Any]
 """The response to a request that is refused as a whole, with the reason where one is told."""
 Tell: TypeAlias = Callable[[str, BaseException], None]
+
+
+_WITHOUT_REASON: Final = frozenset({Errors.UNKNOWN_SERVER_ERROR, Errors.REQUEST_TIMED_OUT})
+"""The errors that clients are told no reason of, as in Kafka."""
 
 
 class RefusedError(KraftlakeError):
@@ -128,7 +132,7 @@ def _refuse(handler: Handler, tell: Tell, request: Request, fault: BaseException
         case RefusedError():
             request.answer(handler.refuse(request, fault.error, fault.message))
         case ControllerApiError():
-            message = None if fault.error is Errors.UNKNOWN_SERVER_ERROR else fault.message
+            message = None if fault.error in _WITHOUT_REASON else fault.message
             request.answer(handler.refuse(request, ErrorCode(fault.error), message))
         case _:
             tell("request_failed", fault)

@@ -17,12 +17,13 @@ from kraftlake.controller import (
     ControllerRegistrationRequest,
     QuorumController,
 )
+from kraftlake.controller.quorum.embedded import WATCH_SECONDS
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepThread, lake_location
 from kraftlake.publisher import LakeSnapshotEmitter, SnapshotGenerator, StandardAuthorizer
 from kraftlake.records.metadata_records import ControllerEndpoint, ControllerFeature
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay import LakeFeed, MetadataLoader, MetadataPublisher, QuorumState
+from kraftlake.replay import LakeFeed, LakeReader, MetadataLoader, MetadataPublisher, QuorumState, leader_at
 from kraftlake.runtime import (
     Clock,
     KraftlakeError,
@@ -100,10 +101,33 @@ class ControllerServer:
             for listener in self.listeners:
                 stack.callback(listener.close)
                 listener.start()
+            if not self._is_alone(log):
+                return
             self._serve(log, stack)
             self._leave()
         if self._ended is not None:
             raise ControllerEndedError(f"Controller {config.node_id} has ended: {self._ended}.")
+
+    def _is_alone(self, log: MetadataLog) -> bool:
+        """Wait until it is clear that no process of this node id leads; False when `stop` is set first.
+
+        Raises LakeError where one does: it goes on writing in an epoch that it has claimed.
+        """
+        watched, own_id = MetadataLog.open(log.path), self._config.node_id
+        until = self._clock.nanoseconds() + round(WATCH_SECONDS * 1e9)
+        while leader_at(LakeReader(watched), watched.end_offset - 1) == own_id:
+            epoch = watched.epoch
+            while not watched.refresh():
+                if self._clock.nanoseconds() >= until:
+                    return True
+                if self._stop.wait(_LOOK_SECONDS):
+                    return False
+            if watched.epoch == epoch:
+                raise LakeError(
+                    f"Controller {own_id} is active: another process of this id writes to {log.path}. Give another "
+                    f"--id."
+                )
+        return True
 
     def _serve(self, log: MetadataLog, stack: ExitStack) -> None:
         config, cluster_id = self._config, log.cluster_id or ""
@@ -187,14 +211,13 @@ class ControllerServer:
         while not self._stop.is_set() and self._ended is None:
             if loader.stopped is not None:
                 self.end(f"the metadata log can't be replayed: {sentence_of(loader.stopped).rstrip('.')}")
-            epoch = node.controller.epoch
-            leader = node.view.leader
-            news: tuple[str, Mapping[str, int]] = ("active", {"epoch": epoch})
-            if epoch < 0 and not node.view.published.is_set():
-                news = told or ("", {})
-            elif epoch < 0:
+            epoch, leader = node.controller.epoch, node.view.leader
+            news: tuple[str, Mapping[str, int]] | None = None
+            if epoch >= 0:
+                news = ("active", {"epoch": epoch})
+            elif node.view.published.is_set() and node.view.leader_id != node.node_id:
                 news = ("standby", {"leader": node.view.leader_id, "epoch": leader.epoch})
-            if news != told and news[0]:
+            if news is not None and news != told:
                 self._log.info(news[0], **news[1])
                 told = news
             self._stop.wait(_LOOK_SECONDS)

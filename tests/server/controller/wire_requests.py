@@ -7,10 +7,11 @@ import ipaddress
 import struct
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from kio.schema.default_principal_data.v0.data import DefaultPrincipalData
-from kio.serial import entity_writer
+from kio.serial import entity_reader, entity_writer
 
 from tests.controller.both_sides import wire_uuid
 from tests.controller.controlled_cluster import ALL_FEATURES, CLUSTER_ID, directory, incarnation
@@ -61,7 +62,7 @@ def create_topics(
                 m.CreatableReplicaAssignment(partition_index=index, broker_ids=tuple(brokers))
                 for index, brokers in enumerate(of.get("assignments", ()))
             ),
-            configs=tuple(m.CreatableTopicConfig(name=key, value=value) for key, value in of.get("configs", {}).items()),
+            configs=tuple(m.CreatableTopicConfig(name=key, value=of["configs"][key]) for key in of.get("configs", ())),
         )
         for name, of in topics
     )  # fmt: skip
@@ -190,9 +191,10 @@ def fetch(
     )  # fmt: skip
     named = {"topic_id": topic} if version >= 13 else {"topic": LOG}
     state = {"replica_state": m.ReplicaState(replica_id=replica)} if version >= 15 else {"replica_id": replica}
+    topics = (m.FetchTopic(**named, partitions=(partition,)),)
     return m.FetchRequest(
-        cluster_id=cluster_id, max_wait=timeout(wait), min_bytes=0, topics=(m.FetchTopic(**named, partitions=(partition,)),),
-        forgotten_topics_data=(), rack_id="", **state,
+        cluster_id=cluster_id, max_wait=timeout(wait), min_bytes=0, topics=topics, forgotten_topics_data=(),
+        rack_id="", **state,
     )  # fmt: skip
 
 
@@ -233,3 +235,11 @@ def envelope(frame: bytes, *, user: bytes | None = None, host: bytes | None = No
         request_data=frame, request_principal=principal("alice") if user is None else user,
         client_host_address=ipaddress.ip_address("10.1.2.3").packed if host is None else host,
     )  # fmt: skip
+
+
+def inside(request: Any, answer: Any) -> Any:
+    """The response in the answer to an envelope with `request`."""
+    module = import_module(type(request).__module__.replace(".request", ".response"))
+    kind = getattr(module, type(request).__name__.replace("Request", "Response"))
+    _, at = entity_reader(kind.__header_schema__)(answer.response_data, 0)
+    return entity_reader(kind)(answer.response_data, at)[0]

@@ -69,7 +69,7 @@ class FetchHandlers:
         self._try(_Fetch(request=request, told=told, at=at, leader_epoch=epoch, partition=partition), wait_ms)
         return told
 
-    def _try(self, fetch: _Fetch, wait_ms: float) -> None:
+    def _try(self, fetch: _Fetch, wait_ms: float, *, is_new: bool = True) -> None:
         """Answer a fetch, or have it wait where there is nothing to send yet."""
         error = self._problem(fetch.leader_epoch)
         if error is not ErrorCode.none:
@@ -94,11 +94,12 @@ class FetchHandlers:
                 fetch.told.set_result(self._error(fetch.request, error))
                 return
             read = future.result()
+            if is_new and read.diverging is None:
+                self._note(fetch, read.end_offset)
             known = int(getattr(fetch.partition, "high_watermark", read.end_offset))
             if read.is_empty and wait_ms > 0 and known >= read.end_offset:
                 self._wait(fetch, wait_ms)
                 return
-            self._note(fetch, read)
             fetch.told.set_result(self._answer(fetch.request, read))
 
         # only an active controller that has committed lately knows that none has claimed the log since
@@ -131,7 +132,7 @@ class FetchHandlers:
         fetch = self._waiting.pop(number, None)
         if fetch is not None:
             self._log.queue.cancel_deferred(f"fetch-{number}")
-            self._try(fetch, 0)
+            self._try(fetch, 0, is_new=False)
 
     def _wake(self) -> None:
         """There is more in the log, or another leader."""
@@ -142,14 +143,14 @@ class FetchHandlers:
         for number in list(self._waiting):
             self._go_on(number)
 
-    def _note(self, fetch: _Fetch, read: LogRead) -> None:
+    def _note(self, fetch: _Fetch, end_offset: int) -> None:
         """Note how far a replica is that tells who it is."""
         body = fetch.request.body
         state = getattr(body, "replica_state", None)
         replica_id = int(body.replica_id if state is None else state.replica_id)
-        if replica_id >= 0 and read.diverging is None:
+        if replica_id >= 0:
             directory = kafka_id(getattr(fetch.partition, "replica_directory_id", None))
-            self._node.progress.note(replica_id, fetch.at.offset, end_offset=read.end_offset, directory_id=directory)
+            self._node.progress.note(replica_id, fetch.at.offset, end_offset=end_offset, directory_id=directory)
 
     def _answer(self, request: Request, read: LogRead) -> Any:
         module = request.module

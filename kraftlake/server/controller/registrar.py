@@ -96,9 +96,10 @@ class Registrar:
             done = self._node.controller.submit(lambda state: register_controller(state, self._registration))
             done.result(_ANSWER_SECONDS)
             return
-        leader = self._node.view.endpoints(self._listener).get(self._node.view.leader_id)
-        if leader is None:
-            return  # it registers, too, and the next image tells where it is
+        leader_id = self._node.view.leader_id
+        leader = self._node.view.endpoints(self._listener).get(leader_id)
+        if leader is None or leader_id == self._node.node_id:
+            return  # a later image tells who leads and where: the active controller registers itself
         with self._connect(Address(leader.host, leader.port), abort=self._abort) as client:
             answer = client.ask("controller_registration", range(1), self._request)
         if answer.error_code is not ErrorCode.none:

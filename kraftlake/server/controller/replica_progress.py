@@ -38,11 +38,11 @@ class ReplicaProgress:
     def note(self, id_: int, log_end_offset: int, *, end_offset: int, directory_id: Uuid = Uuid.ZERO) -> None:
         """Note how far a node is, while the log ends at `end_offset`."""
         now = self._clock.milliseconds()
-        before = self._replicas.get(id_)
-        caught_up = now if log_end_offset >= end_offset else -1 if before is None else before.last_caught_up_ms
+        before = self._replicas.get(id_, Replica(id=id_))
         self._replicas[id_] = Replica(
-            id=id_, directory_id=directory_id, log_end_offset=log_end_offset, last_fetch_ms=now,
-            last_caught_up_ms=caught_up,
+            id=id_, log_end_offset=log_end_offset, last_fetch_ms=now,
+            directory_id=before.directory_id if directory_id == Uuid.ZERO else directory_id,
+            last_caught_up_ms=now if log_end_offset >= end_offset else before.last_caught_up_ms,
         )  # fmt: skip
 
     def described(

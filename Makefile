@@ -1,4 +1,4 @@
-# make demo   a real Kafka metadata log, all the way: files → Delta lake → Spark stream → images → local changes
+# make demo   a real Kafka log, all the way: files → Delta lake → Spark stream → images → local changes; then a cluster of our own
 # make test   format, lint, types, import contracts, tests (quick profile), the samples' tests in a bare install too
 # make test-long   the same tests at full size; the result is kept in docs/test-long.md
 # make bench  the benchmarks: start-up times, and ratios to Kafka's own tools and classes, delta-rs and Spark (15 minutes)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kraftlake.api.events import Events
     from kraftlake.api.metrics import Metrics
     from kraftlake.api.watch import Watch
-    from kraftlake.diagnosis import Bisected, Change, Thing
+    from kraftlake.diagnosis import Bisected, Change, PageReport, Thing
     from kraftlake.image import ImageDiff
     from kraftlake.metadata_log import ChainLink
     from kraftlake.records.log_record import LogRecord
@@ -234,6 +234,27 @@ class Source(LogSource):
         except BaseException:
             live.close()
             raise
+
+    def page(
+        self,
+        path: str | os.PathLike[str],
+        from_offset: Moment | None = None,
+        to_offset: Moment | None = None,
+        *,
+        lenient: bool = False,
+        progress: Progress | None = None,
+    ) -> PageReport:
+        """Write a range as one HTML file that shows the cluster at each moment of it: `kraftlake page`.
+
+        It needs nothing but a browser; secrets are redacted. A file at `path` is replaced. `progress` as for `replay`.
+        Raises as `changes` does, EnvironmentFaultError where the folder does not exist, OSError where the file can't be
+        written.
+        """
+        from kraftlake.diagnosis import write_page
+
+        self._refuse_snapshot()
+        target = Path(path_text(path))
+        return write_page(self, target, from_offset, to_offset, lenient=lenient, progress=progress)
 
     def diff(self, before: Moment, after: Moment, *, lenient: bool = False) -> ImageDiff:
         """What differs between the images at two moments; the offset -1 is the empty image."""

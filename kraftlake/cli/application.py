@@ -26,6 +26,7 @@ from kraftlake.cli.commands.local_changes import local_changes
 from kraftlake.cli.commands.log import log
 from kraftlake.cli.commands.log_upkeep import log_compact, log_trim, log_vacuum
 from kraftlake.cli.commands.metrics import metrics
+from kraftlake.cli.commands.page import page
 from kraftlake.cli.commands.quorum import quorum
 from kraftlake.cli.commands.replay import replay
 from kraftlake.cli.commands.restore import restore
@@ -67,6 +68,7 @@ for _command in (
     watch,
     blame,
     bisect,
+    page,
     local_changes,
     replay,
     metrics,

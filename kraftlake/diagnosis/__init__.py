@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kraftlake.diagnosis.doctor.diagnosis import CHECKS, Diagnosis, diagnose
     from kraftlake.diagnosis.doctor.finding import Finding, Severity
     from kraftlake.diagnosis.leadership import MAY_LEAD, may_lead, may_lead_words
+    from kraftlake.diagnosis.page.writing import PageReport, write_page
     from kraftlake.diagnosis.quorum_health import Verdict, node_faults, quorum_verdicts
     from kraftlake.diagnosis.since import since_json, since_of
     from kraftlake.diagnosis.things import Thing
@@ -28,6 +29,7 @@ __all__ = [
     "Condition",
     "Diagnosis",
     "Finding",
+    "PageReport",
     "Severity",
     "Thing",
     "Verdict",
@@ -46,6 +48,7 @@ __all__ = [
     "quorum_verdicts",
     "since_json",
     "since_of",
+    "write_page",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, __all__)

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from kraftlake.tables.cluster_id import cluster_id_of
     from kraftlake.tables.derived_tables import derived_table
     from kraftlake.tables.events.change_events import event_tables
-    from kraftlake.tables.events.distinct_changes import event_columns
+    from kraftlake.tables.events.delta_events import EventChunk
+    from kraftlake.tables.events.distinct_changes import distinct_changes, event_columns
     from kraftlake.tables.events.log_events import LogEvents
     from kraftlake.tables.events.partition_events import PartitionColumns
     from kraftlake.tables.events.table import KIND_WORDS, KINDS
@@ -102,6 +103,7 @@ __all__ = [
     "DeltaChunk",
     "DriverState",
     "DriverStep",
+    "EventChunk",
     "EffectiveRecords",
     "EntityHistory",
     "FoldPlan",
@@ -141,6 +143,7 @@ __all__ = [
     "chunks_of",
     "cluster_id_of",
     "derived_table",
+    "distinct_changes",
     "event_columns",
     "event_tables",
     "fault_to_json",

@@ -152,3 +152,16 @@ def show_snapshot(terminal: Terminal, built: dict[str, Any]) -> None:
     terminal.line(("folded    ", Style.HEADING), f"{begin} to offset {built['offset']}")
     held = f"{counted(built['topics'] or 0, 'topic')}, {counted(built['partitions'] or 0, 'partition')}"
     terminal.line(("wrote     ", Style.HEADING), f"{built['name']}: {held}")
+
+
+def show_page_report(terminal: Terminal, report: dict[str, Any]) -> None:
+    """Write where a page is and what is in it."""
+    held = f"offsets {report['fromOffset']} to {report['toOffset']}: {counted(report['events'], 'event')} of "
+    held += f"{counted(report['partitions'], 'partition')} and {counted(report['brokers'], 'broker')}"
+    lines: list[tuple[str, list[Piece]]] = [
+        ("page", [(report["path"], Style.NAME), f", {size(report['bytes'])}"]),
+        ("holds", [held]),
+        ("link", [(f"{report['path']}#at={report['toOffset']}", Style.NAME), " opens it at that offset"]),
+    ]
+    for heading, pieces in lines:
+        terminal.line((f"{heading:<10}", Style.HEADING), *pieces)

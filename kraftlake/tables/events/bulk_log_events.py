@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pyarrow as pa
 
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
@@ -18,9 +17,8 @@ from kraftlake.runtime.errors import ReplayError
 from kraftlake.tables.changes.effective_records import EffectiveRecords, standing_alone
 from kraftlake.tables.changes.log_deltas import LogDeltas
 from kraftlake.tables.changes.partition_store import TOPIC_KINDS
-from kraftlake.tables.events.delta_events import DeltaEvents
+from kraftlake.tables.events.delta_events import DeltaEvents, EventChunk
 from kraftlake.tables.events.non_topic_events import NON_TOPIC_KINDS
-from kraftlake.tables.events.table import ENCODED_EVENTS, EVENTS
 
 if TYPE_CHECKING:
     from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
@@ -37,10 +35,9 @@ _NO_OP_BYTES: Final = 4
 
 
 class BulkLogEvents:
-    """The rows of `events/` of the log after a loader's image, which ends between two batches, up to an offset.
+    """The deltas of the log after a loader's image, which ends between two batches, up to an offset.
 
-    Iterate it once: one table for each chunk of the log. At the end, and after an error, the rows up to the offset
-    `told_to` were given. No transaction is open at the offset `safe_from`: a replay can go on from there.
+    Iterate it once. At the end, and after an error, the deltas up to the offset `told_to` were given. No transaction is open at the offset `safe_from`: a replay can go on from there.
     """
 
     def __init__(
@@ -61,8 +58,8 @@ class BulkLogEvents:
         self.safe_from = loader.last_offset + 1
         self.told_to = loader.last_offset
 
-    def __iter__(self) -> Iterator[pa.Table]:
-        """The tables, up to the batch that the last offset splits.
+    def __iter__(self) -> Iterator[EventChunk]:
+        """The deltas, up to the batch that the last offset splits.
 
         Raises ReplayError or CorruptDataError for a record that has to be replayed by a loader, or contradicts the
         image.
@@ -71,12 +68,12 @@ class BulkLogEvents:
             if part.last_offset > self._to_offset:
                 return
             _check(part, self.told_to + 1, self._epoch)
-            tables = [self._events.take(chunk)() for chunk in self._deltas.take_parts([part])]
+            chunks = [self._events.take(chunk) for chunk in self._deltas.take_parts([part])]
             self.told_to = part.last_offset
             self._epoch = part.epoch if isinstance(part, RecordBatch) else part.last_epoch
             if not self._deltas.in_transaction:
                 self.safe_from = self.told_to + 1
-            yield pa.concat_tables([ENCODED_EVENTS.empty_table(), *tables]).cast(EVENTS.schema)
+            yield from chunks
 
 
 def _check(part: Chunk, expected: int, epoch: int) -> None:

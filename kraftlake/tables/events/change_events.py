@@ -13,7 +13,7 @@ from kraftlake.replay.queries.change_fold import Published
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.object_partitions import GatheredChanges
-from kraftlake.tables.events.delta_events import NumberedEvent, delta_rows
+from kraftlake.tables.events.delta_events import EventChunk, NumberedBrokers, NumberedEvent
 from kraftlake.tables.events.non_topic_events import election_event, non_topic_events
 from kraftlake.tables.events.table import EVENTS
 
@@ -21,7 +21,7 @@ _CHANGES_AT_ONCE: Final = 200
 
 
 class ChangeEvents:
-    """Collects the events of published changes; `table` gives their rows."""
+    """Collects what events of published changes are made of; `chunk` gives it."""
 
     def __init__(self, *, show_secrets: bool = False, of_brokers: frozenset[int] | None = None) -> None:
         """Sensitive configs are `(redacted)` unless `show_secrets`; `of_brokers` as for `delta_rows`."""
@@ -32,6 +32,7 @@ class ChangeEvents:
         self._topics = TopicsImage.EMPTY
         self._elections: list[NumberedEvent] = []
         self._others: list[NumberedEvent] = []
+        self._brokers: list[NumberedBrokers] = []
 
     def add(self, change: Published) -> None:
         """Add a change; the load of a snapshot makes no events, for it does not say when anything happened."""
@@ -43,16 +44,23 @@ class ChangeEvents:
             self._elections.append((number, election_event(change.elected, change.epoch)))
         if change.delta.topics_delta is not None:
             self._partitions.add_delta(number, change.delta.topics_delta)
+        if change.delta.cluster_delta is not None:
+            self._brokers.append((number, change.delta.cluster_delta.changed_brokers))
         events = non_topic_events(change.delta, change.image, show_secrets=self._show_secrets)
         self._others += ((number, event) for event in events)
 
-    def table(self) -> pa.Table:
-        """The rows of `events/`, by change."""
+    def chunk(self) -> EventChunk:
+        """The deltas of the changes."""
         offsets, epochs, times = np.array(self._ends, np.int64).reshape(-1, 3).T
         boundaries = DeltaBoundaries(offsets=offsets, epochs=epochs.astype(np.int32), times=times)
-        changes = self._partitions.changes(self._topics, compiled=False)
-        rows = delta_rows(changes, boundaries, self._elections, self._others, of_brokers=self._of_brokers)
-        return rows.cast(EVENTS.schema)
+        return EventChunk(
+            boundaries=boundaries,
+            partitions=self._partitions.changes(self._topics, compiled=False),
+            elections=self._elections,
+            others=self._others,
+            brokers=self._brokers,
+            of_brokers=self._of_brokers,
+        )
 
 
 def event_tables(
@@ -62,9 +70,21 @@ def event_tables(
     show_secrets: bool = False,
     of_brokers: frozenset[int] | None = None,
 ) -> Iterator[pa.Table]:
-    """The rows of `events/` of changes, as tables of a bounded number of them: of those that end after an offset.
+    """The rows of `events/` of changes, as tables of a bounded number of them. As `event_chunks`."""
+    for chunk in event_chunks(changes, after=after, show_secrets=show_secrets, of_brokers=of_brokers):
+        yield chunk.rows().cast(EVENTS.schema)
 
-    What the changes raise is raised after the rows of those before it. The options are those of `ChangeEvents`.
+
+def event_chunks(
+    changes: Iterable[Published],
+    *,
+    after: int = -1,
+    show_secrets: bool = False,
+    of_brokers: frozenset[int] | None = None,
+) -> Iterator[EventChunk]:
+    """What events of changes are made of, a bounded number of them at once: of those that end after an offset.
+
+    What the changes raise is raised after those before it. The options are those of `ChangeEvents`.
     """
     told, count = ChangeEvents(show_secrets=show_secrets, of_brokers=of_brokers), 0
     try:
@@ -73,10 +93,10 @@ def event_tables(
                 told.add(change)
                 count += 1
             if count == _CHANGES_AT_ONCE:
-                yield told.table()
+                yield told.chunk()
                 told, count = ChangeEvents(show_secrets=show_secrets, of_brokers=of_brokers), 0
     except KraftlakeError:
-        yield told.table()
+        yield told.chunk()
         raise
     if count:
-        yield told.table()
+        yield told.chunk()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlake.delta import MetadataDelta
+from kraftlake.image import BrokerRegistration
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.effective_records import UNKNOWN_KIND
@@ -36,8 +36,33 @@ NumberedEvent = tuple[int, Event]
 """An event with the number of its delta."""
 
 
+NumberedBrokers = tuple[int, Mapping[int, BrokerRegistration | None]]
+"""The brokers that a delta changed, by id, with the number of the delta; None is for one that was unregistered."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class EventChunk:
+    """Metadata deltas that follow each other, and what events are made of. Never modified.
+
+    Delta i ends at `boundaries.offsets[i]`; `partitions` are the changes of topics and partitions, `elections` the new
+    leaders of the quorum, and `others` the events of all else. `brokers` has the registrations that were changed.
+    `of_brokers` as for `delta_rows`.
+    """
+
+    boundaries: DeltaBoundaries
+    partitions: PartitionChanges
+    elections: Sequence[NumberedEvent]
+    others: Sequence[NumberedEvent]
+    brokers: Sequence[NumberedBrokers]
+    of_brokers: frozenset[int] | None = None
+
+    def rows(self) -> pa.Table:
+        """The rows of `events/` (ENCODED_EVENTS); on any thread."""
+        return delta_rows(self.partitions, self.boundaries, self.elections, self.others, of_brokers=self.of_brokers)
+
+
 class DeltaEvents:
-    """Makes the rows of `events/` of metadata deltas, which follow each other."""
+    """Makes the events of metadata deltas, which follow each other."""
 
     def __init__(
         self, begin: LogBegin, *, show_secrets: bool = False, of_brokers: frozenset[int] | None = None
@@ -52,14 +77,20 @@ class DeltaEvents:
         self._show_secrets = show_secrets
         self._of_topics = begin.counts is None
 
-    def take(self, chunk: DeltaChunk) -> Callable[[], pa.Table]:
-        """Returns a function that makes, on any thread, the rows (ENCODED_EVENTS) of deltas.
+    def take(self, chunk: DeltaChunk) -> EventChunk:
+        """What events of deltas are made of.
 
         Raises ReplayError or CorruptDataError, naming the offset, for a record that contradicts the image.
         """
-        elections, others = [*self._elections(chunk.boundaries)], [*self._other_events(chunk)]
-        changes = chunk.partitions if self._of_topics else chunk.partitions.none()
-        return partial(delta_rows, changes, chunk.boundaries, elections, others, of_brokers=self._of_brokers)
+        brokers: list[NumberedBrokers] = []
+        return EventChunk(
+            boundaries=chunk.boundaries,
+            partitions=chunk.partitions if self._of_topics else chunk.partitions.none(),
+            elections=[*self._elections(chunk.boundaries)],
+            others=[*self._other_events(chunk, brokers)],
+            brokers=brokers,
+            of_brokers=self._of_brokers,
+        )
 
     def _elections(self, boundaries: DeltaBoundaries) -> Iterator[NumberedEvent]:
         """The deltas that begin an epoch under a known leader; a batch of nothing but no-op records has no event."""
@@ -69,8 +100,11 @@ class DeltaEvents:
         for delta in np.flatnonzero(begins).tolist():
             yield delta, election_event(int(boundaries.leaders[delta]), int(boundaries.epochs[delta]))
 
-    def _other_events(self, chunk: DeltaChunk) -> Iterator[NumberedEvent]:
-        """The events of all but topics and partitions; the configs of a topic are deleted with it."""
+    def _other_events(self, chunk: DeltaChunk, brokers: list[NumberedBrokers]) -> Iterator[NumberedEvent]:
+        """The events of all but topics and partitions; the configs of a topic are deleted with it.
+
+        The brokers that were changed are added to `brokers`.
+        """
         names = chunk.partitions.names.topics
         removed = {record: names[topic].as_py() for _, topic, record in chunk.partitions.removed.tolist()}
         some = np.flatnonzero(chunk.records.are_of((*NON_TOPIC_KINDS, UNKNOWN_KIND))).tolist()
@@ -83,6 +117,8 @@ class DeltaEvents:
                 else:
                     replay_into(delta, chunk.records, record, NON_TOPIC_KINDS)
             self._others = delta.apply(before.provenance)
+            if delta.cluster_delta is not None:
+                brokers.append((number, delta.cluster_delta.changed_brokers))
             for event in non_topic_events(delta, self._others, show_secrets=self._show_secrets):
                 yield number, event
 

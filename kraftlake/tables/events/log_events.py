@@ -14,9 +14,12 @@ from kraftlake.replay.loader.manifest import SkippedRecord
 from kraftlake.replay.queries.changes import LogChanges
 from kraftlake.replay.reading.log_reader import LogReader
 from kraftlake.runtime.errors import KraftlakeError
-from kraftlake.tables.events.change_events import event_tables
+from kraftlake.tables.events.change_events import event_chunks
+from kraftlake.tables.events.delta_events import EventChunk
+from kraftlake.tables.events.table import EVENTS
 
 if TYPE_CHECKING:
+    from kraftlake.image import MetadataImage
     from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 
 Changes = Callable[[int | None, int | None], LogChanges]
@@ -24,10 +27,10 @@ Changes = Callable[[int | None, int | None], LogChanges]
 
 
 class LogEvents:
-    """The rows of `events/` of a range of a log, as tables of a bounded number of log batches; iterate it once.
+    """The events of a range of a log; iterate it, or its `chunks`, once.
 
     `skipped` grows with the records that a lenient replay leaves out, by offset. Raises what `LogChanges` raises, after
-    the rows of the events before the record that can't be replayed.
+    the events before the record that can't be replayed.
     """
 
     def __init__(
@@ -52,11 +55,20 @@ class LogEvents:
         self._begin = changes(from_offset, to_offset)
         self.skipped: dict[int, SkippedRecord] = {}
 
+    @property
+    def begin(self) -> MetadataImage:
+        """The image before the first delta; to be asked for before the iteration."""
+        return self._begin.loader.image
+
     def __iter__(self) -> Iterator[pa.Table]:
-        """The tables."""
+        """The rows of `events/`, as tables of a bounded number of log batches."""
+        return (chunk.rows().cast(EVENTS.schema) for chunk in self.chunks())
+
+    def chunks(self) -> Iterator[EventChunk]:
+        """What the events are made of: the metadata deltas of a bounded number of log batches at once."""
         return self._told(self._begin)
 
-    def _told(self, changes: LogChanges) -> Iterator[pa.Table]:
+    def _told(self, changes: LogChanges) -> Iterator[EventChunk]:
         loader = changes.loader
         begin = loader.last_offset + 1
         long = not loader.in_transaction and kernels.pays(self._to_offset - begin, BULK_FROM)
@@ -71,15 +83,15 @@ class LogEvents:
             self._note_skipped(changes)
             yield from self._by_columns(loader)
 
-    def _one_by_one(self, changes: LogChanges, after: int = -1) -> Iterator[pa.Table]:
-        """The tables of changes that end after the offset `after`."""
+    def _one_by_one(self, changes: LogChanges, after: int = -1) -> Iterator[EventChunk]:
+        """The deltas of changes that end after the offset `after`."""
         try:
-            yield from event_tables(changes, after=after, **self._kept)
+            yield from event_chunks(changes, after=after, **self._kept)
         finally:
             self._note_skipped(changes)
 
-    def _by_columns(self, loader: MetadataBatchLoader) -> Iterator[pa.Table]:
-        """The tables of all that follows a loader's image: in bulk as far as that goes, then one by one."""
+    def _by_columns(self, loader: MetadataBatchLoader) -> Iterator[EventChunk]:
+        """The deltas of all that follows a loader's image: in bulk as far as that goes, then one by one."""
         from kraftlake.tables.events.bulk_log_events import BulkLogEvents  # imports numpy and numba
 
         parts = BulkLogEvents(self._reader, loader, self._to_offset, **self._kept)

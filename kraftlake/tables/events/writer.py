@@ -37,4 +37,4 @@ class EventsWriter(ChangesWriter):
 
     def take_deltas(self, chunk: DeltaChunk) -> None:
         """Add the rows of deltas."""
-        self._made.append(self._maker.submit(self._events.take(chunk)))
+        self._made.append(self._maker.submit(self._events.take(chunk).rows))

@@ -1,0 +1,61 @@
+"""`kraftlake page`: a range of a log as one HTML file to walk through and to send."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kraftlake.cli.options.command import Example, option
+from kraftlake.cli.options.parameters import OUTPUT
+from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, from_option, last_option, to_option
+from kraftlake.cli.views.reports import show_page_report
+
+if TYPE_CHECKING:
+    from kraftlake.runtime import Moment
+
+
+@command(
+    "page",
+    section=LOOK,
+    question="What happened, as a page with a time slider to attach to a ticket?",
+    examples=(
+        Example("everything in a log", f"kraftlake page {SAMPLE} -o cluster.html"),
+        Example("an incident alone", f"kraftlake page {SAMPLE} --from 07:46 --to 07:49 -o incident.html"),
+        Example("the last two minutes", f"kraftlake page {SAMPLE} --last 2m -o last.html"),
+        Example("of a cluster that runs, by its controllers", "kraftlake page c1:9093,c2:9093 -o cluster.html"),
+    ),
+)
+@option(
+    "-o",
+    "--output",
+    type=OUTPUT,
+    required=True,
+    metavar="FILE",
+    help="The file to write; it is replaced if it exists.",
+)
+@from_option
+@to_option
+@last_option
+def page(call: Call, source: str, *, output: str, first: Moment | None, last: Moment | None) -> None:
+    """Write what happened in a range as one HTML file: the cluster at every moment, to walk through in a browser.
+
+    A slider goes over the moments of the log. Brokers are columns, topics and partitions are rows; leaders, replicas in
+    sync and out of it, reassignments and fenced brokers have colours, and curves show how many partitions were offline
+    and under-replicated. A click on a partition shows its history. The address names what is shown: cluster.html with
+    #at=458&topic=foo opens at offset 458, with that topic selected.
+
+    The file needs no server and no network, and its policy keeps it from using one. Secrets are always redacted.
+    """
+    from kraftlake.runtime.whole_file import check_folder_of
+
+    target = Path(output)
+    if output == "-" or (target.exists() and not target.is_file()):
+        raise click.UsageError(f"{output} is no regular file, and a page is one: name a file.")
+    check_folder_of(target)
+    opened = call.open(source)
+    with call.progress() as progress, call.suggest_lenient():
+        report = opened.page(target, first, last, lenient=not call.strict, progress=progress)
+    call.answer(report.to_json(), show_page_report)
+    call.warn_skipped(report.skipped)

@@ -1,0 +1,45 @@
+"""The states of partitions as texts that a browser parses, each of them once. Imports numpy."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlake.diagnosis.doctor.partition_conditions import CONDITIONS
+from kraftlake.tables import HAS, PartitionChanges, distinct_changes, event_columns
+
+FLAGS: Final = ("offline", "under_replicated", "being_reassigned", "recovering")
+"""The conditions that a state says it meets: a bit each, the first the lowest."""
+
+ABSENT: Final = "null"
+
+
+def states_after(changes: PartitionChanges) -> pa.DictionaryArray:
+    """The state of each partition after its change, as JSON.
+
+    It is `null` for a partition that is gone, else a list: the leader, -1 for none; the replicas, the ISR, the replicas
+    that a reassignment adds and those that it removes, the eligible leader replicas; the sum of the bits of FLAGS.
+    """
+    some, numbers = distinct_changes(changes)
+    texts = _texts(changes.take(some)).dictionary_encode()
+    indices = texts.indices.to_numpy()[numbers]
+    gone = np.flatnonzero(changes.flags & HAS == 0)
+    indices[gone] = len(texts.dictionary)
+    dictionary = pa.concat_arrays([texts.dictionary, pa.array([ABSENT])])
+    return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), dictionary)
+
+
+def _texts(changes: PartitionChanges) -> pa.Array:
+    columns = event_columns(changes, changes.after)
+    flags = np.zeros(len(changes), np.int32)
+    no_min_isr: Any = np.zeros(len(changes), np.int32)
+    for bit, name in enumerate(FLAGS):
+        flags |= CONDITIONS[name](columns, no_min_isr).astype(np.int32) << bit
+    hosts = columns.hosts
+    lists = (hosts.replicas, columns.isr, hosts.adding, hosts.removing, columns.elr)
+    leader, met = (pa.array(numbers).cast(pa.string()) for numbers in (columns.leader, flags))
+    inner = pc.binary_join_element_wise(leader, *(some.texts() for some in lists), met, ",")
+    return pc.binary_join_element_wise("[", inner, "]", "")

@@ -1,0 +1,119 @@
+"""`kraftlake page`: a range of a source's log as one HTML file. Imports numpy."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from kraftlake import __version__
+from kraftlake.diagnosis.page.document import document
+from kraftlake.diagnosis.page.gathered import Gathered, Gatherer
+from kraftlake.diagnosis.page.packing import packed
+from kraftlake.image import MetadataImage
+from kraftlake.replay import LogChanges, LogSource, Progress, SkippedRecord
+from kraftlake.runtime import Moment, OffsetError
+from kraftlake.runtime.whole_file import check_folder_of, write_whole
+from kraftlake.tables import LogEvents
+
+
+@attrs.frozen(kw_only=True)
+class PageReport:
+    """A page that was written: its size in bytes, and what is in it, of the offsets [from_offset, to_offset].
+
+    `skipped` are the records that a lenient reading left out.
+    """
+
+    path: str
+    cluster_id: str | None
+    size: int
+    from_offset: int
+    to_offset: int
+    brokers: int
+    topics: int
+    partitions: int
+    events: int
+    skipped: tuple[SkippedRecord, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The form of `kraftlake page --json`."""
+        return {
+            "clusterId": self.cluster_id,
+            "path": self.path,
+            "bytes": self.size,
+            "fromOffset": self.from_offset,
+            "toOffset": self.to_offset,
+            "brokers": self.brokers,
+            "topics": self.topics,
+            "partitions": self.partitions,
+            "events": self.events,
+            "skipped": len(self.skipped),
+        }
+
+
+def write_page(
+    source: LogSource,
+    target: Path,
+    from_offset: Moment | None = None,
+    to_offset: Moment | None = None,
+    *,
+    lenient: bool = False,
+    progress: Progress | None = None,
+) -> PageReport:
+    """Write what happened in a range as one HTML file, whole or not at all; a file at `target` is replaced.
+
+    The page shows the cluster at each moment of the range, and needs nothing but a browser. Secrets are redacted.
+    `lenient` leaves out records that can't be replayed. `progress` is called while the log is read.
+
+    Raises what `LogChanges` raises, EnvironmentFaultError where the folder does not exist, OSError where it can't be
+    written to.
+    """
+    check_folder_of(target)
+    first, last = source.offset_range(from_offset, to_offset)
+    changes = partial(LogChanges, source.reader, lenient=lenient, cluster_id=source.cluster_id)
+    events = LogEvents(source.reader, changes, first, last)
+    begin = events.begin
+    from_, to = max(begin.offset + 1, source.start_offset), source.end_offset - 1 if last is None else last
+    gathered = _gathered(source, events, begin, (from_, to), progress)
+    skipped = tuple(events.skipped.values())
+    if not len(gathered.offsets):
+        raise OffsetError(f"Nothing happened in {source.name} from offset {from_} to {to}, so there is nothing to show.")
+    about = {
+        "cluster": source.cluster_id,
+        "source": source.name,
+        "from": from_,
+        "to": to,
+        "begins": not begin.is_empty(),
+        "skipped": len(skipped),
+        "version": __version__,
+    }
+    size = write_whole(target, document(packed(gathered, about)))
+    return PageReport(
+        path=str(target),
+        cluster_id=source.cluster_id,
+        size=size,
+        from_offset=from_,
+        to_offset=to,
+        brokers=len(gathered.brokers.ids),
+        topics=len(gathered.topics),
+        partitions=len(gathered.row_topics),
+        events=len(gathered.event_moments),
+        skipped=skipped,
+    )
+
+
+def _gathered(
+    source: LogSource, events: LogEvents, begin: MetadataImage, offsets: tuple[int, int], progress: Progress | None
+) -> Gathered:
+    gatherer = Gatherer(begin)
+    first, last = offsets
+    for chunk in events.chunks():
+        gatherer.take(chunk)
+        if progress is not None and len(chunk.boundaries):
+            progress("replaying", int(chunk.boundaries.offsets[-1]) + 1 - first, last + 1 - first)
+    end = source.last_time if last == source.end_offset - 1 else None
+    if end is not None:
+        gatherer.end(last, round(end.timestamp() * 1000))
+    return gatherer.gathered()

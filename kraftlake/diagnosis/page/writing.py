@@ -82,7 +82,7 @@ def write_page(
         raise OffsetError(f"Nothing happened in {source.name} from offset {from_} to {to}, so there is nothing to show.")
     about = {
         "cluster": source.cluster_id,
-        "source": source.name,
+        "source": source.name.rstrip("/").rsplit("/", 1)[-1],
         "from": from_,
         "to": to,
         "begins": not begin.is_empty(),

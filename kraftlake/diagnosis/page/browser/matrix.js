@@ -2,7 +2,7 @@
 
 // Topics and partitions as rows, brokers as columns, at one moment. Only the rows that are seen are drawn.
 
-const ROW = 22, HEADER = 46, LABEL = 300, LEAST_COLUMN = 26, MOST_COLUMN = 120, MOST_HEIGHT = 8e6;
+const ROW = 22, HEADER = 46, LABEL = 350, LEAST_COLUMN = 26, MOST_COLUMN = 150, MOST_HEIGHT = 8e6;
 const FILTERS = {
   all: () => true,
   offline: (flags) => flags & OFFLINE,
@@ -74,6 +74,7 @@ class Matrix {
     const { scroller, canvas, spacer } = this;
     this.height = Math.min(this.items.length * ROW, MOST_HEIGHT);
     const width = this.labelWidth + this.columnWidth * this.history.brokerIds.length + 8;
+    this.isWide = width > scroller.clientWidth;  // then a leader may lie beside what is seen
     canvas.style.width = `${scroller.clientWidth}px`;
     canvas.style.height = `${scroller.clientHeight}px`;
     spacer.style.width = `${width}px`;
@@ -176,7 +177,7 @@ class Matrix {
     const shown = this.items.reduce((count, item) => count + (item >= 0), 0);
     context.fillText(shown === 1 ? "1 partition listed" : `${grouped(shown)} partitions listed`, 14, 13);
     context.textAlign = "right";
-    context.fillText("broker", this.labelWidth - 10, 13);
+    if (this.labelWidth > 220) context.fillText("broker", this.labelWidth - 10, 13);
   }
 
   // What each replica of a partition is.
@@ -228,6 +229,10 @@ class Matrix {
 
   _drawLabel(context, item, top, width) {
     const { history } = this, isRow = item >= 0, topic = isRow ? history.rowTopics[item] : -1 - item;
+    if (!isRow) {
+      context.fillStyle = colours.line;
+      context.fillRect(0, top, width, 1);
+    }
     const selected = isRow ? item === this.row : topic === this.topic && this.row < 0;
     if (isRow && history.changedNow(item)) {
       context.fillStyle = colours.changed;
@@ -265,25 +270,27 @@ class Matrix {
 
   // What is to be said of an item beside its name.
   _tags(item, topic) {
-    const { history } = this;
+    const { history } = this, under = this.labelWidth < LABEL ? "under" : "under-replicated";
     if (item >= 0) {
-      const flags = history.flagsOf(item);
+      const flags = history.flagsOf(item), tags = [];
       if (history.current[item] < 0) return [["quiet", "not there now"]];
-      if (flags & OFFLINE) return [["offline", "offline"]];
-      if (flags & MOVING) return [["moving", "moving"]];
-      if (flags & RECOVERING) return [["offline", "recovering"]];
-      return flags & UNDER_REPLICATED ? [["under", "lagging"]] : [];
+      if (this.isWide && !(flags & OFFLINE)) tags.push(["quiet", `led by ${history.stateOf(item)[LEADER]}`]);
+      if (flags & OFFLINE) tags.push(["offline", "offline"]);
+      else if (flags & MOVING) tags.push(["moving", "moving"]);
+      else if (flags & RECOVERING) tags.push(["offline", "recovering"]);
+      else if (flags & UNDER_REPLICATED) tags.push(["under", under]);
+      return tags;
     }
     const [first, end] = history.topicRows.get(topic), tags = [];
-    let offline = 0, under = 0, there = 0;
+    let offline = 0, lagging = 0, there = 0;
     for (let row = first; row < end; row++) {
       const flags = history.flagsOf(row);
       offline += flags & OFFLINE ? 1 : 0;
-      under += flags & UNDER_REPLICATED ? 1 : 0;
+      lagging += flags & UNDER_REPLICATED ? 1 : 0;
       there += history.current[row] >= 0 ? 1 : 0;
     }
     tags.push(["quiet", grouped(there)]);
-    if (under) tags.push(["under", `${grouped(under)} lagging`]);
+    if (lagging) tags.push(["under", `${grouped(lagging)} ${under}`]);
     if (offline) tags.push(["offline", `${grouped(offline)} offline`]);
     return tags;
   }
@@ -357,5 +364,5 @@ function lookOf(state, id) {
   if (inSync) return { fill: "isr", edge, word: moving ? moving[1] : "", sign, means: `in sync${also}` };
   if (moving) return { edge, word: moving[1], sign, means: `out of sync${also}` };
   if (state[ELR].includes(id)) return { edge: "lagging", word: "eligible", sign: "E", means: "out of sync, eligible to lead" };
-  return { edge: "lagging", word: "lagging", sign: "!", means: "out of sync" };
+  return { edge: "lagging", word: "out of sync", sign: "!", means: "out of sync" };
 }

@@ -72,7 +72,8 @@ class Panel {
     // Around the moment: what comes after it is there too, but paler.
     const from = Math.max(0, (later < 0 ? events.length : later) - MOST_LISTED / 2);
     this._fill(events.slice(from, from + MOST_LISTED), moment, "Nothing happened to it in this range.");
-    this.list.querySelector(".now, .past")?.scrollIntoView({ block: "nearest" });
+    const now = this.list.querySelector(".now, .past");
+    this.list.scrollTop = now ? now.offsetTop - this.list.offsetTop - this.list.clientHeight / 3 : this.list.scrollHeight;
   }
 
   _factsOf(row) {
@@ -136,6 +137,7 @@ class Panel {
     if (!made.length) made.push(element("li", "nothing", nothing));
     else if (made.length === MOST_LISTED) made.push(element("li", "nothing", `The newest ${grouped(MOST_LISTED)} are listed.`));
     this.list.replaceChildren(...made);
+    this.list.scrollTop = 0;
   }
 
   _item(moment, text, className, topic = -1, row = -1) {

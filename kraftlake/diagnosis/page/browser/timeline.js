@@ -2,7 +2,7 @@
 
 // The curves over time, the states of the brokers beneath them, and the place of the moment that is shown.
 
-const LANE = 38, GAP = 8, AXIS = 20, STRIP = 7, MOST_STRIPS = 16, GUTTER = 124, EDGE = 14;
+const LANE = 38, GAP = 8, AXIS = 20, STRIP = 7, MOST_STRIPS = 16, GUTTER = 152, EDGE = 14;
 
 class Timeline {
   // `onMove` is called with the moment that the pointer or the slider has gone to.
@@ -171,7 +171,7 @@ class Timeline {
     context.fillStyle = colours[colour];
     for (let x = 0; x < width; x++) {
       if (!peaks[x]) continue;
-      const size = Math.max(2, (peaks[x] / highest) * (LANE - 2));
+      const size = Math.max(3, (peaks[x] / highest) * (LANE - 2));
       context.globalAlpha = 0.38;
       context.fillRect(GUTTER + x, bottom - size, 1, size);
       context.globalAlpha = 1;

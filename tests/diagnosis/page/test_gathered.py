@@ -1,0 +1,120 @@
+"""The columns of a page hold the image of every moment, and the sentences of `kraftlake events`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import kraftlake
+from kraftlake.diagnosis.page.gathered import Gatherer
+from kraftlake.diagnosis.page.packing import packed
+from kraftlake.image import MetadataImage
+from kraftlake.records.batch import RecordBatch
+from kraftlake.replay import LogChanges
+from kraftlake.tables import LogEvents
+from kraftlake.tables.changes import partition_store
+from kraftlake.tables.events import log_events
+from tests.cli.running import DIRECTORY
+from tests.diagnosis.page.unpacked import Unpacked
+from tests.metadata_logs import metadata_logs
+from tests.tables.events.test_writer import InMemory
+
+Partitions = dict[tuple[str, int], Any]
+
+
+def partitions_of(image: MetadataImage) -> Partitions:
+    """The states of an image as a page has them, by object."""
+    found = {}
+    for topic in image.topics.topics_by_id().values():
+        for number, state in topic.partitions.items():
+            replicas, adding = state.replicas, state.adding_replicas
+            missing = [one for one in replicas if one not in state.isr and one not in adding]
+            moving = bool(adding or state.removing_replicas)
+            flags = (state.leader < 0) + 2 * bool(missing) + 4 * moving + 8 * int(state.leader_recovery_state)
+            lists = (replicas, state.isr, adding, state.removing_replicas, state.elr)
+            found[str(topic.id), number] = [state.leader, *map(list, lists), flags]
+    return found
+
+
+def brokers_of(image: MetadataImage) -> dict[int, int]:
+    return {
+        id_: 2 if broker.fenced else 3 if broker.in_controlled_shutdown else 1
+        for id_, broker in image.cluster.brokers.items()
+    }
+
+
+def page_of(reader: Any, first: int | None = None, last: int | None = None) -> Unpacked:
+    events = LogEvents(reader, partial(LogChanges, reader), first, last)
+    gatherer = Gatherer(events.begin)
+    for chunk in events.chunks():
+        gatherer.take(chunk)
+    gatherer.end(reader.end_offset - 1 if last is None else last, 5)
+    return Unpacked(packed(gatherer.gathered(), {}))
+
+
+def check(page: Unpacked, reader: Any, first: int | None, last: int | None) -> None:
+    """Hold a page against the image after each change, and against the rows of `events/`."""
+    changes = LogChanges(reader, first, last)
+    begin = changes.loader.image
+    if not begin.is_empty():
+        assert page.offsets[0] == begin.offset
+        assert page.at(begin.offset) == partitions_of(begin)
+        assert page.brokers_at(begin.offset) == brokers_of(begin)
+    for change in changes:
+        assert page.at(change.offset) == partitions_of(change.image), change.offset
+        assert page.brokers_at(change.offset) == brokers_of(change.image), change.offset
+    rows = [row for table in LogEvents(reader, partial(LogChanges, reader), first, last) for row in table.to_pylist()]
+    assert page.sentences() == [(row["offset"], row["kind"], row["sentence"]) for row in rows]
+    assert page.offsets == sorted(set(page.offsets))
+    assert page.offsets[-1:] == [] or page.offsets[-1] == (reader.end_offset - 1 if last is None else last)
+
+
+@pytest.fixture(params=["bulk", "objects"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read everything in bulk, or nothing."""
+    bulk = request.param == "bulk"
+    monkeypatch.setattr(log_events, "BULK_FROM", 0 if bulk else 1 << 40)
+    monkeypatch.setattr("kraftlake.replay.reading.chunks.BULK_FROM", 0)
+    monkeypatch.setattr(partition_store, "BULK_FROM", 1)
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize(("first", "last"), [(310, 1664), (2784, 2787)])
+def test_a_range_of_a_real_log(first: int, last: int) -> None:
+    reader = kraftlake.open(DIRECTORY).reader
+    check(page_of(reader, first, last), reader, first, last)
+
+
+@pytest.mark.usefixtures("way")
+@given(log=metadata_logs(), at=st.integers(0, 40), size=st.integers(0, 60))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+def test_any_range_of_any_log(log: Sequence[RecordBatch], at: int, size: int) -> None:
+    end = log[-1].last_offset
+    first, last = min(at, end) or None, min(at + size, end)
+    reader = InMemory(list(log))
+    check(page_of(reader, first, last), reader, first, last)
+
+
+def test_rows_are_in_the_order_of_names_and_numbers() -> None:
+    page = page_of(kraftlake.open(DIRECTORY).reader)
+    named = [(page.topics[of], of, number) for of, number in zip(page.rowTopics, page.rowPartitions, strict=True)]
+    assert named == sorted(named)
+    assert len(page.rows) == len(set(page.rows)) == 592
+
+
+def test_a_page_of_a_whole_log_begins_with_its_first_change(tmp_path: Path) -> None:
+    source = kraftlake.open(DIRECTORY)
+    source.page(tmp_path / "page.html")
+    page = Unpacked.of_page(tmp_path / "page.html")
+    assert page.at(source.end_offset - 1) == partitions_of(source.image())
+    assert page.sentences() == [(e["offset"], e["kind"], e["sentence"]) for e in source.events()]
+    last_time = source.last_time
+    assert last_time is not None
+    assert page.times[-1] == round(last_time.timestamp() * 1000)
+    assert not page.about["begins"]

@@ -9,7 +9,7 @@ BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt
 export SOURCE_DATE_EPOCH := 0
 
-.PHONY: demo test test-long lint format bench clean java
+.PHONY: demo test test-long lint format bench clean java chromium
 
 .venv/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -36,6 +36,9 @@ java: .venv/runtime
 	@$(BIN)/python tools/ensure_java.py
 	@$(BIN)/python tools/prepare_spark.py
 
+chromium: .venv/python
+	@$(BIN)/python tools/ensure_chromium.py
+
 demo: java .venv/client
 	@bash tools/demo.sh
 
@@ -49,10 +52,10 @@ format: .venv/dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-test: lint java
+test: lint java chromium
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
-test-long: lint java
+test-long: lint java chromium
 	KRAFTLAKE_TESTS=long $(BIN)/python tools/test_long.py
 
 bench: .venv/dev java

@@ -283,7 +283,7 @@ async function openPage() {
   data.remove();
   document.getElementById("app").hidden = false;
   loading.remove();
-  window.page = new Page(new ClusterHistory(columns));
+  window.clusterPage = new Page(new ClusterHistory(columns));
 }
 
 openPage().catch((fault) => {

@@ -77,7 +77,10 @@ def test_its_policy_names_its_own_scripts_and_style_and_nothing_of_a_log_is_mark
     page = (tmp_path / "page.html").read_text("utf-8")
     policy = re.search(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', page)
     assert policy is not None
-    own = [*re.findall(r"<script>(.*?)</script>", page, re.DOTALL), *re.findall(r"<style>(.*?)</style>", page, re.DOTALL)]
+    own = [
+        *re.findall(r"<script>(.*?)</script>", page, re.DOTALL),
+        *re.findall(r"<style>(.*?)</style>", page, re.DOTALL),
+    ]
     sums = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in own]
     scripts, style = " ".join(f"'sha256-{one}'" for one in sums[:-1]), f"'sha256-{sums[-1]}'"
     assert policy[1] == (

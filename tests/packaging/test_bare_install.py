@@ -119,3 +119,10 @@ def test_a_function_that_needs_an_extra_names_it(bare: Install, name: str) -> No
     done = bare.run("-c", f"import kraftlake.spark_jobs as jobs; jobs.{name}")
     assert done.returncode == 1
     assert re.search(r"EnvironmentFaultError: .* pip install 'kraftlake\[spark\]'\n$", done.stderr)
+
+
+def test_a_page_is_the_same_for_its_scripts_are_in_the_wheel(bare: Install, tmp_path: Path) -> None:
+    done = bare.kraftlake("page", SAMPLE, "-o", tmp_path / "bare.html")
+    assert done.returncode == 0, done.stderr
+    here("page", SAMPLE, "-o", tmp_path / "here.html")
+    assert (tmp_path / "bare.html").read_bytes() == (tmp_path / "here.html").read_bytes()

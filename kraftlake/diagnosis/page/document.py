@@ -44,7 +44,9 @@ def document(columns: bytes) -> Iterator[bytes]:
     ).encode()
     for start in range(0, len(columns), _LINE_BYTES):
         yield base64.b64encode(columns[start : start + _LINE_BYTES]) + b"\n"
-    yield b"</script>\n" + "".join(f"<script>{script}</script>\n" for script in scripts).encode() + b"</body>\n</html>\n"
+    yield (
+        b"</script>\n" + "".join(f"<script>{script}</script>\n" for script in scripts).encode() + b"</body>\n</html>\n"
+    )
 
 
 @cache

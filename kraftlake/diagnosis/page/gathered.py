@@ -110,10 +110,11 @@ class Gatherer:
         rows[order] = np.arange(len(order))
         of_change = rows[np.searchsorted(row_keys, keys)]
         by_row = np.lexsort((change_moments, of_change))
+        by_row = by_row[_differ(of_change[by_row], states.indices.to_numpy()[by_row])]
 
         kept = np.zeros(self._count, np.bool_)
         kept[:1] = kept[-1:] = True
-        for some in (change_moments, events.moments, brokers.moments):
+        for some in (change_moments[by_row], events.moments, brokers.moments):
             kept[some] = True
         number = np.cumsum(kept) - 1
         return Gathered(
@@ -157,6 +158,11 @@ class Gatherer:
         if number == len(self._names):
             self._names.append(name)
         return number
+
+
+def _differ(rows: Any, states: Any) -> Any:
+    """Which changes give their row another state than the one before: others are of what a page does not show."""
+    return (np.diff(rows, prepend=-1) != 0) | (np.diff(states, prepend=-1) != 0)
 
 
 def _ranks(names: list[str]) -> Any:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from kraftlake import __version__
 from kraftlake.diagnosis.page.document import document
 from kraftlake.diagnosis.page.gathered import Gathered, Gatherer
 from kraftlake.diagnosis.page.packing import packed
@@ -79,7 +79,9 @@ def write_page(
     gathered = _gathered(source, events, begin, (from_, to), progress)
     skipped = tuple(events.skipped.values())
     if not len(gathered.offsets):
-        raise OffsetError(f"Nothing happened in {source.name} from offset {from_} to {to}, so there is nothing to show.")
+        raise OffsetError(
+            f"Nothing happened in {source.name} from offset {from_} to {to}, so there is nothing to show."
+        )
     about = {
         "cluster": source.cluster_id,
         "source": source.name.rstrip("/").rsplit("/", 1)[-1],
@@ -87,7 +89,7 @@ def write_page(
         "to": to,
         "begins": not begin.is_empty(),
         "skipped": len(skipped),
-        "version": __version__,
+        "version": version("kraftlake"),
     }
     size = write_whole(target, document(packed(gathered, about)))
     return PageReport(

@@ -37,7 +37,8 @@ _NO_OP_BYTES: Final = 4
 class BulkLogEvents:
     """The deltas of the log after a loader's image, which ends between two batches, up to an offset.
 
-    Iterate it once. At the end, and after an error, the deltas up to the offset `told_to` were given. No transaction is open at the offset `safe_from`: a replay can go on from there.
+    Iterate it once. At the end, and after an error, the deltas up to the offset `told_to` were given. No
+    transaction is open at the offset `safe_from`: a replay can go on from there.
     """
 
     def __init__(

@@ -50,7 +50,9 @@ class Opened:
     def texts(self, selector: str) -> list[str]:
         """The texts of several elements."""
         self.drawn()
-        found: list[str] = self.run("return [...document.querySelectorAll(arguments[0])].map((e) => e.innerText)", selector)
+        found: list[str] = self.run(
+            "return [...document.querySelectorAll(arguments[0])].map((e) => e.innerText)", selector
+        )
         return found
 
     def keys(self, *keys: str) -> None:
@@ -60,7 +62,10 @@ class Opened:
 
     def slide(self, value: int) -> None:
         """Move the slider as a pointer does."""
-        self.run("const s = document.getElementById('slider'); s.value = arguments[0]; s.dispatchEvent(new Event('input'))", value)
+        self.run(
+            "const s = document.getElementById('slider'); s.value = arguments[0]; s.dispatchEvent(new Event('input'))",
+            value,
+        )
         self.drawn()
 
     @property
@@ -82,7 +87,9 @@ class Opened:
     def listed(self) -> list[str]:
         """The names of the partitions that are listed."""
         self.drawn()
-        names: list[str] = self.run("return [...matrix.items].filter((item) => item >= 0).map((row) => history.nameOf(row))")
+        names: list[str] = self.run(
+            "return [...matrix.items].filter((item) => item >= 0).map((row) => history.nameOf(row))"
+        )
         return names
 
     def check_logs(self) -> None:

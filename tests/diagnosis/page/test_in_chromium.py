@@ -1,4 +1,4 @@
-"""A page in a real Chromium: it shows what the images say, moves, searches, opens links, and asks nobody for anything."""
+"""A page in a real Chromium: it shows what the images say, moves, searches, opens links, and asks for nothing."""
 
 from __future__ import annotations
 
@@ -135,7 +135,8 @@ def test_dark_and_light_and_a_small_window(open_page: OpenPage, sample: Path) ->
     page = open_page(sample, "#at=1202")
     leader = (
         "const row = [...matrix.items].findIndex((i) => i >= 0 && history.stateOf(i)[0] >= 0);"
-        "const x = matrix.labelWidth + history.columnOf.get(history.stateOf(matrix.items[row])[0]) * matrix.columnWidth + 8;"
+        "const column = history.columnOf.get(history.stateOf(matrix.items[row])[0]);"
+        "const x = matrix.labelWidth + column * matrix.columnWidth + 8;"
         "const copy = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });"
         "copy.drawImage(matrix.canvas, -x, -(46 + row * 22 + 6));"
         "return [...copy.getImageData(0, 0, 1, 1).data]"

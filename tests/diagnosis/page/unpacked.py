@@ -34,7 +34,9 @@ class Unpacked:
     @classmethod
     def of_page(cls, page: Path) -> Unpacked:
         """The columns of a file."""
-        found = re.search(r'<script type="application/octet-stream" id="data">([A-Za-z0-9+/=\s]*)</script>', page.read_text())
+        found = re.search(
+            r'<script type="application/octet-stream" id="data">([A-Za-z0-9+/=\s]*)</script>', page.read_text()
+        )
         assert found is not None
         return cls(base64.b64decode(found[1]))
 
@@ -44,7 +46,9 @@ class Unpacked:
     @property
     def rows(self) -> list[tuple[str, int]]:
         """The id of the topic and the partition of each row."""
-        return [(self.topicIds[topic], number) for topic, number in zip(self.rowTopics, self.rowPartitions, strict=True)]
+        return [
+            (self.topicIds[topic], number) for topic, number in zip(self.rowTopics, self.rowPartitions, strict=True)
+        ]
 
     def moment(self, offset: int) -> int:
         """The last moment up to an offset, -1 for none."""

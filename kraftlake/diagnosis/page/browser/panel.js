@@ -2,7 +2,7 @@
 
 // What happened up to the moment, the outages, and the history of the partition or topic that is selected.
 
-const MOST_LISTED = 300;
+const LISTED_AT_ONCE = 80, MOST_LATER = 500;
 const BAD = new Set(["leader_lost", "broker_fenced", "broker_unregistered", "topic_deleted", "recovery_state_changed"]);
 const WORSE = new Set(["isr_shrank", "broker_in_controlled_shutdown", "controller_elected"]);
 const GOOD = new Set(["leader_elected", "isr_expanded", "broker_unfenced", "reassignment_finished"]);
@@ -22,6 +22,9 @@ class Panel {
     this.close = document.getElementById("close");
     this.tabs = [...document.querySelectorAll("#tabs button")];
     this.close.addEventListener("click", () => onSelect(-1, -1));
+    this.list.addEventListener("scroll", () => {
+      if (this.list.scrollTop + this.list.clientHeight > this.list.scrollHeight - 200) this._listMore();
+    });
     for (const button of this.tabs) {
       button.addEventListener("click", () => {
         this.tab = button.dataset.tab;
@@ -44,14 +47,12 @@ class Panel {
     else this._fill(this._newest(moment), moment, "Nothing has happened yet.");
   }
 
-  // The newest events up to a moment that match the search, the newest first.
-  _newest(moment) {
-    const { history, search } = this, found = [];
-    let event = upTo(history.eventMoments, moment, 0, history.eventMoments.length);
-    for (; event >= 0 && found.length < MOST_LISTED; event--) {
-      if (!search || history.sentenceOf(event).toLowerCase().includes(search)) found.push(event);
+  // The events up to a moment that match the search, the newest first.
+  *_newest(moment) {
+    const { history, search } = this;
+    for (let event = upTo(history.eventMoments, moment, 0, history.eventMoments.length); event >= 0; event--) {
+      if (!search || history.sentenceOf(event).toLowerCase().includes(search)) yield event;
     }
-    return found;
   }
 
   // All events of a row and of its topic, or of a topic with all its partitions, the newest first.
@@ -68,10 +69,10 @@ class Panel {
     const { history } = this;
     this.title.textContent = row >= 0 ? history.nameOf(row) : history.shownTopics[topic];
     this.facts.replaceChildren(...(row >= 0 ? this._factsOf(row) : this._factsOfTopic(topic)));
-    const events = this._of(topic, row), later = events.findIndex((event) => history.eventMoments[event] <= moment);
-    // Around the moment: what comes after it is there too, but paler.
-    const from = Math.max(0, (later < 0 ? events.length : later) - MOST_LISTED / 2);
-    this._fill(events.slice(from, from + MOST_LISTED), moment, "Nothing happened to it in this range.");
+    const events = this._of(topic, row), past = events.findIndex((event) => history.eventMoments[event] <= moment);
+    const later = past < 0 ? events.length : past, left = Math.max(0, later - MOST_LATER);
+    this._fill(events.slice(left).values(), moment, "Nothing happened to it in this range.", later - left);
+    if (left) this.list.prepend(element("li", "nothing", `${counted(left, "later event")} not listed: go on in time.`));
     const now = this.list.querySelector(".now, .past");
     this.list.scrollTop = now ? now.offsetTop - this.list.offsetTop - this.list.clientHeight / 3 : this.list.scrollHeight;
   }
@@ -122,22 +123,34 @@ class Panel {
       if (first <= moment && moment < end) item.classList.add("now");
       return item;
     });
+    this.waiting = null;
     this.list.replaceChildren(...(made.length ? made : [element("li", "nothing", "No partition was offline in this range.")]));
   }
 
-  _fill(events, moment, nothing) {
-    const { history } = this;
-    const made = events.map((event) => {
+  // Lists events, which an iterator gives: some of them at once, more when those are scrolled through.
+  _fill(events, moment, nothing, later = 0) {
+    this.waiting = events;
+    this.listedAt = moment;
+    this.list.replaceChildren();
+    this._listMore(later + LISTED_AT_ONCE);
+    if (!this.list.firstChild) this.list.append(element("li", "nothing", nothing));
+    this.list.scrollTop = 0;
+  }
+
+  _listMore(most = LISTED_AT_ONCE) {
+    const { history, listedAt: moment } = this;
+    for (let count = 0; this.waiting && count < most; count++) {
+      const { value: event, done } = this.waiting.next();
+      if (done) {
+        this.waiting = null;
+        return;
+      }
       const kind = history.kinds[history.eventKinds[event]], at = history.eventMoments[event];
       const item = this._item(at, history.sentenceOf(event), manner(kind), history.eventTopics[event], history.eventRows[event]);
       item.classList.add(at === moment ? "now" : at < moment ? "past" : "later");
       item.title = kind.replaceAll("_", " ");
-      return item;
-    });
-    if (!made.length) made.push(element("li", "nothing", nothing));
-    else if (made.length === MOST_LISTED) made.push(element("li", "nothing", `The newest ${grouped(MOST_LISTED)} are listed.`));
-    this.list.replaceChildren(...made);
-    this.list.scrollTop = 0;
+      this.list.append(item);
+    }
   }
 
   _item(moment, text, className, topic = -1, row = -1) {

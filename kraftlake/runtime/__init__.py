@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from kraftlake.runtime.process_setup import configure_service
     from kraftlake.runtime.scheduler import Scheduler
     from kraftlake.runtime.value import Value
+    from kraftlake.runtime.whole_file import check_folder_of, write_whole
     from kraftlake.runtime.words import counted, did_you_mean, in_words, shown
 
 __all__ = [
@@ -78,6 +79,7 @@ __all__ = [
     "UsageError",
     "Value",
     "camel_case",
+    "check_folder_of",
     "check_spark",
     "configure_service",
     "counted",
@@ -98,6 +100,7 @@ __all__ = [
     "sentence_of",
     "shown",
     "time_of",
+    "write_whole",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, __all__)

@@ -30,7 +30,7 @@ def test_the_commands_are_those_that_others_rely_on() -> None:
     names = {path.removeprefix("kraftlake ") for path, _ in LEAVES}
     assert names == {
         "image", "log", "diff", "events", "watch", "blame", "bisect", "local-changes", "replay", "metrics", "quorum",
-        "verify", "doctor",
+        "verify", "doctor", "page",
         "import", "follow", "export", "restore",
         "cluster up", "broker", "controller",
         "format", "fork", "generate", "log compact", "log trim", "log vacuum", "tables", "tables trim",
@@ -108,7 +108,7 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     (tmp_path / "east.properties").touch()
     (tmp_path / "lakes").mkdir()
     left_out = (
-        r"kraftlake (spark|watch|cluster|broker |controller |follow (?!--check))|--follow|--broker-dir|doctor c1:9093"
+        r"kraftlake (spark|watch|cluster|broker |controller |follow (?!--check))|--follow|--broker-dir|(doctor|page) c1:9093"
     )
     lines = [line for line in dict.fromkeys(examples()) if not re.search(left_out, line)]
     # One example makes the lake of others, one its tables; the first file of `export` must not be there yet.

@@ -48,7 +48,7 @@ def page(call: Call, source: str, *, output: str, first: Moment | None, last: Mo
 
     The file needs no server and no network, and its policy keeps it from using one. Secrets are always redacted.
     """
-    from kraftlake.runtime.whole_file import check_folder_of
+    from kraftlake.runtime import check_folder_of
 
     target = Path(output)
     if output == "-" or (target.exists() and not target.is_file()):

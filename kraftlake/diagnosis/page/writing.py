@@ -14,8 +14,7 @@ from kraftlake.diagnosis.page.gathered import Gathered, Gatherer
 from kraftlake.diagnosis.page.packing import packed
 from kraftlake.image import MetadataImage
 from kraftlake.replay import LogChanges, LogSource, Progress, SkippedRecord
-from kraftlake.runtime import Moment, OffsetError
-from kraftlake.runtime.whole_file import check_folder_of, write_whole
+from kraftlake.runtime import Moment, OffsetError, check_folder_of, write_whole
 from kraftlake.tables import LogEvents
 
 

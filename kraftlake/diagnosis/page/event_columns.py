@@ -15,11 +15,13 @@ import pyarrow.compute as pc
 class EventColumns:
     """Events: by event its moment, the number of its topic and its partition (int64; -1 for none).
 
-    `tails` are their sentences; those of partitions lack the partition's name at the beginning.
+    `names` are the topics' names of those that know no id: changes of configs; else null. `tails` are the sentences;
+    those of partitions lack the partition's name at the beginning.
     """
 
     moments: Any
     topics: Any
+    names: pa.DictionaryArray
     partitions: Any
     kinds: pa.DictionaryArray
     tails: pa.DictionaryArray
@@ -31,6 +33,7 @@ class EventColumns:
         return cls(
             moments=np.concatenate([none, *(one.moments for one in some)]),
             topics=np.concatenate([none, *(one.topics for one in some)]),
+            names=joined([one.names for one in some]),
             partitions=np.concatenate([none, *(one.partitions for one in some)]),
             kinds=joined([one.kinds for one in some]),
             tails=joined([one.tails for one in some]),
@@ -40,9 +43,11 @@ class EventColumns:
 def events_of(rows: pa.Table, moments: Any, number_of: Callable[[str, str], int]) -> EventColumns:
     """The rows of `events/`, which are of these moments; `number_of` gives a topic's number by its id and name."""
     partitions = rows.column("partition").fill_null(-1).to_numpy().astype(np.int64)
+    has_id = pc.is_valid(rows.column("topic_id")).combine_chunks()
     return EventColumns(
         moments=moments,
         topics=_topics(rows, number_of),
+        names=pc.if_else(has_id, None, rows.column("topic").cast(pa.string()).combine_chunks()).dictionary_encode(),
         partitions=partitions,
         kinds=_encoded(rows.column("kind")),
         tails=_tails(rows.column("sentence"), rows.column("subject"), partitions >= 0).dictionary_encode(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import Any
 
 import attrs
@@ -132,7 +133,7 @@ class Gatherer:
             event_moments=number[events.moments],
             event_kinds=events.kinds.indices.to_numpy(),
             event_rows=_found(row_keys, rows, events.topics, events.partitions),
-            event_topics=events.topics,
+            event_topics=self._topics_of(events, keys >> 32, change_moments),
             event_tails=events.tails.indices.to_numpy(),
             kinds=events.kinds.dictionary,
             tails=events.tails.dictionary,
@@ -152,6 +153,25 @@ class Gatherer:
         keys = numbers[which.reshape(-1)] << 32 | changes.partitions
         self._changes.append(np.array([keys, first + changes.deltas]))
         self._states.append(states_after(changes))
+
+    def _topics_of(self, events: EventColumns, changed: Any, moments: Any) -> Any:
+        """The topics of events, by name where these know no id: the newest topic of that name that had come by then.
+
+        `changed` are the topics of changes at `moments`.
+        """
+        begins = np.full(len(self._names), self._count)
+        np.minimum.at(begins, changed, moments)
+        known: dict[str, list[int]] = {}
+        for topic in np.argsort(begins, kind="stable").tolist():
+            known.setdefault(self._names[topic], []).append(topic)
+        topics, names = events.topics.copy(), events.names.dictionary.to_pylist()
+        some = np.flatnonzero(events.names.is_valid())
+        for event, number in zip(some.tolist(), events.names.indices.take(pa.array(some)).to_pylist(), strict=True):
+            of_name = known.get(names[number], [])
+            newest = bisect_right(of_name, events.moments[event], key=begins.__getitem__) - 1
+            if of_name:
+                topics[event] = of_name[max(newest, 0)]
+        return topics
 
     def _number_of(self, topic_id: str, name: str) -> int:
         number = self._topics.setdefault(topic_id, len(self._topics))

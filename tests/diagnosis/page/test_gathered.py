@@ -15,11 +15,15 @@ import kraftlake
 from kraftlake.diagnosis.page.gathered import Gatherer
 from kraftlake.diagnosis.page.packing import packed
 from kraftlake.image import MetadataImage
+from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
+from kraftlake.records.schema import Message
+from kraftlake.records.uuid import Uuid
 from kraftlake.replay import LogChanges
 from kraftlake.tables import LogEvents
 from kraftlake.tables.changes import partition_store
 from kraftlake.tables.events import log_events
+from tests.cli.made_logs import batch_of
 from tests.cli.running import DIRECTORY
 from tests.diagnosis.page.unpacked import Unpacked
 from tests.metadata_logs import metadata_logs
@@ -106,6 +110,32 @@ def test_rows_are_in_the_order_of_names_and_numbers() -> None:
     named = [(page.topics[of], of, number) for of, number in zip(page.rowTopics, page.rowPartitions, strict=True)]
     assert named == sorted(named)
     assert len(page.rows) == len(set(page.rows)) == 592
+
+
+def test_configs_are_of_the_topic_that_had_the_name_then() -> None:
+    def topic(number: int) -> list[Message]:
+        id_ = Uuid(bytes(15) + bytes([number]))
+        there = r.PartitionRecord(partition_id=0, topic_id=id_, replicas=(1,), isr=(1,), leader=1)
+        return [r.TopicRecord(name="foo", topic_id=id_), there]
+
+    setting = r.ConfigRecord(resource_type=2, resource_name="foo", name="retention.ms", value="5")
+    other = r.ConfigRecord(resource_type=2, resource_name="never-there", name="retention.ms", value="5")
+    removed = r.RemoveTopicRecord(topic_id=Uuid(bytes(15) + b"\1"))
+    log = [
+        batch_of(0, *topic(1)),
+        batch_of(2, setting),
+        batch_of(3, removed),
+        batch_of(4, *topic(2)),
+        batch_of(6, setting),
+    ]
+    page = page_of(InMemory([*log, batch_of(7, other)]))
+    ids = [None if topic < 0 else page.topicIds[topic] for topic in page.eventTopics]
+    first, second = (str(Uuid(bytes(15) + bytes([number]))) for number in (1, 2))
+    assert [kind for _, kind, _ in page.sentences()] == [
+        "topic_created", "config_changed", "topic_deleted", "config_changed", "topic_created", "config_changed",
+        "config_changed",
+    ]  # fmt: skip
+    assert ids == [first, first, first, first, second, second, None]
 
 
 def test_a_page_of_a_whole_log_begins_with_its_first_change(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from selenium.webdriver.common.keys import Keys
 
 import kraftlake
 from kraftlake.records import metadata_records as r
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.serde import ApiMessageAndVersion
 from tests.cli.made_logs import HOSTILE, TOPIC_ID, batch_of, directory_of, hostile_log
 from tests.cli.running import DIRECTORY
 from tests.diagnosis.page.opened import Opened
@@ -191,6 +193,16 @@ def test_its_policy_lets_nothing_else_run_and_nothing_leave(chromium: Any, sampl
     """)
     assert sorted(map(str, tried)) == ["0", "None", "error", "refused"]
     assert all("Content Security Policy" in entry["message"] for entry in page.browser.get_log("browser"))
+
+
+def test_a_cluster_without_partitions_and_a_log_without_times(open_page: OpenPage, tmp_path: Path) -> None:
+    feature = ApiMessageAndVersion(r.FeatureLevelRecord(name="metadata.version", feature_level=19), 0)
+    kraftlake.open(directory_of(tmp_path, [RecordBatch.of(0, 1, -1, [feature])])).page(tmp_path / "page.html")
+    page = open_page(tmp_path / "page.html")
+    assert page.text("#time") == "offset 0"
+    assert page.text("#empty") == "No partition is here at this moment."
+    assert page.texts("#list .what") == ["metadata.version is at level 19"]
+    assert not page.find("[data-axis=time]").is_displayed()
 
 
 def test_all_strings_of_a_log_that_attacks(open_page: OpenPage, tmp_path: Path) -> None:

@@ -94,6 +94,14 @@ def test_its_policy_names_its_own_scripts_and_style_and_nothing_of_a_log_is_mark
     assert not re.search(r"https?:|\bsrc=|\bhref=|@import|url\(", data.sub("", page))
 
 
+def test_progress_is_told_up_to_the_end(tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    kraftlake.open(DIRECTORY).page(tmp_path / "page.html", 310, progress=lambda *step: told.append(step))
+    assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
+    assert told[-1][0] == "replaying"
+    assert told[-1][2] == 5737 - 310
+
+
 def test_secrets_are_redacted(tmp_path: Path) -> None:
     log = directory_of(tmp_path, [batch_of(0, SECRET), batch_of(1, r.NoOpRecord())])
     run("page", log, "-o", tmp_path / "page.html")

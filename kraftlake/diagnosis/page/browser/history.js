@@ -153,11 +153,6 @@ class ClusterHistory {
     return found;
   }
 
-  rowOf(topicName, partition) {
-    const rows = this.rowsOfTopic(topicName);
-    return rows.find((row) => this.rowPartitions[row] === partition) ?? -1;
-  }
-
   // The rows of a topic by its name, those of the newest topic of that name that is there now first.
   rowsOfTopic(topicName) {
     const topics = this.topicOrder.filter((topic) => this.topics[topic] === topicName);

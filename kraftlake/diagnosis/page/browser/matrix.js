@@ -100,7 +100,8 @@ class Matrix {
   reveal(topic, row) {
     if (row >= 0 && this.collapsed.delete(topic)) this.rebuild();
     let index = this.items.indexOf(row >= 0 ? row : -1 - topic);
-    if (index < 0 && topic >= 0) index = this.items.findIndex((item) => item >= 0 && this.history.rowTopics[item] === topic);
+    const ofTopic = (item) => item >= 0 && this.history.rowTopics[item] === topic;
+    if (index < 0 && topic >= 0) index = this.items.findIndex(ofTopic);
     this.layOut();
     if (index >= 0) this.scrollToItem(index);
   }
@@ -125,7 +126,9 @@ class Matrix {
     }
     this._drawHeader(context);
     context.restore();
-    for (let i = 0; i < this.drawn; i++) this._drawLabel(context, this.items[begin + i], HEADER + i * ROW - shift, width);
+    for (let i = 0; i < this.drawn; i++) {
+      this._drawLabel(context, this.items[begin + i], HEADER + i * ROW - shift, width);
+    }
     this._drawCorner(context, width);
     if (history.brokerIds.length === 0) this.empty.hidden = false;
   }
@@ -134,7 +137,7 @@ class Matrix {
     const column = this.columnWidth;
     this.history.brokersNow.forEach((state, i) => {
       if (state === B_ACTIVE) return;
-      context.fillStyle = state === B_FENCED ? colours.fenced : state === B_SHUTTING_DOWN ? colours.stopping : colours.quiet;
+      context.fillStyle = [colours.quiet, colours.active, colours.fenced, colours.stopping][state];
       context.globalAlpha = state === B_ABSENT ? 0.06 : 0.13;
       context.fillRect(i * column, 0, column - 1, height);
       context.globalAlpha = 1;
@@ -203,7 +206,7 @@ class Matrix {
       context.font = `600 10.5px ${FONT}`;
       context.textAlign = "center";
       context.textBaseline = "middle";
-      context.fillStyle = look.fill === "leader" ? colours["leader-text"] : look.edge ? colours[look.edge] : colours.text;
+      context.fillStyle = colours[look.fill === "leader" ? "leader-text" : look.edge ?? "text"];
       const word = measured(context, look.word) < width - 4 ? look.word : look.sign;
       if (word) context.fillText(word, left + width / 2, top + ROW / 2 + 0.5);
     }
@@ -260,10 +263,9 @@ class Matrix {
     context.textAlign = "left";
     context.font = isRow && !single ? `12px ${FONT}` : `600 12px ${FONT}`;
     context.fillStyle = isRow && history.current[item] < 0 ? colours.quiet : colours.text;
-    const name = isRow ? (single ? history.nameOf(item) : `${history.shownTopics[topic]}-${history.rowPartitions[item]}`)
-      : `${this.collapsed.has(topic) ? "▸" : "▾"} ${history.shownTopics[topic]}`;
+    const folded = this.collapsed.has(topic) ? "▸" : "▾";
+    const name = isRow ? history.nameOf(item) : `${folded} ${history.shownTopics[topic]}`;
     const indent = isRow && !single ? 30 : 14;
-    if (isRow && !single) context.fillStyle = history.current[item] < 0 ? colours.quiet : colours.text;
     context.fillText(cutText(context, name, Math.max(20, right - indent)), indent, top + ROW / 2);
     context.restore();
   }
@@ -363,6 +365,8 @@ function lookOf(state, id) {
   if (state[LEADER] === id) return { fill: "leader", edge, word: "leader", sign: "L", means: `leader, in sync${also}` };
   if (inSync) return { fill: "isr", edge, word: moving ? moving[1] : "", sign, means: `in sync${also}` };
   if (moving) return { edge, word: moving[1], sign, means: `out of sync${also}` };
-  if (state[ELR].includes(id)) return { edge: "lagging", word: "eligible", sign: "E", means: "out of sync, eligible to lead" };
+  if (state[ELR].includes(id)) {
+    return { edge: "lagging", word: "eligible", sign: "E", means: "out of sync, eligible to lead" };
+  }
   return { edge: "lagging", word: "out of sync", sign: "!", means: "out of sync" };
 }

@@ -27,8 +27,8 @@ class Page {
     const range = `offsets ${grouped(about.from)} to ${grouped(about.to)}`;
     const events = counted(this.history.eventMoments.length, "event");
     document.getElementById("source").textContent = `${visible(about.source)} · ${range} · ${events}`;
-    document.getElementById("skipped").textContent = about.skipped
-      ? `${counted(about.skipped, "record")} could not be replayed and was left out: what is shown is not all that happened.` : "";
+    const skipped = counted(about.skipped, "record");
+    setText("skipped", `Left out, as it can't be replayed: ${skipped}. What is shown is not all that happened.`);
     document.getElementById("skipped").hidden = !about.skipped;
     document.getElementById("made").textContent = `Made by kraftlake ${about.version}. Secrets are redacted.`;
     for (const button of document.querySelectorAll("#axis button")) {
@@ -82,8 +82,9 @@ class Page {
     tile("moving", history.counts.moving[moment]);
     tile("all", history.counts.there[moment]);
     setText("brokers-count", `${states[B_ACTIVE]} of ${states[B_ACTIVE] + states[B_FENCED] + states[B_SHUTTING_DOWN]}`);
-    const unwell = [[states[B_FENCED], "fenced"], [states[B_SHUTTING_DOWN], "shutting down"]].filter(([count]) => count);
-    setText("brokers-words", ["brokers active", ...unwell.map(([count, word]) => `${count} ${word}`)].join(", "));
+    const unwell = [B_FENCED, B_SHUTTING_DOWN].filter((state) => states[state]);
+    const words = unwell.map((state) => `${states[state]} ${BROKER_STATES[state]}`);
+    setText("brokers-words", ["brokers active", ...words].join(", "));
     document.getElementById("brokers").classList.toggle("bad", states[B_FENCED] > 0);
     for (const button of document.querySelectorAll("[data-filter]")) {
       button.setAttribute("aria-pressed", String(button.dataset.filter === this.matrix.filter));
@@ -93,21 +94,25 @@ class Page {
   // `#at=458&topic=foo&partition=3&search=bar&only=offline`; `at` may be a time too.
   openLink() {
     const { history } = this, link = new URLSearchParams(location.hash.slice(1));
-    const at = link.get("at"), last = history.momentCount - 1;
-    const time = at && !/^-?\d+$/.test(at) ? Date.parse(/[zZ]|[+-]\d\d:?\d\d$/.test(at) ? at : `${at}Z`) : NaN;
-    this.moment = !at ? last : Number.isNaN(time) ? history.momentOfOffset(Number(at) || 0) : history.momentOfTime(time);
+    this.moment = this._momentOf(link.get("at"));
     history.goTo(this.moment);
     this.search.value = link.get("search") ?? "";
     this._setSearch();
     this._setFilter(link.get("only") ?? "all");
     const partition = link.get("partition"), rows = link.has("topic") ? history.rowsOfTopic(link.get("topic")) : [];
-    this.topic = rows.length ? history.rowTopics[rows[0]] : -1;
-    this.row = rows.find((row) => String(history.rowPartitions[row]) === partition) ?? -1;
-    if (this.row < 0 && rows.length && history.rowTopics[rows[0]] === history.rowTopics[rows.at(-1)] && rows.length === 1) {
-      this.row = rows[0];
-    }
+    this.row = rows.length === 1 ? rows[0] : rows.find((row) => String(history.rowPartitions[row]) === partition) ?? -1;
+    this.topic = rows.length ? history.rowTopics[this.row >= 0 ? this.row : rows[0]] : -1;
     document.getElementById("unknown").hidden = !link.has("topic") || rows.length > 0;
     this.update(true);
+  }
+
+  // The moment that a link names: by an offset, a time (in UTC unless it names a zone), or the last one.
+  _momentOf(at) {
+    const { history } = this;
+    if (!at) return history.momentCount - 1;
+    if (/^-?\d+$/.test(at)) return history.momentOfOffset(Number(at));
+    const time = Date.parse(/z$|[+-]\d\d:?\d\d$/i.test(at) || !at.includes("T") ? at : `${at}Z`);
+    return Number.isNaN(time) ? history.momentCount - 1 : history.momentOfTime(time);
   }
 
   _writeLink() {
@@ -174,6 +179,11 @@ class Page {
     this._showAxis();
   }
 
+  _nextAxis() {
+    const axes = this.history.hasTimes ? ["time", "offsets", "changes"] : ["offsets", "changes"];
+    this.setAxis(axes[(axes.indexOf(this.timeline.axis) + 1) % axes.length]);
+  }
+
   _showAxis() {
     for (const button of document.querySelectorAll("#axis button")) {
       button.setAttribute("aria-pressed", String(button.dataset.axis === this.timeline.axis));
@@ -193,7 +203,8 @@ class Page {
 
   // The next moment (or with -1 the one before) at which partitions go offline or all have leaders again.
   goToOutage(by) {
-    const edges = this.history.outages.flatMap(([first, end]) => (end < this.history.momentCount ? [first, end] : [first]));
+    const edges = this.history.outages.flatMap(([first, end]) => [first, end]);
+    if (edges.at(-1) === this.history.momentCount) edges.pop();  // it has not ended
     const next = by > 0 ? edges.find((edge) => edge > this.moment) : edges.findLast((edge) => edge < this.moment);
     if (next !== undefined) this.goTo(next);
   }
@@ -203,7 +214,8 @@ class Page {
     const { history, row } = this;
     if (row < 0) return;
     const change = history.changeAt(row, by > 0 ? this.moment : this.moment - 1) + (by > 0 ? 1 : 0);
-    if (change >= history.rowStarts[row] && change < history.rowStarts[row + 1]) this.goTo(history.changeMoments[change]);
+    const isOfRow = change >= history.rowStarts[row] && change < history.rowStarts[row + 1];
+    if (isOfRow) this.goTo(history.changeMoments[change]);
   }
 
   _key(event) {
@@ -241,7 +253,7 @@ class Page {
       u: () => document.querySelector('[data-filter="under"]').click(),
       c: () => document.querySelector('[data-filter="changed"]').click(),
       f: () => this.matrix.toggleAll(),
-      x: () => this.setAxis({ time: "offsets", offsets: "changes" }[this.timeline.axis] ?? (this.history.hasTimes ? "time" : "offsets")),
+      x: () => this._nextAxis(),
       "+": () => this._zoom(0.5),
       "-": () => this._zoom(2),
       0: () => this.timeline.reset(),

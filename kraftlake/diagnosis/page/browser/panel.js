@@ -20,7 +20,7 @@ class Panel {
     this.title = document.getElementById("panel-title");
     this.facts = document.getElementById("facts");
     this.close = document.getElementById("close");
-    this.tabs = [...document.querySelectorAll("#tabs button")];
+    this.tabs = [...document.querySelectorAll("#tabs [data-tab]")];
     this.close.addEventListener("click", () => onSelect(-1, -1));
     this.list.addEventListener("scroll", () => {
       if (this.list.scrollTop + this.list.clientHeight > this.list.scrollHeight - 200) this._listMore();
@@ -40,7 +40,7 @@ class Panel {
     this.close.hidden = !selected;
     this.title.hidden = this.facts.hidden = !selected;
     for (const button of this.tabs) {
-      button.setAttribute("aria-selected", String(!selected && button.dataset.tab === this.tab));
+      button.setAttribute("aria-pressed", String(!selected && button.dataset.tab === this.tab));
     }
     if (selected) this._showThing(moment, topic, row);
     else if (this.tab === "outages") this._showOutages(moment);
@@ -74,7 +74,8 @@ class Panel {
     this._fill(events.slice(left).values(), moment, "Nothing happened to it in this range.", later - left);
     if (left) this.list.prepend(element("li", "nothing", `${counted(left, "later event")} not listed: go on in time.`));
     const now = this.list.querySelector(".now, .past");
-    this.list.scrollTop = now ? now.offsetTop - this.list.offsetTop - this.list.clientHeight / 3 : this.list.scrollHeight;
+    const top = now ? now.offsetTop - this.list.offsetTop - this.list.clientHeight / 3 : this.list.scrollHeight;
+    this.list.scrollTop = top;
   }
 
   _factsOf(row) {
@@ -95,8 +96,8 @@ class Panel {
     if (state[FLAGS] & RECOVERING) facts.push(["recovering", "from an unclean election", "bad"]);
     const change = history.changeAt(row, history.at), since = history.changeMoments[change];
     const begins = since === 0 && history.about.begins;
-    const when = `${dateOf(history.times[since])} ${timeOf(history.times[since])}, offset ${grouped(history.offsets[since])}`;
-    facts.push(["so since", begins ? "before this range" : when]);
+    const time = history.times[since], when = time < 0 ? "" : `${dateOf(time)} ${timeOf(time)}, `;
+    facts.push(["so since", begins ? "before this range" : `${when}offset ${grouped(history.offsets[since])}`]);
     return pairs(facts);
   }
 
@@ -109,7 +110,8 @@ class Panel {
       under += (history.flagsOf(row) & UNDER_REPLICATED) > 0;
     }
     return pairs([
-      ["partitions", there ? grouped(there) : "not there at this moment"], ["offline", grouped(offline), offline ? "bad" : ""],
+      ["partitions", there ? grouped(there) : "not there at this moment"],
+      ["offline", grouped(offline), offline ? "bad" : ""],
       ["under-replicated", grouped(under), under ? "worse" : ""], ["topic id", history.topicIds[topic]],
     ]);
   }
@@ -118,13 +120,15 @@ class Panel {
     const { history } = this;
     const made = history.outages.map(([first, end, peak]) => {
       const over = end < history.momentCount, known = over && history.times[first] >= 0 && history.times[end] >= 0;
-      const lasted = known ? `for ${durationOf(history.times[end] - history.times[first])}` : over ? "" : "and still so at the end";
+      const time = known ? `for ${durationOf(history.times[end] - history.times[first])}` : "";
+      const lasted = over ? time : "and still so at the end";
       const item = this._item(first, `up to ${counted(peak, "partition")} without a leader ${lasted}`, "bad");
       if (first <= moment && moment < end) item.classList.add("now");
       return item;
     });
     this.waiting = null;
-    this.list.replaceChildren(...(made.length ? made : [element("li", "nothing", "No partition was offline in this range.")]));
+    if (!made.length) made.push(element("li", "nothing", "No partition was offline in this range."));
+    this.list.replaceChildren(...made);
   }
 
   // Lists events, which an iterator gives: some of them at once, more when those are scrolled through.
@@ -146,7 +150,8 @@ class Panel {
         return;
       }
       const kind = history.kinds[history.eventKinds[event]], at = history.eventMoments[event];
-      const item = this._item(at, history.sentenceOf(event), manner(kind), history.eventTopics[event], history.eventRows[event]);
+      const topic = history.eventTopics[event], row = history.eventRows[event];
+      const item = this._item(at, history.sentenceOf(event), manner(kind), topic, row);
       item.classList.add(at === moment ? "now" : at < moment ? "past" : "later");
       item.title = kind.replaceAll("_", " ");
       this.list.append(item);
@@ -169,7 +174,8 @@ class Panel {
 }
 
 function manner(kind) {
-  return BAD.has(kind) ? "bad" : WORSE.has(kind) ? "worse" : GOOD.has(kind) ? "good" : MOVES.has(kind) ? "moves" : "plain";
+  const manners = { bad: BAD, worse: WORSE, good: GOOD, moves: MOVES };
+  return Object.keys(manners).find((name) => manners[name].has(kind)) ?? "plain";
 }
 
 function pairs(facts) {

@@ -129,8 +129,10 @@ class Timeline {
       [history.counts.offline[moment], "offline"], [history.counts.under[moment], "under-replicated"],
       [history.fencedCounts[moment], "fenced"],
     ].filter(([count]) => count > 0).map(([count, what]) => `${grouped(count)} ${what}`);
-    const when = history.times[moment] < 0 ? "" : `${timeOf(history.times[moment])} · `;
-    hint.textContent = `${when}offset ${grouped(history.offsets[moment])}${troubles.length ? " · " : ""}${troubles.join(", ")}`;
+    const when = history.times[moment] < 0 ? [] : [timeOf(history.times[moment])];
+    const words = [...when, `offset ${grouped(history.offsets[moment])}`];
+    if (troubles.length) words.push(troubles.join(", "));
+    hint.textContent = words.join(" · ");
     hint.hidden = false;
     const x = GUTTER + fraction * this.plotWidth;
     hint.style.transform = `translateX(${Math.min(x + 12, this.canvas.clientWidth - hint.offsetWidth - 4)}px)`;
@@ -261,7 +263,9 @@ function roundStep(least) {
 }
 
 function timeStep(least) {
-  const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4, 6e4, 12e4, 3e5, 6e5, 9e5, 18e5, 36e5,
-    72e5, 108e5, 216e5, 432e5, 864e5];
+  const steps = [
+    1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4, 6e4, 12e4, 3e5, 6e5, 9e5, 18e5, 36e5, 72e5,
+    108e5, 216e5, 432e5, 864e5,
+  ];
   return steps.find((step) => step >= least) ?? 864e5 * roundStep(least / 864e5);
 }

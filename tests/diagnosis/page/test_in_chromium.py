@@ -59,6 +59,11 @@ def test_a_link_opens_at_its_moment_with_what_the_image_says(open_page: OpenPage
     assert page.browser.title == "Cluster VXUoBgBGTaWWfCM4Toybuw"
 
 
+@pytest.mark.parametrize("at", ["2026-11-21T07:46:16.256", "2026-11-21T08:46:16.256%2B01:00", "2026-11-21 07:46:16.3"])
+def test_a_link_names_a_time_too(open_page: OpenPage, sample: Path, at: str) -> None:
+    assert open_page(sample, f"#at={at}").offset == 458
+
+
 def test_the_slider_and_the_keys_go_through_the_log(open_page: OpenPage, sample: Path) -> None:
     page = open_page(sample)
     source = kraftlake.open(DIRECTORY)

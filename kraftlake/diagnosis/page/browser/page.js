@@ -111,7 +111,8 @@ class Page {
     const { history } = this;
     if (!at) return history.momentCount - 1;
     if (/^-?\d+$/.test(at)) return history.momentOfOffset(Number(at));
-    const time = Date.parse(/z$|[+-]\d\d:?\d\d$/i.test(at) || !at.includes("T") ? at : `${at}Z`);
+    const iso = at.trim().replace(" ", "T"), hasZone = /z$|T.*[+-]\d\d:?\d\d$/i.test(iso);
+    const time = Date.parse(hasZone || !iso.includes("T") ? iso : `${iso}Z`);
     return Number.isNaN(time) ? history.momentCount - 1 : history.momentOfTime(time);
   }
 

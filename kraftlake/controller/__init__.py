@@ -2,7 +2,7 @@
 
 The logic is pure: a command is a function of `ControllerState`, and `ActiveController` runs the commands of one epoch
 against the pending image. `QuorumController` adds threads and an election; `EmbeddedController` runs a few commands in
-a tool. The exported names are imported when they are first used.
+a tool, and `TrialController` runs them on a copy in memory. The exported names are imported when they are first used.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         create_topics,
         delete_topics,
     )
+    from kraftlake.controller.quorum.trial_controller import TrialController
     from kraftlake.controller.result import ControllerResult
     from kraftlake.controller.state import Command, ControllerState
 
@@ -103,6 +104,7 @@ __all__ = [
     "register_broker",
     "register_controller",
     "unregister_broker",
+    "TrialController",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, __all__)

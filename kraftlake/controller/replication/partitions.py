@@ -44,6 +44,11 @@ def without_preferred_leader(topics: TopicsImage) -> list[Found]:
     return _sorted(found for found in _all(topics) if found[2].leader != found[2].replicas[0])
 
 
+def out_of_sync(topics: TopicsImage) -> list[Found]:
+    """The partitions with a replica that is not in sync."""
+    return _sorted(found for found in _all(topics) if not set(found[2].isr) >= set(found[2].replicas))
+
+
 def reassigning(topics: TopicsImage) -> list[Found]:
     """The partitions that are being reassigned."""
     return _sorted(found for found in _all(topics) if found[2].adding_replicas or found[2].removing_replicas)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from kraftlake.diagnosis.quorum_health import Verdict, node_faults, quorum_verdicts
     from kraftlake.diagnosis.since import since_json, since_of
     from kraftlake.diagnosis.things import Thing
+    from kraftlake.diagnosis.trial.risks import Risk
+    from kraftlake.diagnosis.trial.steps import Step, StepKind
+    from kraftlake.diagnosis.trial.what_if import WhatIf, what_if
 
 __all__ = [
     "CHECKS",
@@ -30,9 +33,13 @@ __all__ = [
     "Diagnosis",
     "Finding",
     "PageReport",
+    "Risk",
     "Severity",
+    "Step",
+    "StepKind",
     "Thing",
     "Verdict",
+    "WhatIf",
     "bisect",
     "blame",
     "blame_all",
@@ -49,6 +56,7 @@ __all__ = [
     "since_json",
     "since_of",
     "write_page",
+    "what_if",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, __all__)

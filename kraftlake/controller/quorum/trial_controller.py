@@ -38,11 +38,11 @@ class TrialController:
     are those in the image and Kafka's defaults; property files of nodes are not known.
     """
 
-    def __init__(self, image: MetadataImage, *, cluster_id: str | None = None) -> None:
+    def __init__(self, image: MetadataImage) -> None:
         """Begin with an image, which has a metadata.version."""
         provenance = image.provenance
         self._clock = ManualClock(max(provenance.timestamp, 0))
-        config = ControllerConfig(node_id=-1, cluster_id=cluster_id or "")
+        config = ControllerConfig(node_id=-1, cluster_id=provenance.cluster_id or "")
         self._session_ms = config.broker_session_timeout_ms
         state = ControllerState(
             config=config,
@@ -61,7 +61,12 @@ class TrialController:
     @property
     def image(self) -> MetadataImage:
         """The image after all that was done."""
-        return self._active.state.image
+        return self.state.image
+
+    @property
+    def state(self) -> ControllerState:
+        """The state that commands run against."""
+        return self._active.state
 
     def lose(self, brokers: Iterable[int]) -> None:
         """End the sessions of brokers, one after another: the controller fences each, and elects other leaders."""
@@ -91,7 +96,7 @@ class TrialController:
         """
         self._pass_session_time(without=broker)
         known = self._registration(broker)
-        state = self._active.state
+        state = self.state
         levels = {name: VersionRange(level, level) for name, level in state.finalized_levels.items() if level}
         request = BrokerRegistrationRequest(
             broker_id=broker,
@@ -115,7 +120,7 @@ class TrialController:
 
     def catch_up(self) -> None:
         """Have all active replicas caught up: the leaders add them to the ISRs, which completes reassignments."""
-        state = self._active.state
+        state = self.state
         by_leader: dict[int, list[IsrChange]] = {}
         for name, number, partition in out_of_sync(self.image.topics):
             topic = state.topic(name)
@@ -139,7 +144,7 @@ class TrialController:
 
     def _is_up(self, broker: int, partition: PartitionRegistration) -> bool:
         """Whether a broker is active and has the directory of its replica online."""
-        state, directory = self._active.state, partition.directory(broker)
+        state, directory = self.state, partition.directory(broker)
         return state.is_active(broker) and directory is not None and state.has_online_dir(broker, directory)
 
     def _run(self, command: Command[T]) -> T:
@@ -158,13 +163,13 @@ class TrialController:
         self._clock.advance(self._session_ms + 1)
         for broker in self._unfenced():
             if broker.id != without:
-                self._active.state.heartbeats.touch_contact(broker.id, broker.epoch, self._clock.nanoseconds())
+                self.state.heartbeats.touch_contact(broker.id, broker.epoch, self._clock.nanoseconds())
 
     def _heartbeat(self, broker: BrokerRegistration, *, want_shut_down: bool = False) -> BrokerHeartbeatReply:
         request = BrokerHeartbeatRequest(
             broker_id=broker.id,
             broker_epoch=broker.epoch,
-            current_metadata_offset=self._active.state.next_offset - 1,
+            current_metadata_offset=self.state.next_offset - 1,
             want_shut_down=want_shut_down,
             cordoned_log_dirs=broker.cordoned_directories,
         )

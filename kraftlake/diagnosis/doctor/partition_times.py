@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlake.diagnosis.doctor.finding import LogPosition
-from kraftlake.diagnosis.doctor.partition_conditions import CONDITIONS
+from kraftlake.diagnosis.image_columns import ImageColumns
+from kraftlake.diagnosis.partition_conditions import CONDITIONS
 from kraftlake.image import NO_LEADER, MetadataImage, min_insync_replicas
-from kraftlake.tables import HAD, HAS, PartitionChanges, PartitionColumns, changes_of_image, event_columns
+from kraftlake.tables import HAD, HAS, PartitionChanges, PartitionColumns, event_columns
 
 PartitionKey = tuple[str, int]
 """A topic's id in Kafka's base64, and a partition's number."""
@@ -46,17 +47,13 @@ class UncleanElection:
 
 def concerned_in(image: MetadataImage) -> dict[str, dict[PartitionKey, Concerned]]:
     """The partitions of an image that meet each condition, by its name."""
-    changes = changes_of_image(image.topics)
-    states = event_columns(changes, changes.after)
-    topics, ids = changes.names.topics.to_pylist(), changes.names.ids.to_pylist()
-    min_isr = np.array([min_insync_replicas(image, name) for name in topics], np.int32)[changes.topics]
+    every = ImageColumns.of(image)
     found: dict[str, dict[PartitionKey, Concerned]] = {}
     for name, condition in CONDITIONS.items():
-        rows = np.flatnonzero(condition(states, min_isr))
-        pairs = zip(changes.topics[rows].tolist(), changes.partitions[rows].tolist(), strict=True)
-        every = [Concerned(topic=topics[of], topic_id=ids[of], partition=number) for of, number in pairs]
-        every.sort(key=lambda one: (one.topic, one.partition))
-        found[name] = {(one.topic_id, one.partition): one for one in every}
+        rows = np.flatnonzero(condition(every.states, every.min_isr))
+        concerned = [Concerned(topic=topic, topic_id=id_, partition=number) for topic, id_, number in every.at(rows)]
+        concerned.sort(key=lambda one: (one.topic, one.partition))
+        found[name] = {(one.topic_id, one.partition): one for one in concerned}
     return found
 
 

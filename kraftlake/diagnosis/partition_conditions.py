@@ -1,4 +1,4 @@
-"""The conditions of partitions that the doctor looks for, as functions of columns. Imports numpy.
+"""The conditions of partitions that the doctor and what-if look for, as functions of columns. Imports numpy.
 
 The same function says which partitions of an image are concerned, and at which change each of them became so.
 """

@@ -1,0 +1,41 @@
+"""The partitions of an image as the columns that conditions are functions of. Imports numpy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+
+from kraftlake.image import MetadataImage, min_insync_replicas
+from kraftlake.tables import PartitionChanges, PartitionColumns, changes_of_image, event_columns
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class ImageColumns:
+    """The n partitions of an image, in no order: their `states`, and min.insync.replicas of each (int32[n])."""
+
+    states: PartitionColumns
+    min_isr: Any
+    rows: PartitionChanges
+    topics: list[str]
+    """The topics' names by number."""
+
+    @classmethod
+    def of(cls, image: MetadataImage) -> ImageColumns:
+        """The columns of an image."""
+        rows = changes_of_image(image.topics)
+        topics: list[str] = rows.names.topics.to_pylist()
+        min_isr = np.array([min_insync_replicas(image, name) for name in topics], np.int32)
+        return cls(states=event_columns(rows, rows.after), min_isr=min_isr[rows.topics], rows=rows, topics=topics)
+
+    def at(self, some: Any) -> list[tuple[str, str, int]]:
+        """Topic name, topic id and number of the partitions at some places (int64[m])."""
+        numbers = self.rows.topics[some].tolist()
+        ids = self.rows.names.ids.take(self.rows.topics[some]).to_pylist()
+        names = [self.topics[number] for number in numbers]
+        return list(zip(names, ids, self.rows.partitions[some].tolist(), strict=True))
+
+    def names(self, some: Any) -> list[str]:
+        """The names of the partitions at some places: `foo-3`."""
+        return [f"{topic}-{number}" for topic, _, number in self.at(some)]

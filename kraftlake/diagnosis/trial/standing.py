@@ -1,0 +1,82 @@
+"""How the partitions of an image stand, and the part of an image that a question is about. Imports numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+from rpds import HashTrieMap
+
+from kraftlake.diagnosis.image_columns import ImageColumns
+from kraftlake.diagnosis.partition_conditions import CONDITIONS
+from kraftlake.diagnosis.trial.reassignment_file import PartitionName
+from kraftlake.image import NO_LEADER, MetadataImage, TopicImage, TopicsImage
+
+
+@attrs.frozen(kw_only=True)
+class Standing:
+    """How the partitions of a cluster stand at one moment; lists are sorted names such as `foo-3`.
+
+    `offline` have no leader. `under_min_isr` have fewer replicas in sync than min.insync.replicas asks for.
+    `recovering` have a leader from an unclean election, which may lack records. `reassigning` are being reassigned.
+    `leaders` is the number of partitions that each broker leads, without those that lead none.
+    """
+
+    offline: tuple[str, ...]
+    under_min_isr: tuple[str, ...]
+    recovering: tuple[str, ...]
+    reassigning: tuple[str, ...]
+    leaders: Mapping[int, int]
+
+    @classmethod
+    def of(cls, image: MetadataImage) -> Standing:
+        """How those of an image stand."""
+        columns = ImageColumns.of(image)
+
+        def named(condition: str) -> tuple[str, ...]:
+            holds = CONDITIONS[condition](columns.states, columns.min_isr)
+            return tuple(sorted(columns.names(np.flatnonzero(holds))))
+
+        leader = columns.states.leader
+        brokers, counts = np.unique(leader[leader != NO_LEADER], return_counts=True)
+        return cls(
+            offline=named("offline"),
+            under_min_isr=named("under_min_isr"),
+            recovering=named("recovering"),
+            reassigning=named("being_reassigned"),
+            leaders=dict(zip(brokers.tolist(), counts.tolist(), strict=True)),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The standing in the JSON of a step."""
+        return {
+            "offline": list(self.offline),
+            "underMinIsr": list(self.under_min_isr),
+            "recovering": list(self.recovering),
+            "reassigning": list(self.reassigning),
+            "leaders": {str(broker): count for broker, count in self.leaders.items()},
+        }
+
+
+def gone_into(before: Iterable[str], after: Iterable[str]) -> tuple[str, ...]:
+    """The names that are in the second list and not in the first, sorted."""
+    return tuple(sorted(set(after).difference(before)))
+
+
+def part_of(image: MetadataImage, partitions: Iterable[PartitionName]) -> MetadataImage:
+    """The image with some of its partitions, and with the first of each of their topics.
+
+    The controller decides for each partition on its own, but takes the replication factor from the first.
+    """
+    wanted: dict[str, set[int]] = {}
+    for name, number in partitions:
+        wanted.setdefault(name, {0}).add(number)
+    topics = {}
+    for name, numbers in wanted.items():
+        whole = image.topics.get_topic(name)
+        assert whole is not None, "it is one of the image"
+        kept = {number: whole.partitions[number] for number in numbers if number in whole.partitions}
+        topics[whole.id] = TopicImage(name=name, id=whole.id, partitions=HashTrieMap(kept))
+    return attrs.evolve(image, topics=TopicsImage.EMPTY.changed({}, topics))

@@ -1,0 +1,1 @@
+"""What-if: steps, standings, risks."""

@@ -1,0 +1,52 @@
+"""The risk table says of each broker and rack what the controller does when it alone is lost."""
+
+from __future__ import annotations
+
+from hypothesis import given
+
+from kraftlake.controller import TrialController
+from kraftlake.diagnosis import Risk
+from kraftlake.diagnosis.trial.risks import broker_risks, rack_risks
+from kraftlake.diagnosis.trial.standing import Standing
+from kraftlake.image import MetadataImage, count_cluster
+from kraftlake.records import metadata_records as r
+from tests.diagnosis.trial.clusters import broker, clusters, config, features, image_of, topic_id
+
+
+def single_loss(image: MetadataImage, brokers: tuple[int, ...], rack: str | None = None) -> Risk:
+    """The loss of brokers by the controller alone, on the whole image."""
+    trial = TrialController(image)
+    trial.lose(brokers)
+    before, after = Standing.of(image), Standing.of(trial.image)
+    lists = {
+        name: tuple(sorted({*getattr(after, name)} - {*getattr(before, name)}))
+        for name in ("offline", "under_min_isr", "recovering")
+    }
+    leads = sum(count for id_, count in before.leaders.items() if id_ in brokers)
+    return Risk(brokers=brokers, rack=rack, leads=leads, **lists)
+
+
+@given(clusters())
+def test_the_table_of_brokers_is_what_single_losses_say(image: MetadataImage) -> None:
+    active = [id_ for id_, one in sorted(image.cluster.brokers.items()) if not one.fenced]
+    assert broker_risks(image) == [single_loss(image, (id_,)) for id_ in active]
+
+
+@given(clusters())
+def test_the_table_of_racks_is_what_the_loss_of_their_brokers_says(image: MetadataImage) -> None:
+    known = sorted(image.cluster.brokers.items())
+    racks = sorted({one.rack for _, one in known if one.rack and not one.fenced})
+    assert rack_risks(image) == [
+        single_loss(image, tuple(id_ for id_, one in known if one.rack == rack and not one.fenced), rack)
+        for rack in racks
+    ]
+
+
+@given(clusters())
+def test_a_standing_counts_what_the_controllers_metrics_count(image: MetadataImage) -> None:
+    standing = Standing.of(image)
+    assert len(standing.offline) == count_cluster(image).offline_partitions_count
+    partitions = [one for topic in image.topics.topics_by_name().values() for one in topic.partitions.values()]
+    assert standing.leaders == {
+        id_: count for id_ in range(1, 6) if (count := sum(one.leader == id_ for one in partitions))
+    }

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kraftlake.api.metrics import Metrics
     from kraftlake.api.watch import Watch
     from kraftlake.diagnosis import Bisected, Change, PageReport, Thing
+    from kraftlake.diagnosis import Bisected, Change, Step, Thing, WhatIf
     from kraftlake.image import ImageDiff
     from kraftlake.metadata_log import ChainLink
     from kraftlake.records.log_record import LogRecord
@@ -301,6 +302,28 @@ class Source(LogSource):
 
         parsed = parse_condition(text(condition, "a condition"))
         return bisect(self, parsed, *self.offset_range(from_offset, to_offset), lenient=lenient)
+
+    def what_if(
+        self,
+        *steps: str | Step,
+        at: Moment | None = None,
+        at_time: Moment | None = None,
+        each_broker: bool = False,
+        each_rack: bool = False,
+        lenient: bool = False,
+    ) -> WhatIf:
+        """What the controller would do if some steps happened at a moment: `kraftlake what-if`; nothing is written.
+
+        A step is a `kraftlake.diagnosis.Step`, or text: `lose-broker 2`, `lose-rack a`, `restart 3`, `reassign FILE`,
+        `catch-up`. `each_broker` and `each_rack` ask what each single loss after them would do. Raises NoSuchThingError
+        where there is no such broker or rack, UsageError for what is no step, else as `image`.
+        """
+        from kraftlake.diagnosis import Step, what_if
+        from kraftlake.runtime.arguments import instance
+
+        taken = [Step.parse(one) if isinstance(one, str) else instance(one, Step, "a step") for one in steps]
+        image = self.image(at, at_time=at_time, lenient=lenient)
+        return what_if(image, taken, each_broker=each_broker, each_rack=each_rack)
 
     @staticmethod
     def _thing(path: str) -> Thing:

@@ -34,6 +34,7 @@ from kraftlake.cli.commands.spark import spark
 from kraftlake.cli.commands.tables import tables, tables_trim
 from kraftlake.cli.commands.verify import verify
 from kraftlake.cli.commands.watch import watch
+from kraftlake.cli.commands.what_if import what_if
 from kraftlake.cli.options.command import Example, Group, Option
 from kraftlake.cli.options.shared import SAMPLE
 
@@ -69,6 +70,7 @@ for _command in (
     blame,
     bisect,
     page,
+    what_if,
     local_changes,
     replay,
     metrics,

@@ -16,6 +16,7 @@ from kraftlake.cli.output.theme import Style, paint
 
 _NEGATIVE_NUMBER = re.compile(r"-\d+")
 _HELP_WIDTH = 100
+_GIVEN = "kraftlake.given"
 
 SHARED_SECTION = "How it is read and shown"
 """The heading of the options that every command has."""
@@ -116,6 +117,7 @@ class Command(_Explained):
         words = [f" {arg}" if _NEGATIVE_NUMBER.fullmatch(arg) else arg for arg in args]
         if not ctx.resilient_parsing:
             _, _, given = self.make_parser(ctx).parse_args(list(words))
+            ctx.meta[_GIVEN] = [parameter.name for parameter in given]
             for parameter, times in Counter(given).items():
                 if times > 1 and isinstance(parameter, click.Option) and _takes_one(parameter):
                     raise click.UsageError(f"{_names(parameter)} is given {times} times: give it once.", ctx)
@@ -184,6 +186,11 @@ class Group(_Explained, click.Group):
         for heading, rows in sections.items():
             with formatter.section(heading):
                 formatter.write_dl(rows)
+
+
+def given_parameters(context: click.Context) -> list[str]:
+    """The names of the parameters of a `Command`, in the order in which they were given, each as often as it was."""
+    return list(context.meta[_GIVEN])
 
 
 def _takes_one(option: click.Option) -> bool:

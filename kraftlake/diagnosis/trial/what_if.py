@@ -202,7 +202,8 @@ def _lose(trial: TrialController, step: Step, brokers: Sequence[int]) -> StepOut
     fenced = [broker for broker in brokers if trial.image.cluster.brokers[broker].fenced]
     lost = [broker for broker in dict.fromkeys(brokers) if broker not in fenced]
     trial.lose(lost)
-    notes = (f"broker {in_words(fenced)} {'is' if len(fenced) == 1 else 'are'} fenced already",) if fenced else ()
+    already = f"broker {fenced[0]} is" if len(fenced) == 1 else f"brokers {in_words(fenced)} are"
+    notes = (f"{already} fenced already",) if fenced else ()
     return StepOutcome(step=step, stages=(_stage("lost", trial),), fenced=tuple(sorted(lost)), notes=notes)
 
 

@@ -1,0 +1,140 @@
+"""`kraftlake what-if`: what the controller would do if brokers were lost or restarted, or partitions reassigned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kraftlake.cli.options.command import Example, given_parameters, option
+from kraftlake.cli.options.parameters import BROKERS, RACKS, PathParameter
+from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
+
+if TYPE_CHECKING:
+    from kraftlake.diagnosis import Step
+
+_STEPS = "What happens, step by step in the order given"
+
+
+@command(
+    "what-if",
+    section=LOOK,
+    question="What would happen if a broker or a rack were lost, or restarted?",
+    at=True,
+    examples=(
+        Example("broker 3 is lost", f"kraftlake what-if {SAMPLE} --at 4592 --lose-broker 3"),
+        Example(
+            "and then starts again, and all catch up",
+            f"kraftlake what-if {SAMPLE} --at 4592 --lose-broker 3 --restart 3 --catch-up",
+        ),
+        Example("a whole rack is lost", f"kraftlake what-if {SAMPLE} --at 4592 --lose-rack rack-0"),
+        Example(
+            "a rolling restart, each broker after the other",
+            f"kraftlake what-if {SAMPLE} --at 4592 --catch-up --restart 1 --catch-up --restart 2 --catch-up",
+        ),
+        Example(
+            "which single loss takes partitions offline",
+            f"kraftlake what-if {SAMPLE} --at 4592 --each-broker --each-rack",
+        ),
+        Example(
+            "the same while broker 4 is away", f"kraftlake what-if {SAMPLE} --at 4592 --lose-broker 4 --each-broker"
+        ),
+        Example(
+            "a reassignment, at its beginning and when all have caught up",
+            f"kraftlake what-if {SAMPLE} --at 4592 --reassign moves.json --catch-up",
+        ),
+        Example("for other programs", f"kraftlake what-if {SAMPLE} --at 4592 --lose-broker 3 --json"),
+    ),
+)
+@option(
+    "--lose-broker",
+    "lose_broker",
+    multiple=True,
+    type=BROKERS,
+    section=_STEPS,
+    metavar="ID",
+    help="This broker is lost: its session ends, and it is fenced. Of 1,2 one after the other.",
+)
+@option(
+    "--lose-rack",
+    "lose_rack",
+    multiple=True,
+    type=RACKS,
+    section=_STEPS,
+    metavar="NAME",
+    help="All brokers of this rack are lost.",
+)
+@option(
+    "--restart",
+    multiple=True,
+    type=BROKERS,
+    section=_STEPS,
+    metavar="ID",
+    help="This broker is shut down in order, unless it is lost already, and starts again.",
+)
+@option(
+    "--reassign",
+    multiple=True,
+    type=PathParameter("file"),
+    section=_STEPS,
+    metavar="FILE",
+    help="The reassignment in this JSON file of kafka-reassign-partitions begins.",
+)
+@option(
+    "--catch-up",
+    "catch_up",
+    count=True,
+    section=_STEPS,
+    help="All active brokers catch up and join the ISRs. No other step assumes that.",
+)
+@option("--each-broker", is_flag=True, help="A table of what the loss of each broker would do, after the steps.")
+@option("--each-rack", is_flag=True, help="The same of each rack.")
+def what_if(call: Call, source: str, *, each_broker: bool, each_rack: bool, **given: Any) -> None:
+    """Show what the controller would do with the cluster in SOURCE: partitions offline, leaders, under min ISR.
+
+    The controller's own rules run on a copy of the image in memory. Nothing is ever written, and no live cluster is
+    changed. Steps are taken in the order of the options, and each is shown. A broker that is lost is fenced as when its
+    session ends; one that starts again registers and is unfenced, after a loss as after a crash. What it is told is the
+    log alone: configs in property files and how far replicas are behind are not in it.
+
+    The exit code is 1 where the controller refuses a step or a part of one.
+    """
+    steps = list(_steps(given_parameters(click.get_current_context()), given))
+    if not (steps or each_broker or each_rack):
+        raise click.UsageError(
+            "Say what would happen: --lose-broker, --lose-rack, --restart, --reassign or --catch-up; or ask for "
+            "--each-broker or --each-rack."
+        )
+    opened = call.open(source)
+    image = call.replay(opened, call.at).image
+    from kraftlake.diagnosis import what_if
+
+    answer = what_if(image, steps, each_broker=each_broker, each_rack=each_rack)
+    if call.as_json:
+        call.terminal.json(answer.to_json())
+    else:
+        from kraftlake.cli.views.what_if_view import show_what_if
+
+        show_what_if(call.terminal, answer)
+    if answer.refused:
+        raise click.exceptions.Exit(1)
+
+
+def _steps(order: list[str], given: Mapping[str, Any]) -> Iterator[Step]:
+    """The steps in the order of their options."""
+    from kraftlake.diagnosis import Step, StepKind
+
+    values = {name: iter(value) for name, value in given.items() if name != "catch_up"}
+    for name in order:
+        if name == "catch_up":
+            yield Step(kind=StepKind.CATCH_UP)
+        elif name in values:
+            value = next(values[name])
+            match name:
+                case "reassign":
+                    yield Step.parse(f"reassign {value}")
+                case "lose_rack":
+                    yield Step(kind=StepKind.LOSE_RACK, racks=value)
+                case _:
+                    yield Step(kind=StepKind(name.replace("_", "-")), brokers=value)

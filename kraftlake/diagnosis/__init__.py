@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kraftlake.diagnosis.doctor.finding import Finding, Severity
     from kraftlake.diagnosis.leadership import MAY_LEAD, may_lead, may_lead_words
     from kraftlake.diagnosis.page.writing import PageReport, write_page
+    from kraftlake.diagnosis.leadership import MAY_LEAD, broker_words, may_lead, may_lead_words
     from kraftlake.diagnosis.quorum_health import Verdict, node_faults, quorum_verdicts
     from kraftlake.diagnosis.since import since_json, since_of
     from kraftlake.diagnosis.things import Thing
@@ -44,6 +45,7 @@ __all__ = [
     "blame",
     "blame_all",
     "blamed",
+    "broker_words",
     "changes_of",
     "diagnose",
     "holding_since",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
+
+from kraftlake.runtime import in_words
 
 MAY_LEAD: Final = {"isr": "last in sync", "elr": "eligible to lead", "lastKnownElr": "last known eligible"}
 """The lists of brokers that may lead a partition without a leader, in words; the first one that is not empty counts."""
@@ -27,6 +30,16 @@ def may_lead_words(partition: dict[str, Any], brokers: dict[str, Any] | None) ->
         return NO_REPLICA
     states = (id_ if brokers is None else f"{id_} ({state})" for id_, state in why["states"].items())
     return f"{MAY_LEAD[why['mayLead']]}: {' '.join(states)}"
+
+
+def broker_words(brokers: Sequence[int]) -> str:
+    """`broker 1`, `brokers 1 and 2`; of more than six their number: `12 brokers`."""
+    if len(brokers) > _NAMED:
+        return f"{len(brokers)} brokers"
+    return f"broker{'' if len(brokers) == 1 else 's'} {in_words(brokers)}"
+
+
+_NAMED: Final = 6
 
 
 def _why_not(broker: dict[str, Any] | None) -> str:

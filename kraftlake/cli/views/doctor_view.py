@@ -48,7 +48,7 @@ def _add(root: Tree, diagnosis: Diagnosis, finding: Finding) -> None:
 
 def _add_groups(node: Tree, finding: Finding) -> None:
     """A table of the groups that are shown: where each began, its things and why."""
-    newest = finding.severity is Severity.INFO
+    newest = words.shows_newest(finding)
     shown, more = words.shown_groups(finding)
     dated = any(group.since is not None for group in shown)
     rows = table(*(("offset", "since") if dated else ()), "what, and why", right=("offset",), whole="since")

@@ -122,8 +122,13 @@ def things(names: Sequence[str]) -> str:
     return shown
 
 
+def shows_newest(finding: Finding) -> bool:
+    """Whether the last groups are shown: of notes on what happened the newest."""
+    return finding.severity is Severity.INFO and any(group.since is not None for group in finding.groups)
+
+
 def shown_groups(finding: Finding) -> tuple[Sequence[Group], int]:
-    """The groups that are shown, of notes the newest, and how many others there are."""
+    """The groups that are shown, and how many others there are."""
     groups = finding.groups
-    some = groups[-SHOWN_GROUPS:] if finding.severity is Severity.INFO else groups[:SHOWN_GROUPS]
+    some = groups[-SHOWN_GROUPS:] if shows_newest(finding) else groups[:SHOWN_GROUPS]
     return some, len(groups) - len(some)

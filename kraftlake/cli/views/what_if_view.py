@@ -12,7 +12,8 @@ from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import NONE, moment
 from kraftlake.cli.views.doctor_words import things
-from kraftlake.runtime.words import counted, in_words
+from kraftlake.diagnosis import broker_words
+from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
     from kraftlake.diagnosis import Risk, WhatIf
@@ -126,7 +127,8 @@ def _partitions(answer: WhatIf) -> Iterator[RenderableType]:
     if rows.row_count:
         yield rows
     for back in answer.returns:
-        brokers = f"broker {in_words(back.brokers)} {'starts' if len(back.brokers) == 1 else 'start'} again"
+        starts = "starts" if len(back.brokers) == 1 else "start"
+        brokers = f"{broker_words(back.brokers)} {starts} again after a crash"
         told: list[Piece] = [("if ", Style.QUIET), (brokers, Style.STRONG), ": "]
         count = len(back.online)
         if not count:
@@ -157,7 +159,7 @@ def _risks(heading: str, risks: Sequence[Risk], *, after: bool) -> LightTable:
     for risk in sorted(risks, key=lambda risk: (-len(risk.offline), -len(risk.under_min_isr))):
         name = text((risk.rack or f"{risk.brokers[0]}", Style.STRONG))
         if risk.rack is not None:
-            name.append_text(text((f" (broker {in_words(risk.brokers)})", Style.QUIET)))
+            name.append_text(text((f" ({broker_words(risk.brokers)})", Style.QUIET)))
         numbers = ((risk.offline, Style.BAD), (risk.under_min_isr, Style.WARNING), (risk.recovering, Style.BAD))
         cells = [text((_number(len(names)), style if names else Style.QUIET)) for names, style in numbers]
         which = text((things(risk.offline), Style.NAME)) if risk.offline else text()

@@ -9,6 +9,7 @@ from typing import Final
 from kraftlake.diagnosis.doctor.case import RECENT_HOURS, Case
 from kraftlake.diagnosis.doctor.check import Check
 from kraftlake.diagnosis.doctor.finding import Found, Group, LogPosition, Severity
+from kraftlake.diagnosis.leadership import broker_words
 from kraftlake.diagnosis.things import Thing
 from kraftlake.image import BrokerCounts, ConfigResource, count_partitions_of_brokers
 from kraftlake.runtime import counted, in_words
@@ -40,7 +41,7 @@ def _fenced(case: Case) -> Iterator[Found]:
     brokers = sorted(id_ for id_, broker in case.image.cluster.brokers.items() if broker.fenced)
     if brokers:
         count = len(case.image.cluster.brokers)
-        sentence = f"{_brokers(brokers)} of {count} {'is' if len(brokers) == 1 else 'are'} fenced"
+        sentence = f"{broker_words(brokers)} of {count} {'is' if len(brokers) == 1 else 'are'} fenced"
         yield Found(sentence=sentence, groups=_brokers_that(case, "fenced", brokers))
 
 
@@ -48,13 +49,8 @@ def _shutting_down(case: Case) -> Iterator[Found]:
     known = case.image.cluster.brokers.items()
     brokers = sorted(id_ for id_, broker in known if broker.in_controlled_shutdown and not broker.fenced)
     if brokers:
-        sentence = f"{_brokers(brokers)} {'is' if len(brokers) == 1 else 'are'} in controlled shutdown"
+        sentence = f"{broker_words(brokers)} {'is' if len(brokers) == 1 else 'are'} in controlled shutdown"
         yield Found(sentence=sentence, groups=_brokers_that(case, "inControlledShutdown", brokers))
-
-
-def _brokers(brokers: list[int]) -> str:
-    shown = in_words(brokers) if len(brokers) <= 6 else f"{len(brokers)}"
-    return f"broker {shown}" if len(brokers) == 1 else f"brokers {shown}" if len(brokers) <= 6 else f"{shown} brokers"
 
 
 def _gone(case: Case) -> Iterator[Found]:
@@ -65,7 +61,7 @@ def _gone(case: Case) -> Iterator[Found]:
         since = case.since(map(Thing.broker, gone), lambda registration: registration is None)
         groups = tuple(_hosting(broker, one, since[Thing.broker(broker)]) for broker, one in sorted(gone.items()))
         have, are = ("has", "is") if len(gone) == 1 else ("have", "are")
-        sentence = f"{_brokers(sorted(gone))} {have} replicas and {are} not registered"
+        sentence = f"{broker_words(sorted(gone))} {have} replicas and {are} not registered"
         yield Found(sentence=sentence, groups=groups)
 
 

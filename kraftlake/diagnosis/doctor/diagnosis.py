@@ -15,6 +15,7 @@ from kraftlake.diagnosis.doctor.checked_logs import checked_logs
 from kraftlake.diagnosis.doctor.finding import Finding, Severity
 from kraftlake.diagnosis.doctor.partition_checks import PARTITION_CHECKS
 from kraftlake.diagnosis.doctor.quorum_checks import QUORUM_CHECKS
+from kraftlake.diagnosis.doctor.risk_checks import RISK_CHECKS
 from kraftlake.image import ClusterCounts, MetadataImage, count_cluster
 from kraftlake.protocol import joined_addresses
 from kraftlake.replay import LogSource, Progress, QuorumReport, Replay, describe_quorum
@@ -28,7 +29,7 @@ from kraftlake.runtime import (
     path_texts,
 )
 
-CHECKS: Final[tuple[Check, ...]] = (*QUORUM_CHECKS, *PARTITION_CHECKS, *BROKER_CHECKS)
+CHECKS: Final[tuple[Check, ...]] = (*QUORUM_CHECKS, *PARTITION_CHECKS, *BROKER_CHECKS, *RISK_CHECKS)
 """All checks. Findings of the same severity are in this order."""
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from kraftlake.diagnosis.leadership import broker_words
 from kraftlake.diagnosis.trial.reassignment_file import PartitionName, read_reassignment
 from kraftlake.runtime import UsageError, counted, did_you_mean, in_words
 
@@ -66,17 +67,14 @@ class Step:
 
     @property
     def words(self) -> str:
-        """`lose broker 2 and 3`."""
+        """`lose brokers 2 and 3`."""
         if self.kind is StepKind.REASSIGN:
             return f"reassign {counted(len(self.moves), 'partition')}"
         if self.kind is StepKind.CATCH_UP:
             return "all brokers catch up"
-        things = in_words(self.racks or self.brokers)
-        return (
-            f"restart broker {things}"
-            if self.kind is StepKind.RESTART
-            else f"{self.kind.value.replace('-', ' ')} {things}"
-        )
+        if self.kind is StepKind.LOSE_RACK:
+            return f"lose rack {in_words(self.racks)}"
+        return f"{'restart' if self.kind is StepKind.RESTART else 'lose'} {broker_words(self.brokers)}"
 
     def to_json(self) -> dict[str, Any]:
         """The step as `kraftlake what-if --json` prints it."""

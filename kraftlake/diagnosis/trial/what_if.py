@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from kraftlake.controller import ControllerApiError, TrialController
+from kraftlake.diagnosis.leadership import broker_words
 from kraftlake.diagnosis.trial.risks import Risk, broker_risks, rack_risks
 from kraftlake.diagnosis.trial.standing import Standing, gone_into, part_of
 from kraftlake.diagnosis.trial.steps import Step, StepKind
@@ -202,8 +203,8 @@ def _lose(trial: TrialController, step: Step, brokers: Sequence[int]) -> StepOut
     fenced = [broker for broker in brokers if trial.image.cluster.brokers[broker].fenced]
     lost = [broker for broker in dict.fromkeys(brokers) if broker not in fenced]
     trial.lose(lost)
-    already = f"broker {fenced[0]} is" if len(fenced) == 1 else f"brokers {in_words(fenced)} are"
-    notes = (f"{already} fenced already",) if fenced else ()
+    are = "is" if len(fenced) == 1 else "are"
+    notes = (f"{broker_words(fenced)} {are} fenced already",) if fenced else ()
     return StepOutcome(step=step, stages=(_stage("lost", trial),), fenced=tuple(sorted(lost)), notes=notes)
 
 

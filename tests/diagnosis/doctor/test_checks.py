@@ -151,6 +151,17 @@ EXPECTED: dict[str, tuple[str, Expected]] = {
         Expected([acl("User:eve"), r.RemoveAccessControlEntryRecord(id=TOPIC_ID)], INFO, ["User:eve"], BEGIN + 1,
                  "allow read on topic foo from * was removed"),
     ),
+    "a partition that only one broker may lead": (
+        "one_loss_from_offline",
+        Expected([change(0, isr=(2, 3)), change(1, leader=3, isr=(3,))], INFO, ["foo-1"], None,
+                 "no other broker than 3 may lead it"),
+    ),
+    "a partition whose other replicas in sync shut down": (
+        "one_loss_from_offline",
+        Expected([*(r.BrokerRegistrationChangeRecord(broker_id=id_, broker_epoch=id_, in_controlled_shutdown=1)
+                    for id_ in (2, 3)), change(1, leader=1)], INFO, ["foo-0", "foo-1"], None,
+                 "no other broker than 1 may lead them"),
+    ),
     "a transaction that has not ended": (
         "open_transaction",
         Expected([r.BeginTransactionRecord(name="t"), r.TopicRecord(name="bar", topic_id=TOPIC_ID)], INFO,
@@ -182,6 +193,11 @@ def test_a_reassignment_that_is_young_is_not_said_to_last(tmp_path: Path) -> Non
     assert finding.sentence == "the reassignment of 1 partition waits for a broker that is not active"
     old = log_of(tmp_path / "old", broker(4, fenced=True), MOVE_TO_4, r.NoOpRecord(), later=HOUR)
     assert by_check(diagnose(old))["reassignments"].sentence == "the reassignment of 1 partition does not end"
+
+
+def test_of_the_only_broker_it_is_not_said_that_its_loss_takes_everything(tmp_path: Path) -> None:
+    alone = [r.UnregisterBrokerRecord(broker_id=id_, broker_epoch=id_) for id_ in (2, 3)]
+    assert "one_loss_from_offline" not in by_check(diagnose(log_of(tmp_path, change(0, isr=(1,)), *alone)))
 
 
 def test_a_healthy_cluster_has_no_finding(tmp_path: Path) -> None:
@@ -367,8 +383,7 @@ def test_a_bundle_and_an_archive_of_several_nodes_are_all_of_them(tmp_path: Path
         diagnosis = diagnose(source)
         assert len(diagnosis.quorum.voting) == 2
         assert diagnosis.offset == BEGIN
-        (finding,) = diagnosis.findings
-        assert finding.check == "under_replicated"
+        finding = by_check(diagnosis)["under_replicated"]
         assert finding.command.startswith(f"kraftlake events {command}")
 
 

@@ -11,7 +11,9 @@ from pathlib import Path
 import attrs
 import pytest
 
+from kraftlake.controller import TrialController
 from kraftlake.diagnosis import Diagnosis, Severity, diagnose
+from kraftlake.diagnosis.trial.standing import Standing
 from kraftlake.generate.episodes import EPISODES
 from kraftlake.generate.plan import PATTERNS, Plan
 from kraftlake.image import MetadataImage
@@ -70,6 +72,16 @@ def throttled(image: MetadataImage) -> set[str]:
     }
 
 
+def one_loss_from_offline(image: MetadataImage) -> set[str]:
+    """The partitions that the controller leaves without a leader where one broker is lost, of each broker."""
+    found: set[str] = set()
+    for id_, broker in image.cluster.brokers.items():
+        trial = TrialController(image)
+        trial.lose([id_] if not broker.fenced else [])
+        found |= {*Standing.of(trial.image).offline}.difference(Standing.of(image).offline)
+    return found
+
+
 def assert_as_expected(diagnosis: Diagnosis, batches: Sequence[RecordBatch]) -> None:
     """The findings are those expected, each of its things is so since the earliest offset of its group."""
     assert diagnosis.image is not None
@@ -84,7 +96,8 @@ def assert_as_expected(diagnosis: Diagnosis, batches: Sequence[RecordBatch]) -> 
                 assert group.since.offset == min(of_check[thing] for thing in group.things)
             assert finding.since is not None
             assert finding.since.offset == min(of_check[thing] for thing in finding.things)
-    others = {"throttles": throttled(diagnosis.image)} if throttled(diagnosis.image) else {}
+    also = {"throttles": throttled, "one_loss_from_offline": one_loss_from_offline}
+    others = {check: some for check, of_image in also.items() if (some := of_image(diagnosis.image))}
     assert {check: some for check, some in things.items() if check not in OF_LOG} == others | {
         check: set(some) for check, some in expected.items()
     }

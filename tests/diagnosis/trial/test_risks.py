@@ -9,8 +9,7 @@ from kraftlake.diagnosis import Risk
 from kraftlake.diagnosis.trial.risks import broker_risks, rack_risks
 from kraftlake.diagnosis.trial.standing import Standing
 from kraftlake.image import MetadataImage, count_cluster
-from kraftlake.records import metadata_records as r
-from tests.diagnosis.trial.clusters import broker, clusters, config, features, image_of, topic_id
+from tests.diagnosis.trial.clusters import clusters
 
 
 def single_loss(image: MetadataImage, brokers: tuple[int, ...], rack: str | None = None) -> Risk:

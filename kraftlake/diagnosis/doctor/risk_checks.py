@@ -1,0 +1,50 @@
+"""A check of what the next loss would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraftlake.diagnosis.doctor.case import Case
+from kraftlake.diagnosis.doctor.check import Check
+from kraftlake.diagnosis.doctor.finding import Found, Group, Severity
+from kraftlake.diagnosis.trial.risks import broker_risks
+from kraftlake.runtime import counted
+
+
+def _one_loss(case: Case) -> Iterator[Found]:
+    """The partitions that the loss of one more broker takes offline, by that broker, the most first.
+
+    The loss of an only broker takes everything.
+    """
+    if case.image.features.metadata_version is None or len(case.image.cluster.brokers) == 1:
+        return
+    risks = sorted((risk for risk in broker_risks(case.image) if risk.offline), key=lambda risk: -len(risk.offline))
+    groups = tuple(
+        Group(
+            reason=f"no other broker than {risk.brokers[0]} may lead {'it' if len(risk.offline) == 1 else 'them'}",
+            things=risk.offline,
+        )
+        for risk in risks
+    )
+    if groups:
+        count = sum(len(risk.offline) for risk in risks)
+        goes = "goes" if count == 1 else "go"
+        yield Found(
+            sentence=f"{counted(count, 'partition')} {goes} offline if one more broker is lost",
+            groups=groups,
+            lasts=False,
+        )
+
+
+RISK_CHECKS = (
+    Check(
+        name="one_loss_from_offline",
+        severity=Severity.INFO,
+        text="partitions that the loss of one more broker takes offline",
+        command="what-if {source} --each-broker{at}",
+        helps="Give topics of one replica more of them (kafka-reassign-partitions.sh), and start the brokers whose "
+        "replicas are out of sync.",
+        find=_one_loss,
+    ),
+)
+"""The checks of risks."""

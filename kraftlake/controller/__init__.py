@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     )
     from kraftlake.controller.cluster.controllers import ControllerRegistrationRequest, register_controller
     from kraftlake.controller.cluster.producer_ids import allocate_producer_ids
+        process_heartbeat,
+        register_broker,
+        unregister_broker,
+    )
     from kraftlake.controller.cluster.supported_features import SUPPORTED
     from kraftlake.controller.config import ControllerConfig
     from kraftlake.controller.configs.alter_configs import (
@@ -105,6 +109,9 @@ __all__ = [
     "register_controller",
     "unregister_broker",
     "TrialController",
+    "process_heartbeat",
+    "register_broker",
+    "unregister_broker",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, __all__)

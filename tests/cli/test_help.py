@@ -33,6 +33,9 @@ def test_the_commands_are_those_that_others_rely_on() -> None:
         "verify", "doctor", "page",
         "import", "follow", "export", "restore",
         "cluster up", "broker", "controller",
+        "image", "log", "diff", "events", "watch", "blame", "bisect", "what-if", "local-changes", "replay", "metrics", "quorum",
+        "verify", "doctor",
+        "import", "follow", "export", "restore", "broker",
         "format", "fork", "generate", "log compact", "log trim", "log vacuum", "tables", "tables trim",
         *(f"spark {job}" for job in JOBS),
         "spark snapshot",
@@ -106,6 +109,9 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     (tmp_path / "samples").symlink_to(ROOT / "samples")
     (tmp_path / "clusters.toml").symlink_to(ROOT / "docs" / "examples" / "clusters.toml")
     (tmp_path / "east.properties").touch()
+    (tmp_path / "moves.json").write_text(
+        '{"version":1,"partitions":[{"topic":"big-a","partition":0,"replicas":[1,2,3]}]}'
+    )
     (tmp_path / "lakes").mkdir()
     services = r"kraftlake (spark|watch|cluster|broker |controller |follow (?!--check))|--follow"
     left_out = rf"{services}|--broker-dir|(doctor|page) c1:9093"

@@ -9,7 +9,7 @@ from kraftlake.cli.options.command import Example, argument, option
 from kraftlake.cli.options.parameters import BROKER, CountParameter
 
 if TYPE_CHECKING:
-    from kraftlake.controller.cluster.brokers import BrokerHeartbeatReply
+    from kraftlake.controller import BrokerHeartbeatReply
 
 _ID = argument("broker", type=BROKER, metavar="ID", help="The broker's id.")
 
@@ -59,9 +59,7 @@ def register(
 
     An unfenced broker can't be registered again by another process: fence it first.
     """
-    from kraftlake.controller.cluster.broker_registration import BrokerRegistrationRequest
-    from kraftlake.controller.cluster.brokers import register_broker
-    from kraftlake.controller.cluster.supported_features import SUPPORTED
+    from kraftlake.controller import SUPPORTED, BrokerRegistrationRequest, register_broker
     from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 
     state = change.controller.state
@@ -83,8 +81,7 @@ def register(
 
 
 def _heartbeat(change: Change, broker: int, *, fence: bool = False, shut_down: bool = False) -> BrokerHeartbeatReply:
-    from kraftlake.controller import ControllerApiError, Errors
-    from kraftlake.controller.cluster.brokers import BrokerHeartbeatRequest, process_heartbeat
+    from kraftlake.controller import BrokerHeartbeatRequest, ControllerApiError, Errors, process_heartbeat
 
     state = change.controller.state
     registration = state.registration(broker)
@@ -159,7 +156,7 @@ def shutdown(change: Change, *, broker: int) -> None:
 @_ID
 def unregister(change: Change, *, broker: int) -> None:
     """Remove broker ID. Partitions that have a replica on it keep it in their list."""
-    from kraftlake.controller.cluster.brokers import unregister_broker
+    from kraftlake.controller import unregister_broker
 
     change.controller.run(lambda state: unregister_broker(state, broker))
     change.result(str(broker), unregistered=True)

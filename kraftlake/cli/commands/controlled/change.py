@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from kraftlake.controller import ApiError, EmbeddedController
 
 NAMED_PARTITION = "NAME-PARTITION"
+_LAKE_ALONE = (
+    "Only the lake is changed: no live cluster is, also where the lake is a copy of its log. `kraftlake what-if` shows "
+    "what would happen without changing even a lake."
+)
 
 
 class Change:
@@ -47,12 +51,14 @@ class Change:
         terminal = self.call.terminal
         if self.call.as_json:
             form = {"lake": self._lake, "epoch": self.controller.epoch, "offset": self.controller.image.offset}
-            terminal.json(form | {"results": [_as_json(*result) for result in self._results]})
+            terminal.json(form | {"liveClusterChanged": False, "results": [_as_json(*one) for one in self._results]})
         else:
             if not self._results:
                 terminal.line("nothing to do")
             for name, error, told in self._results:
                 terminal.line(*_as_line(name, error, told))
+            if not all(error.is_failure for _, error, _ in self._results):
+                terminal.line((f"in the lake {self._lake} alone: no live cluster is changed", Style.QUIET))
         if any(error.is_failure for _, error, _ in self._results):
             click.get_current_context().exit(1)
 
@@ -80,7 +86,7 @@ def _plain(value: Any) -> str:
 
 def change_group(name: str, question: str, text: str, *examples: Example) -> Group:
     """A group of commands that change a controlled lake; `text` is its help."""
-    return Group(name, section=CHANGE, short_help=question, help=text, examples=examples)
+    return Group(name, section=CHANGE, short_help=question, help=f"{text}\n\n{_LAKE_ALONE}", examples=examples)
 
 
 def changing(
@@ -105,6 +111,7 @@ def changing(
             change.tell()
 
         made = command(name, section="Commands", question=question, examples=examples, source=False)(run)
+        made.help = f"{made.help}\n\n{_LAKE_ALONE}"
         made.params += [
             Option(["--lake"], type=LAKE, required=True, metavar="LAKE", help="The controlled lake to change."),
             Option(["--take-over"], is_flag=True, help="Also where another controller is active: it is fenced."),

@@ -120,6 +120,10 @@ CALLS: dict[str, tuple[Call, tuple[Any, ...]]] = {
     "Source.page from": (lambda a, bad: a.source.page(a.folder / "page.html", bad, 3), NUMBERS),
     "Source.page to": (lambda a, bad: a.source.page(a.folder / "page.html", 1, bad), NUMBERS),
     "Source.what_if": (lambda a, bad: a.source.what_if(bad), (*NAMES, "", "lose-broker", "lose-broker x", "catch-up 1")),
+    "Source.what_if": (
+        lambda a, bad: a.source.what_if(bad),
+        (*NAMES, "", "lose-broker", "lose-broker x", "catch-up 1"),
+    ),
     "Source.what_if at": (lambda a, bad: a.source.what_if("catch-up", at=bad), (*NUMBERS, -1)),
     "Source.export": (lambda a, bad: a.source.export(bad, 3), PATHS),
     "Source.export at": (lambda a, bad: a.source.export(a.folder / "out.checkpoint", bad), NUMBERS),

@@ -35,6 +35,8 @@ def test_the_commands_are_those_that_others_rely_on() -> None:
         "cluster up", "broker", "controller",
         "image", "log", "diff", "events", "watch", "blame", "bisect", "what-if", "local-changes", "replay", "metrics", "quorum",
         "verify", "doctor",
+        "image", "log", "diff", "events", "watch", "blame", "bisect", "what-if", "local-changes", "replay", "metrics",
+        "quorum", "verify", "doctor",
         "import", "follow", "export", "restore", "broker",
         "format", "fork", "generate", "log compact", "log trim", "log vacuum", "tables", "tables trim",
         *(f"spark {job}" for job in JOBS),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kraftlake.controller import ApiError, EmbeddedController
 
 NAMED_PARTITION = "NAME-PARTITION"
-_LAKE_ALONE = (
+LAKE_ALONE = (
     "Only the lake is changed: no live cluster is, also where the lake is a copy of its log. `kraftlake what-if` shows "
     "what would happen without changing even a lake."
 )
@@ -86,7 +86,7 @@ def _plain(value: Any) -> str:
 
 def change_group(name: str, question: str, text: str, *examples: Example) -> Group:
     """A group of commands that change a controlled lake; `text` is its help."""
-    return Group(name, section=CHANGE, short_help=question, help=f"{text}\n\n{_LAKE_ALONE}", examples=examples)
+    return Group(name, section=CHANGE, short_help=question, help=f"{text}\n\n{LAKE_ALONE}", examples=examples)
 
 
 def changing(
@@ -111,7 +111,7 @@ def changing(
             change.tell()
 
         made = command(name, section="Commands", question=question, examples=examples, source=False)(run)
-        made.help = f"{made.help}\n\n{_LAKE_ALONE}"
+        made.help = f"{made.help}\n\n{LAKE_ALONE}"
         made.params += [
             Option(["--lake"], type=LAKE, required=True, metavar="LAKE", help="The controlled lake to change."),
             Option(["--take-over"], is_flag=True, help="Also where another controller is active: it is fenced."),

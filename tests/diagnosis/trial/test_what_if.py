@@ -38,12 +38,12 @@ def asked(image: MetadataImage, *steps: str, **each: bool) -> WhatIf:
 
 def test_the_answer_is_what_kafkas_controller_did_at_an_outage_of_the_sample() -> None:
     source = kraftlake.open(DIRECTORY)
-    after = source.image(458)  # the last offset of the batch that fences broker 3
-    answer = source.what_if("lose-broker 3", at=448)
+    after = source.image(458)  # the end of the batch that fences broker 3; it begins with offset 403, after a no-op
+    answer = source.what_if("lose-broker 3", at=401)
     assert after.cluster.brokers[3].fenced
     assert answer.image.topics == after.topics
     assert answer.after == Standing.of(after)
-    assert answer.before == Standing.of(source.image(448))
+    assert answer.before == Standing.of(source.image(401))
     assert len(answer.after.offline) > len(answer.before.offline)
 
 

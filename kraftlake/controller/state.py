@@ -135,9 +135,10 @@ class ControllerState:
         return self._fallback[1]
 
     def effective_min_isr(self, topic: TopicImage) -> int:
-        """`min.insync.replicas` of a topic, at most its replication factor."""
+        """`min.insync.replicas` of a topic, at most its replication factor: that of its first partition."""
         min_isr = effective_min_isr(self.image.configs, self.config, topic.name)
-        return min(min_isr, len(topic.partitions[0].replicas))
+        first = topic.partitions.get(0) or topic.partitions[min(topic.partitions)]  # a damaged log may lack 0
+        return min(min_isr, len(first.replicas))
 
     def unclean_election_enabled(self, topic: str) -> bool:
         """`unclean.leader.election.enable` of a topic."""

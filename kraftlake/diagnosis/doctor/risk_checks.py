@@ -8,7 +8,7 @@ from kraftlake.diagnosis.doctor.case import Case
 from kraftlake.diagnosis.doctor.check import Check
 from kraftlake.diagnosis.doctor.finding import Found, Group, Severity
 from kraftlake.diagnosis.trial.risks import broker_risks
-from kraftlake.runtime import counted
+from kraftlake.runtime import KraftlakeError, counted
 
 
 def _one_loss(case: Case) -> Iterator[Found]:
@@ -18,7 +18,11 @@ def _one_loss(case: Case) -> Iterator[Found]:
     """
     if case.image.features.metadata_version is None or len(case.image.cluster.brokers) == 1:
         return
-    risks = sorted((risk for risk in broker_risks(case.image) if risk.offline), key=lambda risk: -len(risk.offline))
+    try:
+        found = broker_risks(case.image)
+    except KraftlakeError:  # a state that no controller leaves: a diagnosis of it is worth more than this note
+        return
+    risks = sorted((risk for risk in found if risk.offline), key=lambda risk: -len(risk.offline))
     groups = tuple(
         Group(
             reason=f"no other broker than {risk.brokers[0]} may lead {'it' if len(risk.offline) == 1 else 'them'}",

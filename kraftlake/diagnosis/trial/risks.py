@@ -144,5 +144,5 @@ class _Table:
 
 
 def _keys(high: Any, low: Any) -> Any:
-    """Pairs of numbers below 2³¹ as one number each (int64)."""
-    return high.astype(np.int64) << 32 | low
+    """Pairs of int32 as one number each (int64)."""
+    return high.astype(np.int64) << 32 | low.astype(np.int64) & 0xFFFF_FFFF

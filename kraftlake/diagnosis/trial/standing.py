@@ -72,11 +72,12 @@ def part_of(image: MetadataImage, partitions: Iterable[PartitionName]) -> Metada
     """
     wanted: dict[str, set[int]] = {}
     for name, number in partitions:
-        wanted.setdefault(name, {0}).add(number)
+        wanted.setdefault(name, set()).add(number)
     topics = {}
     for name, numbers in wanted.items():
         whole = image.topics.get_topic(name)
         assert whole is not None, "it is one of the image"
-        kept = {number: whole.partitions[number] for number in numbers if number in whole.partitions}
+        first = 0 if 0 in whole.partitions else min(whole.partitions)
+        kept = {number: whole.partitions[number] for number in {first, *numbers}}
         topics[whole.id] = TopicImage(name=name, id=whole.id, partitions=HashTrieMap(kept))
     return attrs.evolve(image, topics=TopicsImage.EMPTY.changed({}, topics))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.records import metadata_records as r
+from kraftlake.records.metadata_version import from_feature_level
 from kraftlake.records.schema import Message
 from kraftlake.records.uuid import Uuid
 
@@ -54,7 +55,9 @@ def config(name: str, value: str, topic: str = "") -> r.ConfigRecord:
 
 
 @st.composite
-def partitions(draw: Callable[..., Any], topic: int, number: int, *, elr: bool) -> r.PartitionRecord:
+def partitions(
+    draw: Callable[..., Any], topic: int, number: int, *, elr: bool, with_directories: bool
+) -> r.PartitionRecord:
     """A partition: its ISR may be the last replica that is left, or empty, it may be moving or without a leader."""
     replicas = draw(st.lists(st.sampled_from(BROKERS), min_size=1, max_size=4, unique=True))
     isr = draw(st.lists(st.sampled_from(replicas), unique=True, min_size=0 if elr else 1))
@@ -76,24 +79,30 @@ def partitions(draw: Callable[..., Any], topic: int, number: int, *, elr: bool) 
         removing_replicas=tuple(one for one in removing if one not in adding),
         eligible_leader_replicas=tuple(eligible) or None,
         last_known_elr=known or None,
-        directories=tuple(directory(one, draw(st.sampled_from([0, 0, 0, 1]))) for one in replicas),
+        directories=tuple(directory(one, draw(st.sampled_from([0, 0, 0, 1]))) for one in replicas if with_directories),
     )
 
 
 @st.composite
 def clusters(draw: Callable[..., Any]) -> MetadataImage:
     """A cluster of five brokers in some racks, of which some are fenced or shutting down, with configs of topics."""
-    elr = draw(st.booleans())
-    messages = features(elr=elr)
+    level = draw(st.sampled_from([7, 17, 27, 27, 30]))
+    elr = level >= 27 and draw(st.booleans())
+    with_directories = from_feature_level(level).is_directory_assignment_supported
+    messages = features(elr=elr, level=level)
     for id_ in BROKERS:
         state = draw(st.sampled_from(["active", "active", "active", "fenced", "shutting down"]))
         rack = draw(st.sampled_from(["a", "b", None]))
         fields = {"fenced": state == "fenced", "in_controlled_shutdown": state == "shutting down"}
-        messages.append(broker(id_, rack=rack, **fields))
+        log_dirs = (directory(id_),) if with_directories else ()
+        messages.append(broker(id_, rack=rack, log_dirs=log_dirs, **fields))
     messages += [config(*one) for one in draw(st.lists(st.sampled_from(CONFIGS), unique=True, max_size=3))]
     for topic in range(draw(st.integers(1, 4))):
         messages.append(r.TopicRecord(name=f"t{topic}", topic_id=topic_id(topic)))
-        messages += [draw(partitions(topic, number, elr=elr)) for number in range(draw(st.integers(1, 4)))]
+        messages += [
+            draw(partitions(topic, number, elr=elr, with_directories=with_directories))
+            for number in range(draw(st.integers(1, 4)))
+        ]
     return image_of(*messages)
 
 

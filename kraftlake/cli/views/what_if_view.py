@@ -126,7 +126,7 @@ def _partitions(answer: WhatIf) -> Iterator[RenderableType]:
             rows.add_row(text((heading, Style.HEADING)), text((f"{len(names):,}", style)), text(*_named(names)))
     if rows.row_count:
         yield rows
-    for back in answer.returns:
+    for back in answer.returns if after.offline else ():
         starts = "starts" if len(back.brokers) == 1 else "start"
         brokers = f"{broker_words(back.brokers)} {starts} again after a crash"
         told: list[Piece] = [("if ", Style.QUIET), (brokers, Style.STRONG), ": "]

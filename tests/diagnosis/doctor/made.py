@@ -56,7 +56,8 @@ def batches_of(*befalls: Message, later: int = 0) -> list[RecordBatch]:
     """A leader's epoch with a healthy cluster, and what befalls it, a batch a record."""
     made = [elected(0, 1, 1, dynamic=False)]
     for offset, message in enumerate((*HEALTHY, *befalls), start=1):
-        version = 1 if isinstance(message, r.BrokerRegistrationChangeRecord) else 0
+        with_directories = isinstance(message, r.PartitionRecord) and message.directories
+        version = 1 if isinstance(message, r.BrokerRegistrationChangeRecord) or with_directories else 0
         some = [ApiMessageAndVersion(message, version)]
         made.append(RecordBatch.of(offset, 1, time_of(offset, later=later), some))
     return made

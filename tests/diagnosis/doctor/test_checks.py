@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import attrs
 import pytest
 
 from kraftlake.diagnosis import CHECKS, Severity, diagnose
@@ -18,7 +19,7 @@ from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay import LogSource
 from kraftlake.runtime.errors import NotASourceError, UsageError
 from tests.cli.made_logs import TOPIC_ID
-from tests.cli.running import run
+from tests.cli.running import fault, run
 from tests.diagnosis.doctor.made import (
     BEGIN,
     HEALTHY,
@@ -29,6 +30,7 @@ from tests.diagnosis.doctor.made import (
     change,
     config,
     log_of,
+    partition,
     time_of,
 )
 from tests.protocol.observer.fake_quorum import LED_SINCE, NOW, running
@@ -198,6 +200,19 @@ def test_a_reassignment_that_is_young_is_not_said_to_last(tmp_path: Path) -> Non
 def test_of_the_only_broker_it_is_not_said_that_its_loss_takes_everything(tmp_path: Path) -> None:
     alone = [r.UnregisterBrokerRecord(broker_id=id_, broker_epoch=id_) for id_ in (2, 3)]
     assert "one_loss_from_offline" not in by_check(diagnose(log_of(tmp_path, change(0, isr=(1,)), *alone)))
+
+
+def test_a_state_that_no_controller_leaves_is_diagnosed_without_the_next_loss(tmp_path: Path) -> None:
+    """The reassignment that is done with can't be ended: its directories have no place at this metadata.version."""
+    odd = [
+        r.FeatureLevelRecord(name="metadata.version", feature_level=7),
+        attrs.evolve(partition(0, 1, 2, 3), removing_replicas=(3,), directories=(TOPIC_ID,) * 3),
+    ]
+    log = log_of(tmp_path, *odd)
+    found = by_check(diagnose(log))
+    assert "reassignments" in found
+    assert "one_loss_from_offline" not in found
+    assert "log directories" in fault("what-if", log, "--lose-broker", 3)
 
 
 def test_a_healthy_cluster_has_no_finding(tmp_path: Path) -> None:

@@ -94,9 +94,9 @@ def what_if(call: Call, source: str, *, each_broker: bool, each_rack: bool, **gi
     """Show what the controller would do with the cluster in SOURCE: partitions offline, leaders, under min ISR.
 
     The controller's own rules run on a copy of the image in memory. Nothing is ever written, and no live cluster is
-    changed. Steps are taken in the order of the options, and each is shown. A broker that is lost is fenced as when its
-    session ends; one that starts again registers and is unfenced, after a loss as after a crash. What it is told is the
-    log alone: configs in property files and how far replicas are behind are not in it.
+    changed. Steps are taken in the order of the options, and each is shown. A broker is lost as when its session ends:
+    the controller fences it. One that starts again registers and is unfenced, after a loss as after a crash. Configs in
+    property files, and how far replicas are behind, are not in the log, and do not count.
 
     The exit code is 1 where the controller refuses a step or a part of one.
     """

@@ -55,12 +55,12 @@ def doctor(
 ) -> None:
     """Look at a cluster once, and show what is wrong with it by severity.
 
-    The quorum and the soundness of its logs; partitions without a leader, with too few replicas in sync or under-
-    replicated, or that one more loss takes offline; reassignments, throttles; brokers that are fenced; stray folders;
-    and of the last 24 hours of the log unclean elections, changes of configs and of ACLs. Each finding says since which
-    offset and time it is so, why, which command shows more, and what helps. Of several sources the furthest log is
-    taken; a damaged log is looked at as far as it can be replayed. Of a live quorum it is what was committed, and the
-    leader says which voters lag behind or have stopped fetching.
+    The quorum and the soundness of its logs; partitions without a leader, with too few replicas in sync or
+    under-replicated, or that one more loss takes offline; reassignments, throttles; brokers that are fenced; stray
+    folders; and of the last 24 hours of the log unclean elections, changes of configs and of ACLs. Each finding says
+    since which offset and time it is so, why, which command shows more, and what helps. Of several sources the furthest
+    log is taken; a damaged log is looked at as far as it can be replayed. Of a live quorum it is what was committed,
+    and the leader says which voters lag behind or have stopped fetching.
 
     The exit code is 0 for a healthy cluster, where there is nothing or notes (info) only, 3 where something critical or
     a warning was found, 1 where the state of the cluster can't be told.

@@ -119,7 +119,6 @@ CALLS: dict[str, tuple[Call, tuple[Any, ...]]] = {
     "Source.page": (lambda a, bad: a.source.page(bad), PATHS),
     "Source.page from": (lambda a, bad: a.source.page(a.folder / "page.html", bad, 3), NUMBERS),
     "Source.page to": (lambda a, bad: a.source.page(a.folder / "page.html", 1, bad), NUMBERS),
-    "Source.what_if": (lambda a, bad: a.source.what_if(bad), (*NAMES, "", "lose-broker", "lose-broker x", "catch-up 1")),
     "Source.what_if": (
         lambda a, bad: a.source.what_if(bad),
         (*NAMES, "", "lose-broker", "lose-broker x", "catch-up 1"),

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from kraftlake.api.events import Events
     from kraftlake.api.metrics import Metrics
     from kraftlake.api.watch import Watch
-    from kraftlake.diagnosis import Bisected, Change, PageReport, Thing
-    from kraftlake.diagnosis import Bisected, Change, Step, Thing, WhatIf
+    from kraftlake.diagnosis import Bisected, Change, PageReport, Step, Thing, WhatIf
     from kraftlake.image import ImageDiff
     from kraftlake.metadata_log import ChainLink
     from kraftlake.records.log_record import LogRecord

@@ -2,7 +2,7 @@
 
 The logic is pure: a command is a function of `ControllerState`, and `ActiveController` runs the commands of one epoch
 against the pending image. `QuorumController` adds threads and an election; `EmbeddedController` runs a few commands in
-a tool, and `TrialController` runs them on a copy in memory. The exported names are imported when they are first used.
+a tool. The exported names are imported when they are first used.
 """
 
 from __future__ import annotations
@@ -16,15 +16,12 @@ if TYPE_CHECKING:
     from kraftlake.controller.cluster.brokers import (
         BrokerHeartbeatReply,
         BrokerHeartbeatRequest,
+        process_heartbeat,
         register_broker,
         unregister_broker,
     )
     from kraftlake.controller.cluster.controllers import ControllerRegistrationRequest, register_controller
     from kraftlake.controller.cluster.producer_ids import allocate_producer_ids
-        process_heartbeat,
-        register_broker,
-        unregister_broker,
-    )
     from kraftlake.controller.cluster.supported_features import SUPPORTED
     from kraftlake.controller.config import ControllerConfig
     from kraftlake.controller.configs.alter_configs import (
@@ -41,6 +38,7 @@ if TYPE_CHECKING:
     from kraftlake.controller.quorum.embedded import EmbeddedController
     from kraftlake.controller.quorum.formatting import format_lake
     from kraftlake.controller.quorum.quorum_controller import QuorumController
+    from kraftlake.controller.quorum.trial_controller import TrialController
     from kraftlake.controller.replication.alter_partition import IsrChange, alter_partition
     from kraftlake.controller.replication.directories import assign_replicas_to_dirs
     from kraftlake.controller.replication.elections import ElectionType, elect_leaders
@@ -57,7 +55,6 @@ if TYPE_CHECKING:
         create_topics,
         delete_topics,
     )
-    from kraftlake.controller.quorum.trial_controller import TrialController
     from kraftlake.controller.result import ControllerResult
     from kraftlake.controller.state import Command, ControllerState
 
@@ -91,6 +88,7 @@ __all__ = [
     "NewPartitions",
     "OpType",
     "QuorumController",
+    "TrialController",
     "allocate_producer_ids",
     "alter_partition",
     "alter_partition_reassignments",
@@ -105,12 +103,9 @@ __all__ = [
     "incremental_alter_configs",
     "legacy_alter_configs",
     "list_partition_reassignments",
-    "register_broker",
-    "register_controller",
-    "unregister_broker",
-    "TrialController",
     "process_heartbeat",
     "register_broker",
+    "register_controller",
     "unregister_broker",
 ]
 

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from kraftlake.diagnosis.conditions import Condition
     from kraftlake.diagnosis.doctor.diagnosis import CHECKS, Diagnosis, diagnose
     from kraftlake.diagnosis.doctor.finding import Finding, Severity
-    from kraftlake.diagnosis.leadership import MAY_LEAD, may_lead, may_lead_words
-    from kraftlake.diagnosis.page.writing import PageReport, write_page
     from kraftlake.diagnosis.leadership import MAY_LEAD, broker_words, may_lead, may_lead_words
+    from kraftlake.diagnosis.page.writing import PageReport, write_page
     from kraftlake.diagnosis.quorum_health import Verdict, node_faults, quorum_verdicts
     from kraftlake.diagnosis.since import since_json, since_of
     from kraftlake.diagnosis.things import Thing
     from kraftlake.diagnosis.trial.risks import Risk
     from kraftlake.diagnosis.trial.steps import Step, StepKind
     from kraftlake.diagnosis.trial.what_if import WhatIf, what_if
+
 
 __all__ = [
     "CHECKS",
@@ -57,8 +57,8 @@ __all__ = [
     "quorum_verdicts",
     "since_json",
     "since_of",
-    "write_page",
     "what_if",
+    "write_page",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, __all__)

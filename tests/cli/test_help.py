@@ -29,15 +29,10 @@ def examples() -> Iterator[str]:
 def test_the_commands_are_those_that_others_rely_on() -> None:
     names = {path.removeprefix("kraftlake ") for path, _ in LEAVES}
     assert names == {
-        "image", "log", "diff", "events", "watch", "blame", "bisect", "local-changes", "replay", "metrics", "quorum",
-        "verify", "doctor", "page",
+        "image", "log", "diff", "events", "watch", "blame", "bisect", "what-if", "local-changes", "replay", "metrics",
+        "quorum", "verify", "doctor", "page",
         "import", "follow", "export", "restore",
         "cluster up", "broker", "controller",
-        "image", "log", "diff", "events", "watch", "blame", "bisect", "what-if", "local-changes", "replay", "metrics", "quorum",
-        "verify", "doctor",
-        "image", "log", "diff", "events", "watch", "blame", "bisect", "what-if", "local-changes", "replay", "metrics",
-        "quorum", "verify", "doctor",
-        "import", "follow", "export", "restore", "broker",
         "format", "fork", "generate", "log compact", "log trim", "log vacuum", "tables", "tables trim",
         *(f"spark {job}" for job in JOBS),
         "spark snapshot",

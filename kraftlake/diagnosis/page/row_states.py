@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.diagnosis.doctor.partition_conditions import CONDITIONS
+from kraftlake.diagnosis.partition_conditions import CONDITIONS
 from kraftlake.tables import HAS, PartitionChanges, distinct_changes, event_columns
 
 FLAGS: Final = ("offline", "under_replicated", "being_reassigned", "recovering")

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from kraftlake.image.diff import EntryChange, FieldChange, ImageDiff, diff_images
     from kraftlake.image.json_form import JsonForm, acl_json, broker_json, image_to_json, partition_json
     from kraftlake.image.kafka_names import AclOperation, AclPermissionType, PatternType, ResourceType
+    from kraftlake.image.nodes.image_nodes import root_node
+    from kraftlake.image.nodes.node import Directory, Leaf, Node, Subject
+    from kraftlake.image.nodes.paths import Found, as_literal, matching, part_of, path_of
     from kraftlake.image.topics.packed_topics import PackedTopics
     from kraftlake.image.topics.partition_registration import NO_LEADER
     from kraftlake.image.topics.topic_names import (
@@ -80,17 +83,21 @@ __all__ = [
     "ControllerRegistration",
     "DelegationTokenData",
     "DelegationTokenImage",
+    "Directory",
     "Endpoint",
     "EntryChange",
     "FeaturesImage",
     "FieldChange",
+    "Found",
     "ImageDiff",
     "ImageWriterOptions",
     "JsonForm",
     "LeaderRecoveryState",
+    "Leaf",
     "LossHandler",
     "MetadataImage",
     "MetadataProvenance",
+    "Node",
     "PackedTopics",
     "PartitionRegistration",
     "PatternType",
@@ -99,21 +106,27 @@ __all__ = [
     "ScramCredentialData",
     "ScramImage",
     "StandardAcl",
+    "Subject",
     "TopicImage",
     "TopicsImage",
     "VersionRange",
     "acl_json",
+    "as_literal",
     "broker_json",
     "count_cluster",
     "count_partitions_of_brokers",
     "diff_images",
     "image_to_json",
     "is_under_min_isr",
+    "matching",
     "min_insync_replicas",
+    "part_of",
     "partition_json",
     "partitions_of",
     "problem_of_name",
+    "path_of",
     "refuse_loss",
+    "root_node",
 ]
 
 

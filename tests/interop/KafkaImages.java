@@ -47,6 +47,10 @@ import org.apache.kafka.image.TopicImage;
 import org.apache.kafka.image.loader.LogDeltaManifest;
 import org.apache.kafka.image.loader.MetadataBatchLoader;
 import org.apache.kafka.image.loader.SnapshotManifest;
+import org.apache.kafka.image.node.MetadataImageNode;
+import org.apache.kafka.image.node.MetadataNode;
+import org.apache.kafka.image.node.printer.MetadataNodePrinter;
+import org.apache.kafka.image.node.printer.MetadataNodeRedactionCriteria;
 import org.apache.kafka.image.writer.ImageWriterOptions;
 import org.apache.kafka.image.writer.RecordListWriter;
 import org.apache.kafka.metadata.BrokerRegistration;
@@ -74,6 +78,8 @@ import org.apache.kafka.snapshot.RecordsSnapshotReader;
  *
  *   image     AT FILE...            the image at offset AT of a log's segments (its own batch loader, one delta a batch)
  *   snapshot  FOLDER END EPOCH      the image of FOLDER/END-EPOCH.checkpoint, through the broker's snapshot reader
+ *   nodes     AT FILE...            the paths of the metadata shell in that image, and what its `cat` prints of each
+ *   snapshotNodes FOLDER END EPOCH  the same of the image of a snapshot
  *   local     BROKER FROM TO FILE...   the local changes of one delta over (FROM, TO]
  *   history   BROKERS RANGES FILE      all that a segment says: each image that is published (one delta a batch), with
  *                                      its records and metrics, and the local changes of each range FROM:TO to each
@@ -111,6 +117,13 @@ public class KafkaImages {
             long at = Long.parseLong(request[1]);
             List batches = read(files);
             return imageJson(imageAt(batches, at), at, epochAt(batches, at));
+        }
+        if (request[0].equals("nodes")) {
+            List files = Arrays.asList(request).subList(2, request.length);
+            return nodes(imageAt(read(files), Long.parseLong(request[1])));
+        }
+        if (request[0].equals("snapshotNodes")) {
+            return nodes(snapshotImage(request[1], Long.parseLong(request[2]), Integer.parseInt(request[3])));
         }
         if (request[0].equals("snapshot")) {
             return snapshot(request[1], Long.parseLong(request[2]), Integer.parseInt(request[3]));
@@ -322,6 +335,14 @@ public class KafkaImages {
     }
 
     static Object snapshot(String folder, long end, int epoch) throws Exception {
+        MetadataImage image = snapshotImage(folder, end, epoch);
+        MetadataProvenance provenance = image.provenance();
+        Map answer = imageJson(image, provenance.lastContainedOffset(), provenance.lastContainedEpoch());
+        answer.put("lastContainedLogTimestamp", Long.valueOf(provenance.lastContainedLogTimeMs()));
+        return answer;
+    }
+
+    static MetadataImage snapshotImage(String folder, long end, int epoch) throws Exception {
         FileRawSnapshotReader raw = FileRawSnapshotReader.open(Paths.get(folder, new String[0]), new OffsetAndEpoch(end, epoch));
         RecordsSnapshotReader reader = RecordsSnapshotReader.of(
             raw, MetadataRecordSerde.INSTANCE, BufferSupplier.create(), BATCH_SIZE, true, new LogContext());
@@ -335,11 +356,56 @@ public class KafkaImages {
         delta.finishSnapshot();
         MetadataProvenance provenance = new MetadataProvenance(
             reader.lastContainedLogOffset(), reader.lastContainedLogEpoch(), reader.lastContainedLogTimestamp(), true);
-        MetadataImage image = delta.apply(provenance);
-        Map answer = imageJson(image, provenance.lastContainedOffset(), provenance.lastContainedEpoch());
-        answer.put("lastContainedLogTimestamp", Long.valueOf(reader.lastContainedLogTimestamp()));
         reader.close();
-        return answer;
+        return delta.apply(provenance);
+    }
+
+    /** What the metadata shell's printer keeps: the text of a leaf, with secrets. */
+    static class LeafText implements MetadataNodePrinter {
+        String text;
+
+        public MetadataNodeRedactionCriteria redactionCriteria() {
+            return MetadataNodeRedactionCriteria.Disabled.INSTANCE;
+        }
+
+        public void enterNode(String name) {
+        }
+
+        public void leaveNode() {
+        }
+
+        public void output(String output) {
+            text = output;
+        }
+
+        public void close() {
+        }
+    }
+
+    static Map nodes(MetadataImage image) {
+        Map found = new LinkedHashMap();
+        find("/image", new MetadataImageNode(image), found);
+        return found;
+    }
+
+    /** Path to text, null for a directory; where the shell's `find` dies of a name without a node, an empty list. */
+    static void find(String path, MetadataNode node, Map found) {
+        if (!node.isDirectory()) {
+            LeafText printer = new LeafText();
+            node.print(printer);
+            found.put(path, printer.text);
+            return;
+        }
+        found.put(path, null);
+        for (Iterator names = node.childNames().iterator(); names.hasNext(); ) {
+            String name = (String) names.next();
+            MetadataNode child = node.child(name);
+            if (child == null) {
+                found.put(path + "/" + name, Collections.emptyList());
+            } else {
+                find(path + "/" + name, child, found);
+            }
+        }
     }
 
     static MetadataDelta delta(MetadataImage image) {

@@ -110,6 +110,19 @@ def kafka_image_of_checkpoint(path: Path, *, end_offset: int, epoch: int) -> dic
         return kafka_classes().ask("snapshot", folder, end_offset, epoch)
 
 
+def kafka_nodes_of_log(segments: Sequence[Path], at: int) -> dict[str, Any]:
+    """Each path of Kafka's metadata shell below `/image` at offset `at`, and what its `cat` prints, secrets shown.
+
+    None for a directory, an empty list for a name that has no node: Kafka's `find` ends with an error there.
+    """
+    return kafka_classes().ask("nodes", at, *sorted(segments))
+
+
+def kafka_nodes_of_checkpoint(path: Path, *, end_offset: int, epoch: int) -> dict[str, Any]:
+    """The same of a snapshot file, which is at END-EPOCH.checkpoint."""
+    return kafka_classes().ask("snapshotNodes", path.parent, end_offset, epoch)
+
+
 def kafka_local_changes(segments: Sequence[Path], *, broker: int, start: int, end: int) -> dict[str, Any]:
     """`TopicsDelta.localChanges` of one delta over the offsets (start, end], in FORMATS.md's JSON form."""
     return kafka_classes().ask("local", broker, start, end, *sorted(segments))

@@ -30,6 +30,7 @@ from kraftlake.cli.commands.page import page
 from kraftlake.cli.commands.quorum import quorum
 from kraftlake.cli.commands.replay import replay
 from kraftlake.cli.commands.restore import restore
+from kraftlake.cli.commands.shell import cat, ls, shell
 from kraftlake.cli.commands.spark import spark
 from kraftlake.cli.commands.tables import tables, tables_trim
 from kraftlake.cli.commands.verify import verify
@@ -71,6 +72,9 @@ for _command in (
     bisect,
     page,
     what_if,
+    shell,
+    ls,
+    cat,
     local_changes,
     replay,
     metrics,

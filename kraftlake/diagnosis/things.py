@@ -14,6 +14,7 @@ from kraftlake.image import (
     ConfigResource,
     JsonForm,
     MetadataImage,
+    Subject,
     acl_json,
     broker_json,
     partition_json,
@@ -84,6 +85,21 @@ class Thing:
             )
         plain = ["" if name == DEFAULT else unquote(name) for name in names]
         return attrs.evolve(_PARSERS[kind](path, plain), given=path)
+
+    @classmethod
+    def of_subject(cls, subject: Subject | None, field: str | None = None) -> Thing | None:
+        """The thing that a node of an image shows, or one field of it; None where a node shows no thing.
+
+        Raises UsageError for what is no field of it.
+        """
+        if subject is None or subject.kind not in _KINDS or subject.key is None:
+            return None
+        whole = cls(*subject)
+        if field is None:
+            return whole
+        if not fields_of(subject.kind):
+            raise UsageError(f"{whole.text} has no fields: leave {field} out.")
+        return cls(*subject, _field(whole.text, subject.kind, [field]))
 
     @classmethod
     def topic(cls, name: str) -> Thing:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kraftlake.cli.options.command import Example, argument, option
 from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
+
+if TYPE_CHECKING:
+    from kraftlake.api import Source
+    from kraftlake.diagnosis import Thing
 
 
 @command(
@@ -36,15 +42,21 @@ def blame(call: Call, source: str, thing: str, *, everything: bool) -> None:
     which it took effect. What had its value already in the snapshot with which a log begins is so since then or
     earlier. %2F stands for a slash within a name, an empty RESOURCE or <default> for the default.
     """
-    from kraftlake.diagnosis import Thing, blamed
+    from kraftlake.diagnosis import Thing
 
     named = Thing.parse(thing)
     opened = call.open(source)
-    at = opened.offset_at(call.at)
+    show_blamed(call, opened, named, opened.offset_at(call.at), everything=everything)
+
+
+def show_blamed(call: Call, source: Source, thing: Thing, at: int, *, everything: bool) -> None:
+    """Write what made a thing what it is at the offset `at`, or every record that changed it."""
+    from kraftlake.diagnosis import blamed
+
     with call.suggest_lenient():
-        changes = blamed(opened, named, at, newest_only=not everything, lenient=not call.strict)
+        changes = blamed(source, thing, at, newest_only=not everything, lenient=not call.strict)
     call.warn_skipped(changes.skipped)
-    line = changes.lines[named]
+    line = changes.lines[thing]
     forms = [change.to_json(show_secrets=call.show_secrets) for change in line]
     if call.as_json:
         for form in forms:
@@ -52,4 +64,4 @@ def blame(call: Call, source: str, thing: str, *, everything: bool) -> None:
         return
     from kraftlake.cli.views.blame_view import show_blame
 
-    show_blame(call.terminal, named, forms)
+    show_blame(call.terminal, thing, forms)

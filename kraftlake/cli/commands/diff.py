@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from kraftlake.api import Source
-    from kraftlake.image import MetadataImage
+    from kraftlake.image import ImageDiff, MetadataImage
 
 
 @command(
@@ -111,25 +111,40 @@ def diff(
     check_hosted(brokers, hosted=hosted)
     opened = call.open(source)
     second = opened if other is None else call.open(other)
-    images = _image(call, opened, first), _image(call, second, last)
+    images = image_at(call, opened, first), image_at(call, second, last)
     found = DiffSelection(topics, partitions, brokers, hosted).of(diff_images(*images), *images)
     sources = [opened] if second is opened else [opened, second]
     call.check_names(*sources, topics=topics, partitions=partitions, brokers=brokers, found=not found.is_empty())
-    begin, end = (image.provenance.to_json()["timestamp"] for image in images)
-    times = {"fromTimestamp": begin, "toTimestamp": end}
-    form = {"clusterId": opened.cluster_id} | times | found.to_json(show_secrets=call.show_secrets)
     if opened.cluster_id != second.cluster_id and None not in (opened.cluster_id, second.cluster_id):
         call.terminal.warn(f"{second.name} is of another cluster, {second.cluster_id}")
+    everything = everything or bool(topics or partitions)
+    show_diff(call, opened.cluster_id, images, found, everything=everything, limit=limit, tail=tail)
+
+
+def show_diff(
+    call: Call,
+    cluster_id: str | None,
+    images: tuple[MetadataImage, MetadataImage],
+    found: ImageDiff,
+    *,
+    everything: bool,
+    limit: int | None = None,
+    tail: int | None = None,
+) -> None:
+    """Write the differences that were found between two images."""
+    begin, end = (image.provenance.to_json()["timestamp"] for image in images)
+    times = {"fromTimestamp": begin, "toTimestamp": end}
+    form = {"clusterId": cluster_id} | times | found.to_json(show_secrets=call.show_secrets)
     if call.as_json:
         call.terminal.json(form)
         return
     from kraftlake.cli.views.diff_view import draw_diff
 
-    everything = everything or bool(topics or partitions)
     call.terminal.render(draw_diff(form, everything=everything, limit=limit, tail=tail))
 
 
-def _image(call: Call, source: Source, at: int | datetime | LogTime | None) -> MetadataImage:
+def image_at(call: Call, source: Source, at: int | datetime | LogTime | None) -> MetadataImage:
+    """The image at a moment, the empty one at -1."""
     from kraftlake.image import MetadataImage
 
     if at == -1:

@@ -127,7 +127,7 @@ def log(
     shown = next(records, None)
     if shown is not None:
         whole = everything or limit is not None or tail is not None
-        _show(call, islice(chain([shown], records), limit), known, whole=whole)
+        show_records(call, islice(chain([shown], records), limit), known, whole=whole)
     if not names["partitions"]:
         call.check_names(opened, **names, found=shown is not None)
 
@@ -153,7 +153,7 @@ def _selected(
     return filter(is_wanted, source.records(*range_))
 
 
-def _show(call: Call, records: Iterable[LogRecord], known: Names, *, whole: bool) -> None:
+def show_records(call: Call, records: Iterable[LogRecord], known: Names, *, whole: bool) -> None:
     """Write records as lines, or counts of them where a terminal would get very many lines."""
     from kraftlake.cli.views.lines import LogView
     from kraftlake.records.redaction import redact_record_json

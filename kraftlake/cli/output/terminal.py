@@ -9,7 +9,9 @@ import re
 import select
 import shutil
 import sys
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TextIO
 
 from kraftlake.cli.output.theme import Piece, Style, painted
@@ -50,6 +52,15 @@ class Terminal:
         """Write one line of the answer, its pieces painted where stdout has colours."""
         sys.stdout.write(painted(*pieces, colour=self.colour) + "\n")
 
+    def lines(self, lines: Iterable[Sequence[Piece]]) -> None:
+        """Write lines as they come, through the pager where they have no room on the screen."""
+        coming = iter(lines)
+        held = [] if self.pager is None else list(islice(coming, shutil.get_terminal_size().lines))
+        is_long = self.pager is not None and len(held) == shutil.get_terminal_size().lines
+        with self.paged() if is_long else nullcontext():
+            for pieces in chain(held, coming):
+                self.line(*pieces)
+
     def json(self, value: Any) -> None:
         """Write one line of JSON, in ASCII, so that no string in it can steer a terminal.
 
@@ -71,7 +82,10 @@ class Terminal:
 
     def render(self, *renderables: RenderableType) -> None:
         """Draw rich renderables on stdout, without the blanks that rich fills lines up with."""
-        text = "".join(map(self._drawn, renderables))
+        self.text("".join(map(self._drawn, renderables)))
+
+    def text(self, text: str) -> None:
+        """Write text that is safe to show and painted already, through the pager where it has no room on the screen."""
         is_long = self.pager is not None and text.count("\n") >= shutil.get_terminal_size().lines
         with self.paged() if is_long else nullcontext():
             sys.stdout.write(text)

@@ -49,7 +49,7 @@ def root_node(image: MetadataImage, *, version: str, show_secrets: bool = False)
 
 
 def _image(image: MetadataImage, show_secrets: bool) -> Directory:
-    children = {
+    children: dict[str, Node] = {
         "acls": fixed(Subject("acls"), {"byId": _acls(image)}),
         "clientQuotas": _client_quotas(image),
         "cluster": fixed(Subject("cluster"), {"brokers": _brokers(image), "controllers": _controllers(image)}),
@@ -57,9 +57,7 @@ def _image(image: MetadataImage, show_secrets: bool) -> Directory:
         "delegationToken": _delegation_tokens(image, show_secrets),
         "features": _features(image.features),
         "producerIds": _producer_ids(image),
-        "provenance": Leaf(
-            None, lambda: kafka_text.provenance_text(image.provenance), lambda: image.provenance.to_json()
-        ),
+        "provenance": Leaf(None, lambda: kafka_text.provenance_text(image.provenance), image.provenance.to_json),
         "scram": _scram(image.scram, show_secrets),
         "topics": _topics(image.topics),
     }
@@ -212,7 +210,7 @@ def _scram(scram: ScramImage, show_secrets: bool) -> Directory:
 
             return Leaf(Subject("credential", (number_, user)), lambda: kafka_text.scram_text(form()), form)
 
-        users = scram.mechanisms.get(number_) or {}
+        users: Mapping[str, ScramCredentialData] = scram.mechanisms.get(number_) or {}
         return _keyed(Subject("mechanism", number_), users, leaf, key_of=str)
 
     numbers = sorted({*_SCRAM_MECHANISMS, *scram.mechanisms})

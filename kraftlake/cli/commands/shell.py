@@ -1,0 +1,115 @@
+"""`kraftlake shell`, `ls` and `cat`: the nodes of Kafka's metadata shell, at any moment."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+import click
+
+from kraftlake.cli.options.command import Example, argument, option
+from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
+
+
+@command(
+    "shell",
+    section=LOOK,
+    question="What is there to walk in, as in Kafka's metadata shell, at any moment?",
+    at=True,
+    secrets=True,
+    long=True,
+    examples=(
+        Example("a prompt; `help` lists the commands", f"kraftlake shell {SAMPLE}"),
+        Example("as the cluster was after offset 4592", f"kraftlake shell {SAMPLE} --at 4592"),
+        Example("one command after the other", f"kraftlake shell {SAMPLE} -c 'cd /image/topics/byName' -c 'ls elr-*'"),
+        Example("every path there is", f"echo find / | kraftlake shell {SAMPLE}"),
+        Example(
+            "what two moments differ in of a topic",
+            f"kraftlake shell {SAMPLE} -c 'at 4639' -c 'diff 4592 /image/topics/byName/elr-a'",
+        ),
+    ),
+)
+@option("-c", "--command", "commands", multiple=True, metavar="LINE", help="Run this line, and end. Repeatable.")
+def shell(call: Call, source: str, *, commands: tuple[str, ...]) -> None:
+    """Walk in a tree of nodes, such as /image/topics/byName/foo/0, with ls, cd, cat, find and tree.
+
+    Paths and values are those of Kafka's metadata shell. `at` goes to another offset or time; log, diff, since and
+    blame ask what happened to a node. Lines are read from a terminal, which completes names and keeps a history, or
+    from stdin: there a line that begins with # is a comment, and where a line fails, the others are run, and the exit
+    code is that of the first that failed.
+    """
+    from kraftlake.cli.shell.commands import run_script
+    from kraftlake.cli.shell.session import Session
+
+    has_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    if source == "-" and not commands:
+        raise click.UsageError("SOURCE - takes stdin, which lines would be read from: give them with -c.")
+    session = Session(call, call.open(source), click.get_current_context())
+    if commands:
+        code = run_script(session, commands)
+    elif has_terminal:
+        from kraftlake.cli.shell.prompt import run_prompt
+
+        code = run_prompt(session)
+    else:
+        code = run_script(session, _lines())
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+def _lines() -> Iterable[str]:
+    """The lines of stdin, as they come; bytes that are no UTF-8 match no name."""
+    if hasattr(sys.stdin, "reconfigure"):
+        sys.stdin.reconfigure(errors="surrogateescape")
+    return iter(sys.stdin.readline, "")
+
+
+_PATHS = "Paths in the tree, as in Kafka's metadata shell; * and ? match, {a,b} is one of several."
+
+
+@command(
+    "ls",
+    section=LOOK,
+    question="Which nodes has a directory of the tree that `shell` walks in?",
+    at=True,
+    secrets=True,
+    long=True,
+    examples=(
+        Example("the parts of an image", f"kraftlake ls {SAMPLE} /image"),
+        Example("the topics at an earlier offset", f"kraftlake ls {SAMPLE} /image/topics/byName --at 4592"),
+        Example("for other programs, an object a line", f"kraftlake ls {SAMPLE} /image/cluster/brokers --json"),
+    ),
+)
+@argument("paths", nargs=-1, metavar="[PATH...]", help=f"{_PATHS} Without any, the root.")
+def ls(call: Call, source: str, *, paths: tuple[str, ...]) -> None:
+    """List the names in directories of the tree, and those of other nodes: `kraftlake shell` explains it."""
+    from kraftlake.cli.shell.session import Session
+    from kraftlake.cli.shell.walking import list_nodes
+
+    list_nodes(Session(call, call.open(source), click.get_current_context()), paths)
+
+
+@command(
+    "cat",
+    section=LOOK,
+    question="What is the value of a node of that tree?",
+    at=True,
+    secrets=True,
+    long=True,
+    examples=(
+        Example("a partition", f"kraftlake cat {SAMPLE} /image/topics/byName/elr-a/0"),
+        Example("the configs of a topic", f"kraftlake cat {SAMPLE} '/image/configs/TOPIC:fixed-a/*'"),
+        Example("for other programs", f"kraftlake cat {SAMPLE} /image/cluster/brokers/1 --json"),
+    ),
+)
+@argument("paths", nargs=-1, required=True, metavar="PATH...", help=_PATHS)
+def cat(call: Call, source: str, *, paths: tuple[str, ...]) -> None:
+    """Show the values of nodes as Kafka's metadata shell prints them: `kraftlake shell` explains the tree.
+
+    With --json a value is in the form of `kraftlake image --json`. Secrets are shown as (redacted) unless
+    --show-secrets is given.
+    """
+    from kraftlake.cli.shell.session import Session
+    from kraftlake.cli.shell.walking import show_values
+
+    show_values(Session(call, call.open(source), click.get_current_context()), paths)

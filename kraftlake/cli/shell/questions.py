@@ -1,0 +1,215 @@
+"""The commands of the shell that Kafka's does not have: the log, differences, since when, and which record."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kraftlake.cli.options.command import Argument, Example, Option
+from kraftlake.cli.options.parameters import CountParameter
+from kraftlake.cli.options.shared import check_cut
+from kraftlake.cli.output.theme import Piece, Style
+from kraftlake.cli.shell.session import Session
+from kraftlake.cli.shell.walking import path_argument, shell_command
+
+if TYPE_CHECKING:
+    from kraftlake.diagnosis import Thing
+    from kraftlake.image import Found, Subject
+    from kraftlake.records.log_record import LogRecord
+
+_NO_OP: Final = "NO_OP_RECORD"
+_SINCE: Final = {"partition": ("leader", "isr", None), "broker": ("fenced", "inControlledShutdown", None)}
+"""The fields of which `since` tells, None for all of them together."""
+
+
+def _limit() -> Option:
+    return Option(["--limit"], type=CountParameter(min=1), metavar="N", help="At most the first N.")
+
+
+def _tail() -> Option:
+    return Option(["--tail"], type=CountParameter(min=1), metavar="N", help="The last N alone.")
+
+
+@shell_command(
+    "log",
+    path_argument(),
+    Option(["--from", "first"], metavar="MOMENT", help="From this offset or time on; the log's beginning by default."),
+    _limit(),
+    _tail(),
+    Option(["--no-noop"], is_flag=True, help="Leave out the no-ops of an idle controller."),
+    Option(["--all", "everything"], is_flag=True, help="Each record, not counts, however many there are."),
+    question="List the records about a node, up to the moment looked at.",
+    examples=(
+        Example("the last records about a topic", "log /image/topics/byName/elr-a --tail 10"),
+        Example("what the last minute said of where you are", "log --from now-1m"),
+    ),
+)
+def log(
+    session: Session,
+    path: str,
+    *,
+    first: str | None,
+    limit: int | None,
+    tail: int | None,
+    no_noop: bool,
+    everything: bool,
+) -> None:
+    """List the records about what a node shows, in the order of their offsets, up to the image's offset.
+
+    Of a topic these are its own, its partitions' and its configs', of a directory those of all in it.
+    """
+    from kraftlake.cli.commands.log import show_records
+    from kraftlake.cli.selection.log_names import names_before
+    from kraftlake.cli.selection.node_parts import record_filter
+    from kraftlake.kafka_files import SourceKind
+
+    check_cut(limit, tail)
+    source = session.source
+    subject = _subject(session.find_single(path))
+    moment = None if first is None else session.moment(first)
+    is_snapshot = source.kind is SourceKind.SNAPSHOT  # whose records have offsets of their own
+    begin, end = source.offset_range(moment, None if is_snapshot else session.image.offset)
+    known = names_before(source, begin)
+    wanted = filter(record_filter(subject, known), source.records(begin, end))
+    records: Iterator[LogRecord] = (record for record in wanted if not (no_noop and record.type == _NO_OP))
+    if tail is not None:
+        records = iter(deque(records, tail))
+    whole = everything or limit is not None or tail is not None
+    show_records(session.call, islice(records, limit), known, whole=whole)
+
+
+@shell_command(
+    "diff",
+    Argument(["moment"], metavar="MOMENT", help="The offset or time to compare with; -1 for the empty image."),
+    path_argument(),
+    Option(["--to"], metavar="MOMENT", help="The other moment; by default the one looked at."),
+    _limit(),
+    _tail(),
+    Option(["--all", "everything"], is_flag=True, help="Draw long parts in full, not their beginning."),
+    question="Show what changed of a node since another moment.",
+    examples=(
+        Example("what the offsets after 4592 changed of where you are", "diff 4592"),
+        Example("what became of a topic between two offsets", "diff 260 /image/topics/byName/elr-a --to 4639"),
+    ),
+)
+def diff(
+    session: Session,
+    moment: str,
+    path: str,
+    *,
+    to: str | None,
+    limit: int | None,
+    tail: int | None,
+    everything: bool,
+) -> None:
+    """Show what differs between the images at two moments, of what a node shows at either of them.
+
+    + is what came, - what went, ~ what changed, with before → after.
+    """
+    from kraftlake.cli.commands.diff import image_at, show_diff
+    from kraftlake.cli.selection.node_parts import of_node
+    from kraftlake.image import diff_images, matching
+
+    check_cut(limit, tail, whole_json=session.call.as_json)
+    before = image_at(session.call, session.source, session.moment(moment, or_empty=True))
+    after = session.image if to is None else image_at(session.call, session.source, session.moment(to, or_empty=True))
+    at_either = (next(matching(session.root_of(image), path, session.cwd), None) for image in (after, before))
+    found = next(filter(None, at_either), None) or session.find_single(path)
+    changes = of_node(diff_images(before, after), _subject(found))
+    whole = everything or bool(session.cwd or path != ".")
+    cluster_id = session.source.cluster_id
+    show_diff(session.call, cluster_id, (before, after), changes, everything=whole, limit=limit, tail=tail)
+
+
+@shell_command(
+    "since",
+    path_argument(),
+    question="Show since when nodes are as they are.",
+    examples=(Example("since when the leaders and ISRs of a topic are so", "since /image/topics/byName/elr-a"),),
+)
+def since(session: Session, path: str) -> None:
+    """Show since which offset and time a node, or each node in a directory, has the value that it has.
+
+    Of a partition: its leader, its ISR, and all of it; of a broker that it is fenced, shutting down, and all of it.
+    """
+    from kraftlake.cli.output.words import since_words
+    from kraftlake.diagnosis import newest_changes, since_json
+
+    call = session.call
+    found = session.find_single(path)
+    things = {one.path: _things(one) for one in (found, *found.children())}
+    asked = [thing for of_node in things.values() for thing in of_node]
+    if not asked:
+        raise click.ClickException(f"{found.path}: {_NO_THING}")
+    with call.suggest_lenient():
+        newest = newest_changes(session.source, asked, session.image.offset, lenient=not call.strict)
+
+    def whole(thing: Thing) -> str:
+        return "state" if thing.kind in _SINCE else "value"
+
+    answers = {
+        path: {thing.field or whole(thing): since_json(newest[thing]) for thing in of_node if thing in newest}
+        for path, of_node in things.items()
+        if of_node
+    }
+    if call.as_json:
+        for path_, answer in answers.items():
+            call.terminal.json({"path": path_, "since": answer})
+        return
+
+    def line(path_: str, answer: dict[str, Any]) -> Iterator[Piece]:
+        yield path_, Style.NAME
+        for field, form in answer.items():
+            yield f"  {'' if field == 'value' else field + ' '}since ", Style.QUIET
+            yield since_words(form)
+
+    call.terminal.lines(tuple(line(path_, answer)) for path_, answer in answers.items())
+
+
+@shell_command(
+    "blame",
+    Argument(["path"], metavar="PATH", help="The path of a node."),
+    Argument(["field"], required=False, metavar="[FIELD]", help="Of a partition or broker: leader, isr, fenced, …"),
+    Option(["--all", "everything"], is_flag=True, help="Every record that changed it, the newest last."),
+    question="Show which record made a node what it is.",
+    examples=(
+        Example("what made a partition's ISR what it is", "blame /image/topics/byName/elr-a/0 isr"),
+        Example("all that set a config", "blame /image/configs/BROKER/min.insync.replicas --all"),
+    ),
+)
+def blame(session: Session, path: str, field: str | None, *, everything: bool) -> None:
+    """Show the newest record that gave a node its value, and the value before."""
+    from kraftlake.cli.commands.blame import show_blamed
+    from kraftlake.diagnosis import Thing
+
+    found = session.find_single(path)
+    thing = Thing.of_subject(found.node.subject, field)
+    if thing is None:
+        raise click.ClickException(f"{found.path}: {_NO_THING}")
+    show_blamed(session.call, session.source, thing, session.image.offset, everything=everything)
+
+
+_NO_THING: Final = (
+    "since and blame are of topics, partitions, brokers, configs, features, ACLs and quotas; `log` and `diff` of all"
+)
+
+
+def _subject(found: Found) -> Subject:
+    if found.node.subject is None:
+        raise click.ClickException(f"{found.path} is not of the log: give a path below /image")
+    return found.node.subject
+
+
+def _things(found: Found) -> Sequence[Thing]:
+    """The things of a node whose times `since` shows."""
+    from kraftlake.diagnosis import Thing
+
+    subject = found.node.subject
+    if subject is None or (subject.kind == "topic" and not found.node.is_directory):  # its id and name
+        return ()
+    made = [Thing.of_subject(subject, field) for field in _SINCE.get(subject.kind, (None,))]
+    return [thing for thing in made if thing is not None]

@@ -1,0 +1,151 @@
+"""Where a shell is: its source, the moment that it looks at, and the directory that it is in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kraftlake.cli.options.parameters import MOMENT, MOMENT_OR_EMPTY
+from kraftlake.cli.options.shared import Call
+from kraftlake.runtime.errors import NoSuchThingError
+from kraftlake.runtime.words import did_you_mean
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from kraftlake.api import Source
+    from kraftlake.image import Directory, Found, MetadataImage
+    from kraftlake.runtime.moments import LogTime
+
+
+class Session:
+    """One shell, or one command of it; at the end of the source unless `call` names a moment.
+
+    `cwd` has the names from the root to the current directory, `lines` what has been typed, the oldest first.
+    `has_ended` is set by `exit`.
+    """
+
+    def __init__(self, call: Call, source: Source, context: click.Context) -> None:
+        self.call = call
+        self.source = source
+        self.cwd: tuple[str, ...] = ()
+        self.lines: list[str] = []
+        self.has_ended = False
+        self._context = context
+        self.image: MetadataImage = call.replay(source, call.at).image
+
+    @cached_property
+    def root(self) -> Directory:
+        """The root of the image's nodes."""
+        return self.root_of(self.image)
+
+    def root_of(self, image: MetadataImage) -> Directory:
+        """The root of the nodes of an image of the source."""
+        from importlib.metadata import version
+
+        from kraftlake.image import root_node
+
+        return root_node(image, version=version("kraftlake"), show_secrets=self.call.show_secrets)
+
+    def moment(self, text: str, *, or_empty: bool = False) -> int | datetime | LogTime:
+        """The moment that a word names, also -1 for the empty image where `or_empty`; click.BadParameter for none."""
+        parameter = MOMENT_OR_EMPTY if or_empty else MOMENT
+        try:
+            moment: int | datetime | LogTime = parameter.convert(text, None, self._context)
+        except click.BadParameter as fault:
+            raise click.UsageError(fault.message, click.get_current_context()) from None
+        return moment
+
+    def move_to(self, at: int | datetime | LogTime | None) -> None:
+        """Look at the image at a moment, None for the end; where the directory is not there, go up to one that is."""
+        self.call.warn_past_end(self.source, at)
+        self.image = self.call.replay(self.source, at).image
+        self.__dict__.pop("root", None)
+        was = self.cwd
+        while self.find_one(self.cwd) is None:
+            self.cwd = self.cwd[:-1]
+        if self.cwd != was:
+            from kraftlake.image import path_of
+
+            self.call.terminal.note(
+                f"{path_of(was)} is not there at offset {self.image.offset}: this is {path_of(self.cwd)}"
+            )
+
+    def find_one(self, names: tuple[str, ...]) -> Found | None:
+        """The node at the end of names from the root, None where there is none."""
+        from kraftlake.image import Directory, Found
+
+        node: Any = self.root
+        for name in names:
+            node = node.child(name) if isinstance(node, Directory) else None
+        return None if node is None else Found(names, node)
+
+    def find(self, patterns: Sequence[str]) -> Iterator[Found]:
+        """The nodes that match patterns, those of the current directory where there are none.
+
+        What matches nothing is a NoSuchThingError after all others.
+        """
+        from kraftlake.image import matching
+
+        missing = []
+        for pattern in patterns or (".",):
+            found = None
+            for found in matching(self.root, pattern, self.cwd):
+                yield found
+            if found is None:
+                missing.append(pattern)
+        if missing:
+            raise NoSuchThingError("; ".join(map(self._missing, missing)))
+
+    def find_single(self, pattern: str) -> Found:
+        """The one node that matches a pattern; NoSuchThingError where none does, UsageError where several do."""
+        found = list(self.find([pattern]))
+        if len(found) > 1:
+            raise click.UsageError(f"{pattern} matches {len(found):,} nodes: give one.")
+        return found[0]
+
+    def _missing(self, pattern: str) -> str:
+        """What is said of a pattern that matches nothing: the names like it, in the first directory that lacks it."""
+        from kraftlake.image import Directory, matching, part_of
+
+        parts = pattern.rstrip("/").split("/")
+        for count in range(len(parts) - 1, -1, -1):
+            within = "/".join(parts[:count]) or ("/" if pattern.startswith("/") and count else ".")
+            found = next(matching(self.root, within, self.cwd), None)
+            if found is None:
+                continue
+            if not isinstance(found.node, Directory):
+                near = f"{found.path} has no nodes below it"
+            else:
+                near = did_you_mean(parts[count], map(part_of, found.node.names))
+            break
+        else:
+            near = ""
+        return f"there is no node {pattern} at offset {self.image.offset}" + (f": {near}" if near else "")
+
+    def note_moment(self) -> None:
+        """Write the offset and the time of the image."""
+        from kraftlake.cli.output.theme import Style
+        from kraftlake.cli.output.words import moment
+
+        provenance = self.image.provenance
+        if self.call.as_json:
+            self.call.terminal.json(provenance.to_json())
+            return
+        self.call.terminal.line(
+            "offset ", (str(provenance.offset), Style.NUMBER), f", epoch {provenance.epoch}, ",
+            moment(provenance.timestamp),
+        )  # fmt: skip
+
+
+def missing_last(found: Iterable[Found]) -> tuple[list[Found], NoSuchThingError | None]:
+    """What `Session.find` gives, and its error."""
+    made: list[Found] = []
+    try:
+        made.extend(found)
+    except NoSuchThingError as fault:
+        return made, fault
+    return made, None

@@ -1,0 +1,229 @@
+"""The commands of the shell that walk among the nodes."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from kraftlake.cli.options.command import Argument, Command, Example, Option
+from kraftlake.cli.output.theme import Piece, Style
+from kraftlake.cli.shell.session import Session, missing_last
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kraftlake.image import Found
+
+PATHS = "Paths of nodes; * and ? match, {a,b} is one of several. Without any, the current directory."
+PATH = "The path of a node; by default the current directory."
+
+
+def shell_command(
+    name: str, *parameters: click.Parameter, question: str, examples: Sequence[Example] = ()
+) -> Callable[[Callable[..., None]], Command]:
+    """Make a function that gets a Session a command of the shell; `question` is its line in the list of commands."""
+
+    def decorate(function: Callable[..., None]) -> Command:
+        return Command(
+            name,
+            params=list(parameters),
+            callback=click.pass_obj(function),
+            help=function.__doc__,
+            short_help=question,
+            examples=examples,
+        )
+
+    return decorate
+
+
+def paths_argument(*, required: bool = False) -> Argument:
+    """The paths that a command takes."""
+    return Argument(["paths"], nargs=-1, required=required, metavar="PATH..." if required else "[PATH...]", help=PATHS)
+
+
+def path_argument() -> Argument:
+    """The one path that a command takes."""
+    return Argument(["path"], default=".", metavar="[PATH]", help=PATH)
+
+
+@shell_command(
+    "ls",
+    paths_argument(),
+    question="List nodes.",
+    examples=(
+        Example("what there is of a topic", "ls /image/topics/byName/elr-a"),
+        Example("some brokers", "ls /image/cluster/brokers/{1,2}"),
+    ),
+)
+def ls(session: Session, paths: Sequence[str]) -> None:
+    """List the names of the nodes in directories, and those of other nodes."""
+    list_nodes(session, paths)
+
+
+def list_nodes(session: Session, paths: Sequence[str]) -> None:
+    """Write what `ls` shows; NoSuchThingError after it for what is not there."""
+    from kraftlake.cli.views.node_view import listed
+
+    found, fault = missing_last(session.find(paths))
+    terminal = session.call.terminal
+    if session.call.as_json:
+        for one in found:
+            for node in one.children() if one.node.is_directory else (one,):
+                terminal.json({"path": node.path, "directory": node.node.is_directory})
+    else:
+        terminal.lines(listed(terminal, found))
+    if fault is not None:
+        raise fault
+
+
+@shell_command(
+    "cat",
+    paths_argument(required=True),
+    question="Show the values of nodes.",
+    examples=(
+        Example("a partition", "cat /image/topics/byName/elr-a/0"),
+        Example("the configs of a topic", "cat /image/configs/TOPIC:elr-a/*"),
+    ),
+)
+def cat(session: Session, paths: Sequence[str]) -> None:
+    """Show the values of nodes as Kafka's shell prints them: one a line where that has room."""
+    show_values(session, paths)
+
+
+def show_values(session: Session, paths: Sequence[str]) -> None:
+    """Write what `cat` shows; an error after it for what is not there, or a directory."""
+    from kraftlake.cli.views.node_view import leaf_lines
+    from kraftlake.image import Leaf
+
+    found, fault = missing_last(session.find(paths))
+    terminal = session.call.terminal
+    leaves = [(one, one.node) for one in found if isinstance(one.node, Leaf)]
+    if session.call.as_json:
+        for one, leaf in leaves:
+            terminal.json({"path": one.path, "value": leaf.value})
+    else:
+        terminal.lines(line for _, leaf in leaves for line in leaf_lines(terminal, leaf.text))
+    faults = [f"{one.path} is a directory: ls and tree show what is in it" for one in found if one.node.is_directory]
+    if fault is not None:
+        faults.append(str(fault))
+    if faults:
+        raise click.ClickException("; ".join(faults))
+
+
+@shell_command(
+    "tree",
+    paths_argument(),
+    question="Show nodes with all that is below them.",
+    examples=(Example("all that is known of a broker's configs", "tree /image/configs/BROKER*"),),
+)
+def tree(session: Session, paths: Sequence[str]) -> None:
+    """Show all nodes below others, each with its value."""
+    from kraftlake.cli.views.node_view import tree_lines
+
+    found, fault = missing_last(session.find(paths))
+    terminal = session.call.terminal
+    if session.call.as_json:
+        for one in found:
+            terminal.json({"path": one.path, "value": one.node.value})
+    else:
+        terminal.lines(line for one in found for line in tree_lines(terminal, one))
+    if fault is not None:
+        raise fault
+
+
+@shell_command(
+    "find",
+    paths_argument(),
+    Option(["--name"], metavar="GLOB", help="Only nodes of this name; * and ? match."),
+    question="List the paths of all nodes below others.",
+    examples=(
+        Example("every path there is", "find /"),
+        Example("where a config is set", "find /image/configs --name 'retention.*'"),
+    ),
+)
+def find(session: Session, paths: Sequence[str], name: str | None) -> None:
+    """List the absolute paths of nodes and of all that is below them."""
+    found, fault = missing_last(session.find(paths))
+    nodes = (
+        node
+        for one in found
+        for node in one.below()
+        if name is None or (node.names and fnmatch.fnmatchcase(node.names[-1], name))
+    )
+    terminal = session.call.terminal
+    if session.call.as_json:
+        for node in nodes:
+            terminal.json({"path": node.path, "directory": node.node.is_directory})
+    else:
+        terminal.lines(map(_path_line, nodes))
+    if fault is not None:
+        raise fault
+
+
+def _path_line(found: Found) -> Sequence[Piece]:
+    return ((found.path, Style.NAME if found.node.is_directory else Style.PLAIN),)
+
+
+@shell_command(
+    "cd",
+    Argument(["path"], default="/", metavar="[PATH]", help="The directory to go to; by default the root."),
+    question="Go to a directory.",
+)
+def cd(session: Session, path: str) -> None:
+    """Make a directory the current one, in which relative paths begin."""
+    found = session.find_single(path)
+    if not found.node.is_directory:
+        raise click.ClickException(f"{found.path} is not a directory: cat shows it")
+    session.cwd = found.names
+
+
+@shell_command("pwd", question="Show the current directory.")
+def pwd(session: Session) -> None:
+    """Show the path of the current directory."""
+    from kraftlake.image import path_of
+
+    path = path_of(session.cwd)
+    session.call.answer({"path": path}, lambda terminal, _: terminal.line(path))
+
+
+@shell_command(
+    "at",
+    Argument(["moment"], required=False, metavar="[OFFSET|TIME|end]", help="An offset, ISO 8601, now-15m, 07:46, end."),
+    question="Look at another moment, or show which one it is.",
+    examples=(
+        Example("the cluster after offset 4592", "at 4592"),
+        Example("a quarter of an hour before the log's end", "at now-15m"),
+        Example("the log's end", "at end"),
+    ),
+)
+def at(session: Session, moment: str | None) -> None:
+    """Go to the image after an offset, or at a time, and show its offset and time."""
+    if moment is not None:
+        session.move_to(None if moment == "end" else session.moment(moment))
+    session.note_moment()
+
+
+@shell_command(
+    "history",
+    Argument(["count"], type=click.IntRange(min=0), required=False, metavar="[N]", help="The last N lines alone."),
+    question="Show the lines that were typed.",
+)
+def history(session: Session, count: int | None) -> None:
+    """Show the lines that were typed, also in earlier shells, the oldest first."""
+    first = 0 if count is None else max(0, len(session.lines) - count)
+    numbered = list(enumerate(session.lines, 1))[first:]
+    terminal = session.call.terminal
+    if session.call.as_json:
+        for number, line in numbered:
+            terminal.json({"number": number, "line": line})
+        return
+    terminal.lines(((f"{number:5}  ", Style.QUIET), line) for number, line in numbered)
+
+
+@shell_command("exit", question="End the shell; Ctrl-D does, too.")
+def exit_(session: Session) -> None:
+    """End the shell."""
+    session.has_ended = True

@@ -13,14 +13,16 @@ def columns(pieces: Sequence[Piece], width: int) -> Iterator[list[Piece]]:
     """Lines of as many columns as have room in `width` cells, filled column by column."""
     from rich.cells import cell_len
 
+    if not pieces:
+        return
     sizes = [cell_len(styled(piece)[0]) for piece in pieces]
-    narrowest = min(sizes, default=1) + _BETWEEN
+    narrowest = min(sizes) + _BETWEEN
     for count in range(max(1, min(len(pieces), (width + _BETWEEN) // narrowest)), 0, -1):
         height = -(-len(pieces) // count)
         widths = [max(sizes[start : start + height]) for start in range(0, len(pieces), height)]
         if sum(widths) + _BETWEEN * (len(widths) - 1) <= width:
             break
-    for row in range(height if pieces else 0):
+    for row in range(height):
         line: list[Piece] = []
         for column, place in enumerate(range(row, len(pieces), height)):
             last = place + height >= len(pieces)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 import click
@@ -85,10 +85,10 @@ def run_script(session: Session, lines: Iterable[str]) -> int:
     return first_failure
 
 
-def _words(line: str) -> Sequence[str]:
+def _words(line: str) -> list[str]:
     """The words of a line as a POSIX shell splits them; none of a comment."""
     if line.lstrip().startswith("#"):
-        return ()
+        return []
     try:
         return shlex.split(line)
     except ValueError:

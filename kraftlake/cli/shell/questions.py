@@ -12,7 +12,7 @@ import click
 from kraftlake.cli.options.command import Argument, Example, Option
 from kraftlake.cli.options.parameters import CountParameter
 from kraftlake.cli.options.shared import check_cut
-from kraftlake.cli.output.theme import Piece, Style
+from kraftlake.cli.output.theme import Piece, Style, styled
 from kraftlake.cli.shell.session import Session
 from kraftlake.cli.shell.walking import path_argument, shell_command
 
@@ -161,13 +161,19 @@ def since(session: Session, path: str) -> None:
             call.terminal.json({"path": path_, "since": answer})
         return
 
-    def line(path_: str, answer: dict[str, Any]) -> Iterator[Piece]:
-        yield path_, Style.NAME
-        for field, form in answer.items():
-            yield f"  {'' if field == 'value' else field + ' '}since ", Style.QUIET
-            yield since_words(form)
+    def lines(path_: str, answer: dict[str, Any]) -> Iterator[list[Piece]]:
+        heads = [f"{'' if field == 'value' else field + ' '}since " for field in answer]
+        pieces: list[list[Piece]] = [
+            [(head, Style.QUIET), since_words(form)] for head, form in zip(heads, answer.values(), strict=True)
+        ]
+        one_line: list[Piece] = [(path_, Style.NAME), *(piece for field in pieces for piece in ("  ", *field))]
+        if len(pieces) < 2 or sum(len(styled(piece)[0]) for piece in one_line) <= call.terminal.width:
+            yield one_line
+            return
+        yield [(path_, Style.NAME)]
+        yield from (["  ", *field] for field in pieces)
 
-    call.terminal.lines(tuple(line(path_, answer)) for path_, answer in answers.items())
+    call.terminal.lines(line for path_, answer in answers.items() for line in lines(path_, answer))
 
 
 @shell_command(

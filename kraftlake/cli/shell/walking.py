@@ -129,7 +129,7 @@ def tree(session: Session, paths: Sequence[str]) -> None:
         for one in found:
             terminal.json({"path": one.path, "value": one.node.value})
     else:
-        terminal.lines(line for one in found for line in tree_lines(terminal, one))
+        terminal.lines(line for one in found for line in tree_lines(terminal, one, headed=len(found) > 1))
     if fault is not None:
         raise fault
 

@@ -45,33 +45,37 @@ def _names(terminal: Terminal, found: Sequence[Found]) -> Iterator[Sequence[Piec
 
 
 def leaf_lines(terminal: Terminal, text: str, indent: str = "") -> Iterator[Sequence[Piece]]:
-    """The text of a leaf in a line, or on a terminal that has no room for it in a line for each of its fields."""
-    fits = len(text) + len(indent) <= terminal.width
-    if fits or not terminal.interactive or not _FIELD.search(text):
-        yield indent, *_painted(text)
+    """The text of a leaf in a line; on a terminal without room for it, its fields have lines of their own."""
+    whole = not terminal.interactive or not _FIELD.search(text)
+    for line in (indent + text,) if whole else _broken(text, terminal.width, indent):
+        yield tuple(_painted(line))
+
+
+def _broken(text: str, room: int, indent: str) -> Iterator[str]:
+    """`Name(a=1, b=[2, 3])` in lines of at most `room` characters: what is before a bracket, in it, and after it."""
+    opened = re.search(r"[(\[{]", text)
+    parts, end = ([], 0) if opened is None else _parts(text, opened.end())
+    if len(indent) + len(text) <= room or opened is None or len("".join(parts)) == 0:
+        yield indent + text
         return
-    for line in _broken(text):
-        yield indent, *_painted(line)
+    yield indent + text[: opened.end()]
+    for part in parts:
+        yield from _broken(part, room, indent + _INDENT)
+    yield indent + text[end:]
 
 
-def _broken(text: str) -> Iterator[str]:
-    """`Name(a=1, b=[2, 3])` in lines: the name, its fields, the bracket at its end."""
-    depth, start = 0, 0
-    for place, character in enumerate(text):
-        if character in "([{":
-            depth += 1
-            if depth == 1:
-                yield text[: place + 1]
-                start = place + 1
-        elif character in ")]}":
-            depth -= 1
-            if depth == 0:
-                yield _INDENT + text[start:place].strip()
-                start = place
-        elif character == "," and depth == 1:
-            yield _INDENT + text[start : place + 1].strip()
+def _parts(text: str, start: int) -> tuple[list[str], int]:
+    """What is apart by commas up to the bracket that closes what `start` is in, and where that is; none without it."""
+    parts, depth = [], 0
+    for place in range(start, len(text)):
+        character = text[place]
+        if depth == 0 and character in ",)]}":
+            parts.append(text[start : place + (character == ",")].strip())
             start = place + 1
-    yield text[start:]
+            if character != ",":
+                return parts, place
+        depth += (character in "([{") - (character in ")]}")
+    return [], 0
 
 
 def _painted(text: str) -> Iterator[Piece]:
@@ -85,13 +89,18 @@ def _painted(text: str) -> Iterator[Piece]:
     yield text[end:]
 
 
-def tree_lines(terminal: Terminal, found: Found, indent: str = "") -> Iterator[Sequence[Piece]]:
-    """All that is below a node: a line for each name, and its value below it."""
+def tree_lines(terminal: Terminal, found: Found, *, headed: bool = False) -> Iterator[Sequence[Piece]]:
+    """All that is below a node: a line for each name, and its value below it; under the node's path where `headed`."""
+    if headed:
+        yield (found.path, Style.STRONG), ":"
+    yield from _below(terminal, found, _INDENT if headed else "")
+
+
+def _below(terminal: Terminal, found: Found, indent: str) -> Iterator[Sequence[Piece]]:
     from kraftlake.image import Leaf, part_of
 
     if isinstance(found.node, Leaf):
         yield from leaf_lines(terminal, found.node.text, indent)
-        return
     for child in found.children():
         yield indent, (part_of(child.names[-1]), Style.HEADING if child.node.is_directory else Style.NAME), ":"
-        yield from tree_lines(terminal, child, indent + _INDENT)
+        yield from _below(terminal, child, indent + _INDENT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any, Final
 
 from kraftlake.image.acls_image import StandardAcl
@@ -122,14 +123,12 @@ def double_text(value: float) -> str:
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[text]
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return text
-    mantissa, _, exponent = text.partition("e")
-    sign, mantissa = ("-", mantissa[1:]) if mantissa.startswith("-") else ("", mantissa)
-    whole, _, fraction = mantissa.partition(".")
-    digits = (whole + fraction).lstrip("0")
-    leading_zeros = len(whole + fraction) - len(digits)
-    digits = digits.rstrip("0")
-    power = int(exponent or 0) + len(whole) - leading_zeros - 1
-    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{power}"
+    shortest = Decimal(text)
+    if len(shortest.normalize().as_tuple().digits) == 1:  # Java takes two digits for one, the nearest to the value
+        nearest = f"{value:.1e}"
+        shortest = Decimal(nearest) if float(nearest) == value else shortest
+    mantissa, _, power = f"{shortest.normalize():e}".partition("e")
+    return f"{mantissa}{'' if '.' in mantissa else '.0'}E{int(power)}"
 
 
 def _time(milliseconds: int) -> str:

@@ -33,6 +33,9 @@ def test_the_commands_are_those_that_others_rely_on() -> None:
         "quorum", "verify", "doctor", "page",
         "import", "follow", "export", "restore",
         "cluster up", "broker", "controller",
+        "image", "log", "diff", "events", "watch", "blame", "bisect", "local-changes", "replay", "metrics", "quorum",
+        "verify", "doctor", "shell", "ls", "cat",
+        "import", "follow", "export", "restore", "broker",
         "format", "fork", "generate", "log compact", "log trim", "log vacuum", "tables", "tables trim",
         *(f"spark {job}" for job in JOBS),
         "spark snapshot",
@@ -64,7 +67,7 @@ def test_a_command_has_the_shared_options(path: str, command: click.Command) -> 
     assert {"--json", "--color", "--verbose", "-v"} <= options
     if any(parameter.name == "source" for parameter in command.params):
         assert "--cluster-id" in options
-    whole = {"image", "log", "diff", "replay", "blame", "watch"}
+    whole = {"image", "log", "diff", "replay", "blame", "watch", "shell", "cat"}
     shows_secrets = path.rpartition(" ")[2] in whole or path == "kraftlake events"
     assert ("--show-secrets" in options) == shows_secrets
 
@@ -112,6 +115,10 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     (tmp_path / "lakes").mkdir()
     services = r"kraftlake (spark|watch|cluster|broker |controller |follow (?!--check))|--follow"
     left_out = rf"{services}|--broker-dir|(doctor|page) c1:9093"
+    left_out = (
+        r"kraftlake (spark|watch|broker |follow (?!--check))|--follow|--broker-dir|doctor c1:9093"
+        r"|shell [^ ]+( --at \d+)?$"  # nothing is typed
+    )
     lines = [line for line in dict.fromkeys(examples()) if not re.search(left_out, line)]
     # One example makes the lake of others, one its tables; the first file of `export` must not be there yet.
     lines.sort(key=lambda line: (" import " not in line, " tables trim " in line, "--force" in line))

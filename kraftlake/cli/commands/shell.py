@@ -22,7 +22,7 @@ from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
         Example("a prompt; `help` lists the commands", f"kraftlake shell {SAMPLE}"),
         Example("as the cluster was after offset 4592", f"kraftlake shell {SAMPLE} --at 4592"),
         Example("one command after the other", f"kraftlake shell {SAMPLE} -c 'cd /image/topics/byName' -c 'ls elr-*'"),
-        Example("every path there is", f"echo find / | kraftlake shell {SAMPLE}"),
+        Example("every path there is", f"kraftlake shell {SAMPLE} -c 'find /'"),
         Example(
             "what two moments differ in of a topic",
             f"kraftlake shell {SAMPLE} -c 'at 4639' -c 'diff 4592 /image/topics/byName/elr-a'",
@@ -72,7 +72,6 @@ _PATHS = "Paths in the tree, as in Kafka's metadata shell; * and ? match, {a,b} 
     section=LOOK,
     question="Which nodes has a directory of the tree that `shell` walks in?",
     at=True,
-    secrets=True,
     long=True,
     examples=(
         Example("the parts of an image", f"kraftlake ls {SAMPLE} /image"),

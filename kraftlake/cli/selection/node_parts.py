@@ -68,7 +68,8 @@ def record_filter(subject: Subject, known: Names) -> Callable[[LogRecord], bool]
     if kind == "topic":
         return OfTopics(known, [glob.escape(key)]).wants
     if kind == "partition":
-        return OfTopics(known, (), (), [f"{key[0]}-{key[1]}"]).wants
+        of_partition = OfTopics(known, (), (), [f"{key[0]}-{key[1]}"]).wants
+        return lambda record: of_partition(record) or _clears_elr(record, key[0])
     types = {type_ for part in _PARTS[kind] for type_ in _OF_PARTS.get(part, ())}
     fields = _fields(subject)
     of_quota = _quota(subject)
@@ -82,6 +83,12 @@ def record_filter(subject: Subject, known: Names) -> Callable[[LogRecord], bool]
         )
 
     return wants
+
+
+def _clears_elr(record: LogRecord, topic: str) -> bool:
+    """Whether a record clears the ELR of the partitions of a topic, or of all."""
+    message: Any = record.message
+    return record.type == "CLEAR_ELR_RECORD" and message.topic_name in ("", topic)
 
 
 def _fields(subject: Subject) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from kraftlake.cli.output.visible import visible
 from kraftlake.cli.shell.commands import run_line
 from kraftlake.cli.shell.completion import candidates
 from kraftlake.cli.shell.session import Session
-from kraftlake.runtime.errors import EnvironmentFaultError
+from kraftlake.runtime import EnvironmentFaultError
 
 _HISTORY = "shell_history"
 _ENDED_BY_SIGNAL = 129

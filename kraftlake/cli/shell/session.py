@@ -10,15 +10,14 @@ import click
 
 from kraftlake.cli.options.parameters import MOMENT, MOMENT_OR_EMPTY
 from kraftlake.cli.options.shared import Call
-from kraftlake.runtime.errors import NoSuchThingError
-from kraftlake.runtime.words import did_you_mean
+from kraftlake.runtime import did_you_mean
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from kraftlake.api import Source
     from kraftlake.image import Directory, Found, MetadataImage
-    from kraftlake.runtime.moments import LogTime
+    from kraftlake.runtime import LogTime
 
 
 class Session:
@@ -86,7 +85,7 @@ class Session:
     def find(self, patterns: Sequence[str]) -> Iterator[Found]:
         """The nodes that match patterns, those of the current directory where there are none.
 
-        What matches nothing is a NoSuchThingError after all others.
+        What matches nothing is a ClickException after all others.
         """
         from kraftlake.image import matching
 
@@ -98,10 +97,10 @@ class Session:
             if found is None:
                 missing.append(pattern)
         if missing:
-            raise NoSuchThingError("; ".join(map(self._missing, missing)))
+            raise click.ClickException("; ".join(map(self._missing, missing)))
 
     def find_single(self, pattern: str) -> Found:
-        """The one node that matches a pattern; NoSuchThingError where none does, UsageError where several do."""
+        """The one node that matches a pattern; ClickException where none does, UsageError where several do."""
         found = list(self.find([pattern]))
         if len(found) > 1:
             raise click.UsageError(f"{pattern} matches {len(found):,} nodes: give one.")
@@ -141,11 +140,11 @@ class Session:
         )  # fmt: skip
 
 
-def missing_last(found: Iterable[Found]) -> tuple[list[Found], NoSuchThingError | None]:
+def missing_last(found: Iterable[Found]) -> tuple[list[Found], click.ClickException | None]:
     """What `Session.find` gives, and its error."""
     made: list[Found] = []
     try:
         made.extend(found)
-    except NoSuchThingError as fault:
+    except click.ClickException as fault:
         return made, fault
     return made, None

@@ -64,7 +64,7 @@ def ls(session: Session, paths: Sequence[str]) -> None:
 
 
 def list_nodes(session: Session, paths: Sequence[str]) -> None:
-    """Write what `ls` shows; NoSuchThingError after it for what is not there."""
+    """Write what `ls` shows; a ClickException after it for what is not there."""
     from kraftlake.cli.views.node_view import listed
 
     found, fault = missing_last(session.find(paths))
@@ -108,7 +108,7 @@ def show_values(session: Session, paths: Sequence[str]) -> None:
         terminal.lines(line for _, leaf in leaves for line in leaf_lines(terminal, leaf.text))
     faults = [f"{one.path} is a directory: ls and tree show what is in it" for one in found if one.node.is_directory]
     if fault is not None:
-        faults.append(str(fault))
+        faults.append(fault.message)
     if faults:
         raise click.ClickException("; ".join(faults))
 

@@ -78,7 +78,9 @@ def test_secrets_are_redacted_as_in_the_images_json(path: str) -> None:
     form = image_to_json(image)
     if "configs" not in path:
         key = "scram" if "scram" in path else "delegationTokens"
-        entries = form[key].values() if key == "delegationTokens" else [u for m in form[key].values() for u in m.values()]
+        entries = (
+            form[key].values() if key == "delegationTokens" else [u for m in form[key].values() for u in m.values()]
+        )
         assert sorted(map(str, entries)) == sorted(str(leaf.value) for leaf in hidden)
         for one, two in zip(shown, hidden, strict=True):
             assert isinstance(one, Leaf)

@@ -14,7 +14,7 @@ from kraftlake.replay.reading.chunks import BULK_FROM
 from tests.cli.made_logs import TOPIC_ID, batch_of, directory_of
 from tests.cli.running import DIRECTORY, ROOT
 
-ENGINES = ("pyspark", "py4j", "pandas", "deltalake", "delta", "numpy", "numba", "llvmlite")
+ENGINES = ("prompt_toolkit", "pyspark", "py4j", "pandas", "deltalake", "delta", "numpy", "numba", "llvmlite")
 CHECKPOINT = DIRECTORY / "00000000000000004593-0000000002.checkpoint"
 
 
@@ -52,6 +52,9 @@ def test_help_imports_click_and_nothing_heavy(words: list[str]) -> None:
         ["log", CHECKPOINT, "--json"],
         ["blame", DIRECTORY, "broker/3/fenced", "--all"],
         ["bisect", DIRECTORY, "broker(3).fenced"],
+        ["ls", DIRECTORY, "/image"],
+        ["cat", CHECKPOINT, "/image/topics/byName/elr-a/*"],
+        ["shell", DIRECTORY, "-c", "find /", "-c", "diff 4592", "-c", "since /image/cluster/brokers"],
     ],
     ids=lambda words: " ".join(map(str, words[:1] + words[2:])),
 )

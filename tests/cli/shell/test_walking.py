@@ -12,6 +12,8 @@ from tests.cli.made_logs import HOSTILE, hostile_log
 from tests.cli.running import DIRECTORY, SAMPLE, run, run_image
 from tests.cli.shell.typed import typed, typed_json
 from tests.image.nodes import recorded
+from tests.protocol.observer.fake_quorum import FakeQuorum
+from tests.protocol.observer.model_quorum import ModelQuorum
 
 
 def test_a_walk() -> None:
@@ -213,3 +215,15 @@ def test_every_source_is_walked_in(lake: Path, tmp_path: Path) -> None:
     assert len(printed.splitlines()) > 1_400
     for source in (lake, archive):
         assert typed(*lines, source=source).stdout == printed
+
+
+def test_a_live_quorum_is_walked_in() -> None:
+    model = ModelQuorum()
+    model.elect(0, 1)
+    model.append(3)
+    model.replicate(1, 9)
+    fake = FakeQuorum(model)
+    with fake.serving():
+        address = ",".join(map(str, fake.addresses))
+        assert typed("at", "ls /image/cluster", source=address).stdout.splitlines()[1:] == ["brokers", "controllers"]
+        assert run("cat", address, "/image/provenance").stdout.startswith("offset 3, epoch 1, time ")

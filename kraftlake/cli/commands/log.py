@@ -153,8 +153,15 @@ def _selected(
     return filter(is_wanted, source.records(*range_))
 
 
-def show_records(call: Call, records: Iterable[LogRecord], known: Names, *, whole: bool) -> None:
-    """Write records as lines, or counts of them where a terminal would get very many lines."""
+def show_records(
+    call: Call,
+    records: Iterable[LogRecord],
+    known: Names,
+    *,
+    whole: bool,
+    narrower: str = "--last, --from, --type, --topic and --broker",
+) -> None:
+    """Write records as lines, or where a terminal would get very many lines, counts of them and what shows fewer."""
     from kraftlake.cli.views.lines import LogView
     from kraftlake.records.redaction import redact_record_json
 
@@ -166,7 +173,6 @@ def show_records(call: Call, records: Iterable[LogRecord], known: Names, *, whol
         if is_flood:
             from kraftlake.cli.views.tally_view import show_flood
 
-            narrower = "--last, --from, --type, --topic and --broker"
             show_flood(call.terminal, tally_of_records(records), "record", narrower)
             return
     if call.as_json:

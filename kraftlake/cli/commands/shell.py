@@ -41,13 +41,12 @@ def shell(call: Call, source: str, *, commands: tuple[str, ...]) -> None:
     from kraftlake.cli.shell.commands import run_script
     from kraftlake.cli.shell.session import Session
 
-    has_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if source == "-" and not commands:
         raise click.UsageError("SOURCE - takes stdin, which lines would be read from: give them with -c.")
-    session = Session(call, call.open(source), click.get_current_context())
+    session = Session(call, call.open(source))
     if commands:
         code = run_script(session, commands)
-    elif has_terminal:
+    elif call.terminal.interactive and sys.stdin is not None and sys.stdin.isatty():
         from kraftlake.cli.shell.prompt import run_prompt
 
         code = run_prompt(session)
@@ -59,6 +58,8 @@ def shell(call: Call, source: str, *, commands: tuple[str, ...]) -> None:
 
 def _lines() -> Iterable[str]:
     """The lines of stdin, as they come; bytes that are no UTF-8 match no name."""
+    if sys.stdin is None:
+        return ()
     if hasattr(sys.stdin, "reconfigure"):
         sys.stdin.reconfigure(errors="surrogateescape")
     return iter(sys.stdin.readline, "")
@@ -85,7 +86,7 @@ def ls(call: Call, source: str, *, paths: tuple[str, ...]) -> None:
     from kraftlake.cli.shell.session import Session
     from kraftlake.cli.shell.walking import list_nodes
 
-    list_nodes(Session(call, call.open(source), click.get_current_context()), paths)
+    list_nodes(Session(call, call.open(source)), paths)
 
 
 @command(
@@ -111,4 +112,4 @@ def cat(call: Call, source: str, *, paths: tuple[str, ...]) -> None:
     from kraftlake.cli.shell.session import Session
     from kraftlake.cli.shell.walking import show_values
 
-    show_values(Session(call, call.open(source), click.get_current_context()), paths)
+    show_values(Session(call, call.open(source)), paths)

@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from kraftlake.cli.faults import INTERRUPTED, exit_code_of
+from kraftlake.cli.faults import exit_code_of
 from kraftlake.cli.options.command import Argument, Command, Context, HelpFormatter
 from kraftlake.cli.shell.questions import blame, diff, log, since
 from kraftlake.cli.shell.session import Session
@@ -49,6 +49,9 @@ COMMANDS: Final[dict[str, Command]] = {
 }
 
 
+_LARGEST_OF_ITS_OWN: Final = 128
+
+
 def _command(name: str) -> Command:
     if name not in COMMANDS:
         hint = did_you_mean(name, COMMANDS) or "`help` lists them"
@@ -74,15 +77,22 @@ def run_line(session: Session, line: str) -> int:
 def run_script(session: Session, lines: Iterable[str]) -> int:
     """Run lines one after the other, to their end or `exit`; gives the first exit code that is not 0.
 
-    Lines that begin with # are comments. What interrupts a command ends the script.
+    Lines that begin with # are comments. What interrupts a line ends the script.
     """
     first_failure = 0
     for line in lines:
         code = run_line(session, line.rstrip("\n"))
+        if is_end(code):
+            return code
         first_failure = first_failure or code
-        if session.has_ended or code >= INTERRUPTED - 1:
-            return max(code, first_failure)
+        if session.has_ended:
+            break
     return first_failure
+
+
+def is_end(code: int) -> bool:
+    """Whether an exit code says that a signal ended the line, or that the reader of stdout went away."""
+    return code > _LARGEST_OF_ITS_OWN
 
 
 def _words(line: str) -> list[str]:

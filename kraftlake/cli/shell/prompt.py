@@ -16,15 +16,14 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.shortcuts import CompleteStyle
 
-from kraftlake.cli.faults import TerminatedError
+from kraftlake.cli.faults import INTERRUPTED, READER_LEFT, TerminatedError
 from kraftlake.cli.output.visible import visible
-from kraftlake.cli.shell.commands import run_line
+from kraftlake.cli.shell.commands import is_end, run_line
 from kraftlake.cli.shell.completion import candidates
 from kraftlake.cli.shell.session import Session
 from kraftlake.runtime import EnvironmentFaultError
 
 _HISTORY = "shell_history"
-_ENDED_BY_SIGNAL = 129
 
 
 def run_prompt(session: Session) -> int:
@@ -63,7 +62,7 @@ def run_prompt(session: Session) -> int:
         terminal.measure()
         if line.strip():
             code = run_line(session, line)
-            if code >= _ENDED_BY_SIGNAL and code not in (130, 141):
+            if is_end(code) and code not in (INTERRUPTED, READER_LEFT):  # those end the line alone
                 return code
     return 0
 

@@ -79,7 +79,8 @@ def log(
     if tail is not None:
         records = iter(deque(records, tail))
     whole = everything or limit is not None or tail is not None
-    show_records(session.call, islice(records, limit), known, whole=whole)
+    narrower = "--from, --tail and a longer path"
+    show_records(session.call, islice(records, limit), known, whole=whole, narrower=narrower)
 
 
 @shell_command(
@@ -206,7 +207,7 @@ _NO_THING: Final = (
 
 def _subject(found: Found) -> Subject:
     if found.node.subject is None:
-        raise click.ClickException(f"{found.path} is not of the log: give a path below /image")
+        raise click.ClickException(f"{found.path} is of no record: log and diff take the other paths below /image")
     return found.node.subject
 
 

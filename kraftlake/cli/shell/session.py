@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +27,13 @@ class Session:
     `has_ended` is set by `exit`.
     """
 
-    def __init__(self, call: Call, source: Source, context: click.Context) -> None:
+    def __init__(self, call: Call, source: Source) -> None:
         self.call = call
         self.source = source
         self.cwd: tuple[str, ...] = ()
         self.lines: list[str] = []
         self.has_ended = False
-        self._context = context
+        self._context = click.get_current_context()  # has the zone of times that name none
         self.image: MetadataImage = call.replay(source, call.at).image
 
     @cached_property
@@ -50,7 +50,7 @@ class Session:
         return root_node(image, version=version("kraftlake"), show_secrets=self.call.show_secrets)
 
     def moment(self, text: str, *, or_empty: bool = False) -> int | datetime | LogTime:
-        """The moment that a word names, also -1 for the empty image where `or_empty`; click.BadParameter for none."""
+        """The moment that words name, also -1 for the empty image where `or_empty`; click.UsageError for none."""
         parameter = MOMENT_OR_EMPTY if or_empty else MOMENT
         try:
             moment: int | datetime | LogTime = parameter.convert(text, None, self._context)
@@ -82,26 +82,22 @@ class Session:
             node = node.child(name) if isinstance(node, Directory) else None
         return None if node is None else Found(names, node)
 
-    def find(self, patterns: Sequence[str]) -> Iterator[Found]:
-        """The nodes that match patterns, those of the current directory where there are none.
+    def find(self, patterns: Sequence[str]) -> tuple[list[Found], str]:
+        """The nodes that match patterns, the current directory where there are none; and a sentence on what is missing.
 
-        What matches nothing is a ClickException after all others.
+        The sentence is empty where each pattern matches something.
         """
         from kraftlake.image import matching
 
-        missing = []
-        for pattern in patterns or (".",):
-            found = None
-            for found in matching(self.root, pattern, self.cwd):
-                yield found
-            if found is None:
-                missing.append(pattern)
-        if missing:
-            raise click.ClickException("; ".join(map(self._missing, missing)))
+        found = [list(matching(self.root, pattern, self.cwd)) for pattern in patterns or (".",)]
+        missing = [pattern for pattern, nodes in zip(patterns, found, strict=False) if not nodes]
+        return [one for nodes in found for one in nodes], "; ".join(map(self._missing, missing))
 
     def find_single(self, pattern: str) -> Found:
         """The one node that matches a pattern; ClickException where none does, UsageError where several do."""
-        found = list(self.find([pattern]))
+        found, missing = self.find([pattern])
+        if missing:
+            raise click.ClickException(missing)
         if len(found) > 1:
             raise click.UsageError(f"{pattern} matches {len(found):,} nodes: give one.")
         return found[0]
@@ -138,13 +134,3 @@ class Session:
             "offset ", (str(provenance.offset), Style.NUMBER), f", epoch {provenance.epoch}, ",
             moment(provenance.timestamp),
         )  # fmt: skip
-
-
-def missing_last(found: Iterable[Found]) -> tuple[list[Found], click.ClickException | None]:
-    """What `Session.find` gives, and its error."""
-    made: list[Found] = []
-    try:
-        made.extend(found)
-    except click.ClickException as fault:
-        return made, fault
-    return made, None

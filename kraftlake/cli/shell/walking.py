@@ -10,7 +10,7 @@ import click
 
 from kraftlake.cli.options.command import Argument, Command, Example, Option
 from kraftlake.cli.output.theme import Piece, Style
-from kraftlake.cli.shell.session import Session, missing_last
+from kraftlake.cli.shell.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,7 +67,7 @@ def list_nodes(session: Session, paths: Sequence[str]) -> None:
     """Write what `ls` shows; a ClickException after it for what is not there."""
     from kraftlake.cli.views.node_view import listed
 
-    found, fault = missing_last(session.find(paths))
+    found, missing = session.find(paths)
     terminal = session.call.terminal
     if session.call.as_json:
         for one in found:
@@ -75,8 +75,8 @@ def list_nodes(session: Session, paths: Sequence[str]) -> None:
                 terminal.json({"path": node.path, "directory": node.node.is_directory})
     else:
         terminal.lines(listed(terminal, found))
-    if fault is not None:
-        raise fault
+    if missing:
+        raise click.ClickException(missing)
 
 
 @shell_command(
@@ -98,7 +98,7 @@ def show_values(session: Session, paths: Sequence[str]) -> None:
     from kraftlake.cli.views.node_view import leaf_lines
     from kraftlake.image import Leaf
 
-    found, fault = missing_last(session.find(paths))
+    found, missing = session.find(paths)
     terminal = session.call.terminal
     leaves = [(one, one.node) for one in found if isinstance(one.node, Leaf)]
     if session.call.as_json:
@@ -107,8 +107,8 @@ def show_values(session: Session, paths: Sequence[str]) -> None:
     else:
         terminal.lines(line for _, leaf in leaves for line in leaf_lines(terminal, leaf.text))
     faults = [f"{one.path} is a directory: ls and tree show what is in it" for one in found if one.node.is_directory]
-    if fault is not None:
-        faults.append(fault.message)
+    if missing:
+        faults.append(missing)
     if faults:
         raise click.ClickException("; ".join(faults))
 
@@ -123,15 +123,15 @@ def tree(session: Session, paths: Sequence[str]) -> None:
     """Show all nodes below others, each with its value."""
     from kraftlake.cli.views.node_view import tree_lines
 
-    found, fault = missing_last(session.find(paths))
+    found, missing = session.find(paths)
     terminal = session.call.terminal
     if session.call.as_json:
         for one in found:
             terminal.json({"path": one.path, "value": one.node.value})
     else:
         terminal.lines(line for one in found for line in tree_lines(terminal, one, headed=len(found) > 1))
-    if fault is not None:
-        raise fault
+    if missing:
+        raise click.ClickException(missing)
 
 
 @shell_command(
@@ -146,7 +146,7 @@ def tree(session: Session, paths: Sequence[str]) -> None:
 )
 def find(session: Session, paths: Sequence[str], name: str | None) -> None:
     """List the absolute paths of nodes and of all that is below them."""
-    found, fault = missing_last(session.find(paths))
+    found, missing = session.find(paths)
     nodes = (
         node
         for one in found
@@ -159,8 +159,8 @@ def find(session: Session, paths: Sequence[str], name: str | None) -> None:
             terminal.json({"path": node.path, "directory": node.node.is_directory})
     else:
         terminal.lines(map(_path_line, nodes))
-    if fault is not None:
-        raise fault
+    if missing:
+        raise click.ClickException(missing)
 
 
 def _path_line(found: Found) -> Sequence[Piece]:
@@ -191,7 +191,7 @@ def pwd(session: Session) -> None:
 
 @shell_command(
     "at",
-    Argument(["moment"], required=False, metavar="[OFFSET|TIME|end]", help="An offset, ISO 8601, now-15m, 07:46, end."),
+    Argument(["moment"], nargs=-1, metavar="[OFFSET|TIME|end]", help="An offset, ISO 8601, now-15m, 07:46, or end."),
     question="Look at another moment, or show which one it is.",
     examples=(
         Example("the cluster after offset 4592", "at 4592"),
@@ -199,10 +199,10 @@ def pwd(session: Session) -> None:
         Example("the log's end", "at end"),
     ),
 )
-def at(session: Session, moment: str | None) -> None:
-    """Go to the image after an offset, or at a time, and show its offset and time."""
-    if moment is not None:
-        session.move_to(None if moment == "end" else session.moment(moment))
+def at(session: Session, moment: Sequence[str]) -> None:
+    """Go to the image after an offset, or at a time (yesterday 23:10), and show its offset and time."""
+    if moment:
+        session.move_to(None if moment == ("end",) else session.moment(" ".join(moment)))
     session.note_moment()
 
 

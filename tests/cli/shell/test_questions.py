@@ -69,7 +69,7 @@ def test_what_is_gone_is_asked_for_by_its_path() -> None:
     [
         ("blame /image/scram", "/image/scram: since and blame are of topics, partitions, brokers"),
         ("since /local", "/local: since and blame are of topics"),
-        ("log /local", "/local is not of the log: give a path below /image"),
+        ("log /local", "/local is of no record: log and diff take the other paths below /image"),
         (f"blame {TOPIC} isr", "topic/elr-a has no fields: leave isr out."),
         (f"blame {TOPIC}/0 is", "'topic/elr-a/partition/0': 'is' is no field of a partition; did you mean isr?"),
         ("log --limit 1 --tail 1", "Give either --limit or --tail, not both"),

@@ -124,11 +124,11 @@ def test_json_is_that_of_the_image() -> None:
 
 
 def test_at_another_moment_one_is_in_a_directory_that_is_there() -> None:
-    said = typed("cd /image/topics/byName/elr-a", "at 1000", "pwd", "at 07:46", "at end", "at now-1m")
+    said = typed("cd /image/topics/byName/elr-a", "at 1000", "pwd", "at 07:46", "at end", "at today 07:47")
     assert said.stderr == "note: /image/topics/byName/elr-a is not there at offset 1000: this is /image/topics/byName\n"
     moments = said.stdout.splitlines()
     assert moments.pop(1) == "/image/topics/byName"
-    offsets = [run_image(DIRECTORY, "--at", at)["offset"] for at in (1000, "07:46", 5736, "now-1m")]
+    offsets = [run_image(DIRECTORY, "--at", at)["offset"] for at in (1000, "07:46", 5736, "today 07:47")]
     assert [line.split(",")[0] for line in moments] == [f"offset {offset}" for offset in offsets]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -15,7 +15,8 @@ from kraftlake.cli.shell.session import Session
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kraftlake.image import Found
+    from kraftlake.cli.output.terminal import Terminal
+    from kraftlake.image import Found, Leaf
 
 PATHS = "Paths of nodes; * and ? match, {a,b} is one of several. Without any, the current directory."
 PATH = "The path of a node; by default the current directory."
@@ -95,7 +96,6 @@ def cat(session: Session, paths: Sequence[str]) -> None:
 
 def show_values(session: Session, paths: Sequence[str]) -> None:
     """Write what `cat` shows; an error after it for what is not there, or a directory."""
-    from kraftlake.cli.views.node_view import leaf_lines
     from kraftlake.image import Leaf
 
     found, missing = session.find(paths)
@@ -105,12 +105,22 @@ def show_values(session: Session, paths: Sequence[str]) -> None:
         for one, leaf in leaves:
             terminal.json({"path": one.path, "value": leaf.value})
     else:
-        terminal.lines(line for _, leaf in leaves for line in leaf_lines(terminal, leaf.text))
+        terminal.lines(_values(terminal, leaves))
     faults = [f"{one.path} is a directory: ls and tree show what is in it" for one in found if one.node.is_directory]
     if missing:
         faults.append(missing)
     if faults:
         raise click.ClickException("; ".join(faults))
+
+
+def _values(terminal: Terminal, leaves: Sequence[tuple[Found, Leaf]]) -> Iterator[Sequence[Piece]]:
+    """The lines of values; on a terminal each of several has its path above it."""
+    from kraftlake.cli.views.node_view import leaf_lines
+
+    for found, leaf in leaves:
+        if terminal.interactive and len(leaves) > 1:
+            yield ((found.path, Style.QUIET),)
+        yield from leaf_lines(terminal, leaf.text)
 
 
 @shell_command(

@@ -97,6 +97,9 @@ def test_a_walk_at_the_prompt(cache: Path) -> None:
         shell.run("cd /image/topics/byName/elr-a", "5736 /image/topics/byName/elr-a")
         assert shell.run("ls", "elr-a").split() == ["0", "1", "2", "id", "name"]
         assert "  isr=[],\n" in shell.run("cat 0", "elr-a"), "no room on one line of 100 cells"
+        assert shell.run("cat name ../t-22-3h4/name", "elr-a").split() == [
+            "/image/topics/byName/elr-a/name", "elr-a", "/image/topics/byName/t-22-3h4/name", "t-22-3h4"
+        ]  # fmt: skip
         assert "offset 4592, epoch 2" in shell.run("at 4592", "4592 /image/topics/byName/elr-a")
         assert "PARTITION_CHANGE  in sync 2 3 → 2 3 4" in shell.run("blame 0 isr", "elr-a")
         said = shell.run("at 900", "900 /image/topics/byName")

@@ -125,8 +125,8 @@ __all__ = [
     "part_of",
     "partition_json",
     "partitions_of",
-    "problem_of_name",
     "path_of",
+    "problem_of_name",
     "refuse_loss",
     "root_node",
 ]

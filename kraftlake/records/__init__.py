@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kraftlake.records.metadata_records import METADATA_RECORDS, PartitionChangeRecord, PartitionRecord, TopicRecord
     from kraftlake.records.metadata_version import MetadataVersion
     from kraftlake.records.record_ids import BROKER_FIELDS, TOPIC_ID_AT
+    from kraftlake.records.redaction import is_sensitive_config, redact_config
     from kraftlake.records.rows import LOG_SCHEMA
     from kraftlake.records.schema import Message, Struct, type_name
     from kraftlake.records.serde import (
@@ -72,12 +73,14 @@ __all__ = [
     "encode_message",
     "encode_value",
     "from_json",
+    "is_sensitive_config",
     "log_records",
     "parse_boolean",
     "parse_integer",
     "read_batches",
     "read_frame",
     "record_type",
+    "redact_config",
     "split_list",
     "to_json",
     "trim",

@@ -16,7 +16,7 @@ from kio.schema.errors import ErrorCode
 
 from kraftlake.image import ConfigResource, ConfigurationsImage
 from kraftlake.publisher import ConfigType
-from kraftlake.records.redaction import is_sensitive_config
+from kraftlake.records import is_sensitive_config
 from kraftlake.server.broker.broker_config import DYNAMIC_SETTINGS, BrokerConfig, default_settings, synonyms_of
 from kraftlake.server.requests.messages import api_of, encoded_answer, of_version, request_in, response_in
 

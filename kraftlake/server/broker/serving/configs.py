@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 from kraftlake.controller import TOPIC_CONFIGS, ConfigKey, in_milliseconds
 from kraftlake.image import AclOperation, ConfigResource, ConfigurationsImage, ResourceType
 from kraftlake.publisher import ConfigType
-from kraftlake.records.redaction import is_sensitive_config
+from kraftlake.records import is_sensitive_config
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.config_descriptions import DEFAULT, BrokerConfigs
 from kraftlake.server.broker.serving.context import ServingContext

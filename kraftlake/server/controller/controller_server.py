@@ -71,7 +71,7 @@ class ControllerServer:
         self._stop = stop
         self._clock = clock or SystemClock()
         self._ended: str | None = None
-        self._dispatcher: Dispatcher | None = None
+        self.dispatcher: Dispatcher | None = None
         self._log = get_logger(__name__).bind(controller=config.node_id)
         self._faults = LoggingFaultHandler("controller")
         self.node: ControllerNode | None = None
@@ -143,7 +143,7 @@ class ControllerServer:
         self.node = node
         served = ServedLog(config.lake, self._clock)
         stack.callback(served.close)
-        self._dispatcher = self._dispatcher_of(node, served)
+        self.dispatcher = self._dispatcher_of(node, served)
         loader = self._loader(node, [view, *([] if authorizer is None else [authorizer])])
         stack.callback(loader.close)
         upkeep = UpkeepThread(Upkeep(config.lake), due=lambda: controller.is_active)
@@ -162,18 +162,19 @@ class ControllerServer:
 
     def _handle(self, frame: bytes, peer: Peer, respond: Respond) -> None:
         """Answer a request; until the controller has been started, close its connection."""
-        if self._dispatcher is None:
+        if self.dispatcher is None:
             respond(None)
         else:
-            self._dispatcher.handle(frame, peer, respond)
+            self.dispatcher.handle(frame, peer, respond)
 
     def _dispatcher_of(self, node: ControllerNode, served: ServedLog) -> Dispatcher:
         def tell(event: str, fault: BaseException) -> None:
             self._log.warning(event, cause=f"{type(fault).__name__}: {fault}")
 
+        self.fetches = FetchHandlers(node, served)
         handlers = {
             **broker_handlers(node), **topic_handlers(node), **config_handlers(node), **partition_handlers(node),
-            **quorum_handlers(node), **FetchHandlers(node, served).handlers(),
+            **quorum_handlers(node), **self.fetches.handlers(),
             "envelope": envelope_handler(node, lambda: dispatcher),
         }  # fmt: skip
         dispatcher = Dispatcher(apis_of(handlers, tell), features=node.view.features, tell=tell)

@@ -92,16 +92,16 @@ def _address(data: bytes) -> str:
 
 
 def _names_not_controller(frame: bytes, answer: bytes) -> bool:
-    return ErrorCode.not_controller in _errors(response_in(frame, answer))
+    return ErrorCode.not_controller in errors_in(response_in(frame, answer))
 
 
-def _errors(message: Any) -> Iterator[ErrorCode]:
+def errors_in(message: Any) -> Iterator[ErrorCode]:
     """All error codes in a message."""
     if isinstance(message, ErrorCode):
         yield message
     elif isinstance(message, tuple):
         for one in message:
-            yield from _errors(one)
+            yield from errors_in(one)
     elif is_dataclass(message):
         for field in fields(message):
-            yield from _errors(getattr(message, field.name))
+            yield from errors_in(getattr(message, field.name))

@@ -43,6 +43,11 @@ class FetchHandlers:
         """The fetches that wait, by number; whoever takes one out answers it."""
         node.view.listeners.append(self._wake)
 
+    @property
+    def waiting(self) -> int:
+        """The number of fetches that wait."""
+        return len(self._waiting)
+
     def handlers(self) -> Mapping[str, Handler]:
         """The handlers by API."""
         return {

@@ -53,6 +53,7 @@ class ControllerThread:
     stop: threading.Event
     thread: threading.Thread
     faults: list[BaseException]
+    _rpcs: list[KafkaRpc] = attrs.field(init=False, factory=list)
 
     @property
     def address(self) -> str:
@@ -66,8 +67,9 @@ class ControllerThread:
         return self.server.node
 
     def rpc(self) -> KafkaRpc:
-        """A new connection."""
-        return KafkaRpc(self.address)
+        """A new connection, which ends with the controller."""
+        self._rpcs.append(KafkaRpc(self.address))
+        return self._rpcs[-1]
 
     def await_active(self) -> None:
         """Wait until it leads, is registered, and its own image says so."""
@@ -88,6 +90,8 @@ class ControllerThread:
         """Stop it, and wait."""
         self.stop.set()
         self.thread.join(PATIENCE)
+        for rpc in self._rpcs:
+            rpc.close()
         assert not self.thread.is_alive()
 
 

@@ -183,11 +183,13 @@ def describe_quorum(topic: str = LOG, index: int = 0, *, version: int = 2) -> An
 def fetch(
     epoch: int, offset: int = 0, last_epoch: int = 0, *, topic: uuid.UUID = LOG_ID, index: int = 0, wait: float = 0,
     cluster_id: str | None = None, version: int = 17, replica: int = -1, max_bytes: int = 1 << 20,
+    high_watermark: int | None = None,
 ) -> Any:  # fmt: skip
     m = kio("fetch", version)
+    known = {} if high_watermark is None else {"high_watermark": high_watermark}
     partition = m.FetchPartition(
         partition=index, current_leader_epoch=epoch, fetch_offset=offset, last_fetched_epoch=last_epoch,
-        partition_max_bytes=max_bytes, **({"replica_directory_id": None} if version >= 17 else {}),
+        partition_max_bytes=max_bytes, **({"replica_directory_id": None} if version >= 17 else {}), **known,
     )  # fmt: skip
     named = {"topic_id": topic} if version >= 13 else {"topic": LOG}
     state = {"replica_state": m.ReplicaState(replica_id=replica)} if version >= 15 else {"replica_id": replica}
@@ -243,3 +245,13 @@ def inside(request: Any, answer: Any) -> Any:
     kind = getattr(module, type(request).__name__.replace("Request", "Response"))
     _, at = entity_reader(kind.__header_schema__)(answer.response_data, 0)
     return entity_reader(kind)(answer.response_data, at)[0]
+
+
+def controller_registration(controller: int) -> Any:
+    m = kio("controller_registration", 0)
+    listener = m.Listener(name="CONTROLLER", host="127.0.0.1", port=1, security_protocol=0)
+    feature = m.Feature(name="metadata.version", min_supported_version=7, max_supported_version=33)
+    return m.ControllerRegistrationRequest(
+        controller_id=controller, incarnation_id=uuid.UUID(int=77), zk_migration_ready=False, listeners=(listener,),
+        features=(feature,),
+    )  # fmt: skip

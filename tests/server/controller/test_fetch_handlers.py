@@ -1,0 +1,190 @@
+"""Fetches of the log from an active controller: at once, after a wait, from another log, from a snapshot."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+import kraftlake
+from kraftlake.controller import ControllerResult
+from kraftlake.kafka_files import DiskFile, read_snapshot
+from kraftlake.metadata_log import MetadataLog, Upkeep
+from kraftlake.protocol import (
+    Address,
+    NodeConnector,
+    ObservedLog,
+    OffsetAndEpoch,
+    QuorumObserver,
+    SnapshotNeededError,
+)
+from kraftlake.records.batch import read_batches
+from kraftlake.records.metadata_records import NoOpRecord
+from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.replay.imports.kept_snapshot import keep_snapshot
+from tests.controller.kafka_rpc import KafkaRpc
+from tests.server.controller import wire_requests as w
+from tests.server.controller.controllers import PATIENCE, ControllerThread, await_, new_lake, started_controller
+
+QUIET = {"metadata_max_idle_interval_ms": "0", "controller_quorum_fetch_timeout_ms": "1000"}
+"""Without no-op records the log grows by commands alone."""
+
+
+@pytest.fixture(scope="module")
+def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerThread]:
+    lake = new_lake(tmp_path_factory.mktemp("fetch") / "lake")
+    with started_controller(lake, **QUIET) as made:
+        made.await_active()
+        yield made
+
+
+@pytest.fixture
+def rpc(controller: ControllerThread) -> Iterator[KafkaRpc]:
+    made = controller.rpc()
+    yield made
+    made.close()
+
+
+def end_of(controller: ControllerThread) -> OffsetAndEpoch:
+    """The end of the log, when nothing is being appended."""
+    return OffsetAndEpoch(
+        offset=controller.node.controller.read(lambda image: image.offset).result(PATIENCE) + 1, epoch=1
+    )
+
+
+def append(controller: ControllerThread, records: int = 1) -> None:
+    """Records that say nothing."""
+    batch = (ApiMessageAndVersion(NoOpRecord(), 0),) * records
+    controller.node.controller.submit(lambda _: ControllerResult(batch, None)).result(PATIENCE)
+
+
+def partition_of(answer: Any) -> Any:
+    assert answer.error_code is ErrorCode.none
+    return answer.responses[0].partitions[0]
+
+
+def offsets_in(records: bytes) -> list[int]:
+    """The base offsets of the batches."""
+    return [batch.base_offset for batch in read_batches(records, file="the answer")]
+
+
+def test_a_fetch_at_the_end_is_answered_as_soon_as_there_is_more(controller: ControllerThread, rpc: KafkaRpc) -> None:
+    end = end_of(controller)
+    answers: list[Any] = []
+    asking = threading.Thread(target=lambda: answers.append(rpc.ask(w.fetch(1, end.offset, 1, wait=PATIENCE))))
+    asking.start()
+    append(controller)
+    asking.join(PATIENCE)
+    assert offsets_in(partition_of(answers[0]).records) == [end.offset]
+    assert partition_of(answers[0]).high_watermark == end.offset + 1
+
+
+def test_a_fetch_at_the_end_is_answered_with_nothing_when_its_time_is_over(
+    controller: ControllerThread, rpc: KafkaRpc
+) -> None:
+    def with_nothing() -> bool:
+        end, began = end_of(controller), time.monotonic()
+        partition = partition_of(rpc.ask(w.fetch(1, end.offset, 1, wait=0.3)))
+        assert partition.error_code is ErrorCode.none
+        if partition.records:  # the controller had to show by a record that it leads: it had written none for long
+            return False
+        assert time.monotonic() - began >= 0.3
+        assert partition.high_watermark == end.offset
+        return True
+
+    await_(with_nothing, "nothing was appended meanwhile")
+
+
+def test_a_client_that_does_not_know_the_high_watermark_is_told_at_once(
+    controller: ControllerThread, rpc: KafkaRpc
+) -> None:
+    def at_once() -> bool:
+        end, began = end_of(controller), time.monotonic()
+        partition = partition_of(rpc.ask(w.fetch(1, end.offset, 1, wait=PATIENCE, version=18, high_watermark=0)))
+        assert time.monotonic() - began < PATIENCE / 2
+        return (partition.records, partition.high_watermark) == (b"", end.offset)
+
+    await_(at_once, "nothing was appended meanwhile")
+
+
+def test_an_answer_has_whole_batches_and_one_at_least(controller: ControllerThread, rpc: KafkaRpc) -> None:
+    for _ in range(5):
+        append(controller, 30)
+    whole = offsets_in(partition_of(rpc.ask(w.fetch(1))).records)
+    assert len(whole) > 5
+    assert offsets_in(partition_of(rpc.ask(w.fetch(1, max_bytes=1))).records) == whole[:1]
+    some = offsets_in(partition_of(rpc.ask(w.fetch(1, max_bytes=900))).records)
+    assert some == whole[: len(some)]
+    assert 1 < len(some) < len(whole)
+
+
+def test_another_log_is_told_where_it_differs(controller: ControllerThread, rpc: KafkaRpc) -> None:
+    end = end_of(controller)
+    beyond = partition_of(rpc.ask(w.fetch(1, end.offset + 5, 1)))
+    assert (beyond.diverging_epoch.epoch, beyond.diverging_epoch.end_offset) == (1, end.offset)
+    unknown = partition_of(rpc.ask(w.fetch(1, 3, 0)))
+    assert (unknown.diverging_epoch.epoch, unknown.diverging_epoch.end_offset) == (0, 0)
+
+
+def test_replicas_that_say_who_they_are_are_observers(controller: ControllerThread, rpc: KafkaRpc) -> None:
+    end = end_of(controller)
+    rpc.ask(w.fetch(1, end.offset, 1, replica=55))
+    rpc.ask(w.fetch(1, 3, 1, replica=56))
+    observers = {one.replica_id: one for one in rpc.ask(w.describe_quorum()).topics[0].partitions[0].observers}
+    assert observers[55].log_end_offset == end.offset
+    assert observers[55].last_caught_up_timestamp == observers[55].last_fetch_timestamp > 0
+    assert (observers[56].log_end_offset, observers[56].last_caught_up_timestamp) == (3, -1)
+
+
+def test_fetches_that_wait_are_answered_when_the_controller_ends(tmp_path: Path) -> None:
+    with started_controller(new_lake(tmp_path / "lake"), **QUIET) as made:
+        made.await_active()
+        rpc = made.rpc()
+        answers: list[Any] = []
+        end = end_of(made)
+        asking = threading.Thread(target=lambda: answers.append(rpc.ask(w.fetch(1, end.offset, 1, wait=PATIENCE))))
+        asking.start()
+        await_(lambda: made.server.fetches.waiting, "the fetch waits")
+        made.end()
+        asking.join(PATIENCE)
+        assert partition_of(answers[0]).error_code in (ErrorCode.not_leader_or_follower, ErrorCode.broker_not_available)
+
+
+def test_who_is_behind_a_trimmed_log_gets_a_snapshot(tmp_path: Path) -> None:
+    lake = new_lake(tmp_path / "lake")
+    with started_controller(lake, **QUIET) as made:
+        made.await_active()
+        for _ in range(70):
+            append(made)
+        end = end_of(made)
+        replay = kraftlake.open(lake).replay(end.offset - 20)
+        assert keep_snapshot(MetadataLog.open(lake), replay.image, replay.quorum)
+        Upkeep(lake).trim(end.offset - 19, stream_lag_ms=0)
+        address = Address("127.0.0.1", made.server.listeners[0].port)
+        with QuorumObserver([address], connect=NodeConnector()) as observer:
+            with pytest.raises(SnapshotNeededError) as needed:
+                observer.fetch(ObservedLog(OffsetAndEpoch(offset=0, epoch=0)), wait_ms=0)
+            id_ = needed.value.snapshot
+            assert id_ == OffsetAndEpoch(offset=end.offset - 19, epoch=1)
+            path = tmp_path / f"{id_.offset:020}-{id_.epoch:010}.checkpoint"
+            with path.open("wb") as file:
+                observer.fetch_snapshot(id_, file.write)
+            assert observer.fetch(ObservedLog(id_), wait_ms=0)[0].base_offset == id_.offset
+        assert read_snapshot(DiskFile.at(path)).damage() is None
+        assert kraftlake.open(path).image() == replay.image
+        rpc = made.rpc()
+        for asked, error in (((5, 1), ErrorCode.snapshot_not_found), ((0, 0), ErrorCode.snapshot_not_found)):
+            part = rpc.ask(w.fetch_snapshot(1, *asked)).topics[0].partitions[0]
+            assert part.error_code is error
+        part = rpc.ask(w.fetch_snapshot(1, id_.offset, 1, position=10**6)).topics[0].partitions[0]
+        assert part.error_code is ErrorCode.position_out_of_range
+
+
+def test_our_own_tools_read_the_cluster_of_a_running_controller(controller: ControllerThread) -> None:
+    image = kraftlake.open(controller.address).image()
+    await_(lambda: image == controller.node.view.image, "the controller has the same image")

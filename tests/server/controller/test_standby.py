@@ -1,0 +1,153 @@
+"""What an active controller and a standby answer: who leads, and that a standby does nothing else."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from kraftlake.image import Endpoint, VersionRange
+from kraftlake.protocol import Address, NodeConnector, ObservedLog, OffsetAndEpoch, QuorumObserver
+from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager import BrokerRegistrationRequest, NodeToControllerChannel
+from kraftlake.server.controller.envelope_handler import errors_in
+from tests.controller.controlled_cluster import ALL_FEATURES, CLUSTER_ID
+from tests.server.controller import wire_requests as w
+from tests.server.controller.controllers import PATIENCE, ControllerThread, await_, new_lake, started_controller
+
+ACTIVE, STANDBY = 100, 101
+
+
+@contextmanager
+def pair(lake: Path) -> Iterator[tuple[ControllerThread, ControllerThread]]:
+    """An active controller, and a registered standby that waits long before it claims."""
+    patient = {"controller_quorum_fetch_timeout_ms": "20000"}
+    with started_controller(new_lake(lake), ACTIVE) as active:
+        active.await_active()
+        with started_controller(lake, STANDBY, **patient) as standby:
+            registered = lambda: {ACTIVE, STANDBY} <= {*standby.node.view.image.cluster.controllers}  # noqa: E731
+            await_(registered, "the standby is registered")
+            yield active, standby
+
+
+@pytest.fixture(scope="module")
+def controllers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ControllerThread, ControllerThread]]:
+    with pair(tmp_path_factory.mktemp("standby") / "lake") as made:
+        yield made
+
+
+def errors_of(answer: Any) -> set[ErrorCode]:
+    """All errors that an answer tells."""
+    return {*errors_in(answer)} - {ErrorCode.none}
+
+
+ZERO = w.LOG_ID
+COMMANDS = [
+    w.registration(1), w.heartbeat(1, 0), w.alter_partition(1, 0, ZERO, 0, [(1, -1)]), w.assign(1, 0, 0, ZERO, 0),
+    w.producer_ids(1, 0), w.unregister(1), w.create_topics([("a", {})]), w.delete_topics(("a", None)),
+    w.create_partitions(("a", 2, None)), w.change_configs((2, "a", [("retention.ms", 0, "1")])),
+    w.replace_configs((2, "a", {})), w.reassign(("a", 0, None)), w.list_reassignments(("a", [0])),
+    w.elect(0, ("a", [0])), w.controller_registration(7),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("request_", COMMANDS, ids=lambda request: type(request).__name__)
+def test_a_standby_refuses_every_command(controllers: tuple[ControllerThread, ControllerThread], request_: Any) -> None:
+    rpc = controllers[1].rpc()
+    assert errors_of(rpc.ask(request_)) == {ErrorCode.not_controller}
+
+
+def test_a_standby_says_who_leads_and_where(controllers: tuple[ControllerThread, ControllerThread]) -> None:
+    active, standby = controllers
+    epoch, port = active.node.controller.epoch, active.server.listeners[0].port
+    rpc = standby.rpc()
+    for asked, error in (
+        (epoch, ErrorCode.not_leader_or_follower), (epoch - 1, ErrorCode.fenced_leader_epoch),
+        (epoch + 1, ErrorCode.unknown_leader_epoch), (-1, ErrorCode.invalid_request),
+    ):  # fmt: skip
+        answer = rpc.ask(w.fetch(asked))
+        partition = answer.responses[0].partitions[0]
+        assert partition.error_code is error
+        assert (partition.current_leader.leader_id, partition.current_leader.leader_epoch) == (ACTIVE, epoch)
+        assert [(one.node_id, one.host, one.port) for one in answer.node_endpoints] == [(ACTIVE, "127.0.0.1", port)]
+    described = rpc.ask(w.describe_quorum()).topics[0].partitions[0]
+    assert described.error_code is ErrorCode.not_leader_or_follower
+    assert (described.leader_id, described.leader_epoch) == (ACTIVE, epoch)
+    snapshot = rpc.ask(w.fetch_snapshot(epoch, 1, 1))
+    assert snapshot.topics[0].partitions[0].error_code is ErrorCode.not_leader_or_follower
+    assert [one.node_id for one in snapshot.node_endpoints] == [ACTIVE]
+    for each in (rpc, active.rpc()):
+        cluster = each.ask(w.describe_cluster())
+        assert cluster.controller_id == ACTIVE
+        assert {one.broker_id: one.port for one in cluster.brokers} == {
+            ACTIVE: port, STANDBY: standby.server.listeners[0].port,
+        }  # fmt: skip
+    envelope = rpc.ask(w.envelope(w.encoded(w.create_topics([("a", {})]))))
+    assert (envelope.error_code, envelope.response_data) == (ErrorCode.not_controller, None)
+
+
+def test_a_broker_that_knows_the_standby_alone_finds_the_active_controller(
+    controllers: tuple[ControllerThread, ControllerThread],
+) -> None:
+    address = Address("127.0.0.1", controllers[1].server.listeners[0].port)
+    channel = NodeToControllerChannel("heartbeat", [address], NodeConnector(), cluster_id=CLUSTER_ID)
+    answered = threading.Event()
+    answers: list[Any] = []
+
+    def take(answer: Any) -> None:
+        answers.append(answer)
+        answered.set()
+
+    features = {one.name: VersionRange(one.min_supported_version, one.max_supported_version) for one in ALL_FEATURES}
+    request = BrokerRegistrationRequest(
+        broker_id=9, cluster_id=CLUSTER_ID, incarnation_id=Uuid.random(), features=features, log_dirs=(Uuid.random(),),
+        listeners={"PLAINTEXT": Endpoint(host="127.0.0.1", port=9092, security_protocol=0)},
+    )  # fmt: skip
+    channel.send(request, take)
+    assert answered.wait(PATIENCE)
+    assert answers[0].error.name == "NONE"
+    await_(lambda: 9 in controllers[1].node.view.image.cluster.brokers, "the standby has it, too")
+    channel.close()
+
+
+def test_a_follower_that_knows_the_standby_alone_follows_the_log(
+    controllers: tuple[ControllerThread, ControllerThread],
+) -> None:
+    address = Address("127.0.0.1", controllers[1].server.listeners[0].port)
+    log = ObservedLog(OffsetAndEpoch(offset=0, epoch=0))
+    with QuorumObserver([address], connect=NodeConnector()) as observer:
+        batches = observer.fetch(log, wait_ms=0)
+        assert batches[0].base_offset == 0
+        end = batches[-1].last_offset
+        while not (more := observer.fetch(log, wait_ms=5_000)):  # a no-op record comes each 100 ms
+            pass
+        assert more[0].base_offset == end + 1
+        description = observer.describe()
+    assert {one.id for one in description.voters} == {ACTIVE, STANDBY}
+
+
+def test_a_standby_takes_over_with_what_it_has_followed(tmp_path: Path) -> None:
+    with pair(tmp_path / "lake") as (active, _), started_controller(tmp_path / "lake", 102) as next_:
+        rpc = active.rpc()
+        rpc.ask(w.registration(1))
+        epoch = active.node.controller.epoch
+        active.end()
+        next_.await_active()
+        assert next_.node.controller.epoch > epoch
+        assert 1 in next_.node.view.image.cluster.brokers
+        assert active.faults == []
+
+
+def test_who_registers_with_the_id_of_a_standby_ends_it(tmp_path: Path) -> None:
+    with pair(tmp_path / "lake") as (active, standby):
+        rpc = active.rpc()
+        assert rpc.ask(w.controller_registration(STANDBY)).error_code is ErrorCode.none
+        standby.thread.join(PATIENCE)
+        assert [str(fault) for fault in standby.faults] == [
+            "Controller 101 has ended: another process has registered as controller 101."
+        ]

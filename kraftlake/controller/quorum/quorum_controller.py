@@ -35,13 +35,16 @@ T = TypeVar("T")
 POLL_MS = 20
 """The interval at which a standby checks for a new version of the log."""
 _FOLLOW = "followLog"
+_HURRY = 0.1
+"""The share of its patience that a standby has while it knows that nobody leads."""
 
 
 class QuorumController:
     """A standby at first; the active controller after it has claimed the log and written its first records.
 
     A standby claims when the log has had no new version for one to two times `quorum_fetch_timeout_ms`; the time is
-    random, so that two standbys rarely claim together. The active controller prevents claims by a no-op record every
+    random, so that two standbys rarely claim together. A standby that is told that nobody leads waits a tenth of that.
+    The active controller prevents claims by a no-op record every
     `max_idle_interval_ms`. Commands fail with NOT_CONTROLLER on a standby, and on an active controller that is fenced
     while they wait. A response that does not depend on records in the log is given only within the fetch timeout of the
     last commit: after that another controller may lead, so one more commit is made first.
@@ -78,6 +81,8 @@ class QuorumController:
         self._log = get_logger().bind(controller=config.node_id)
         self._news_at_ns = self._clock.nanoseconds()
         self._patience_ns = 0 if claim_at_once else self._draw_patience()
+        self._is_vacant = False
+        """Whether nobody leads, as far as is known."""
         self._queue = KafkaEventQueue(
             self._clock,
             f"quorum-controller-{config.node_id}",
@@ -133,6 +138,10 @@ class QuorumController:
 
         return self._enqueue(event)
 
+    def expect_vacancy(self) -> None:
+        """On a standby: the leader of the newest epoch has said that it leads no longer."""
+        self._queue.append(FunctionEvent(self._expect_vacancy, self._follow_failed))
+
     def close(self) -> None:
         """Commit the appended records and end both threads."""
         self._queue.close()
@@ -154,12 +163,17 @@ class QuorumController:
             return
         now = self._clock.nanoseconds()
         if self._followed.catch_up():
-            self._news_at_ns = now
+            self._news_at_ns, self._is_vacant = now, False
             self._note_followed()
-        if now - self._news_at_ns >= self._patience_ns:
+        if now - self._news_at_ns >= self._patience_ns * (_HURRY if self._is_vacant else 1):
             self._claim()
         if self._active is None:
             self._follow_after(POLL_MS)
+
+    def _expect_vacancy(self) -> None:
+        if self._active is None:
+            self._follow()
+            self._news_at_ns, self._is_vacant = self._clock.nanoseconds(), True
 
     def _note_followed(self) -> None:
         """Update the metrics after a standby has replayed the log to its end."""

@@ -72,13 +72,15 @@ def fetch(
     cluster_id: str | None,
     high_watermark: int,
     wait_ms: int,
+    replica_id: int = -1,
 ) -> FetchAnswer:
     """Fetch the log from `at` on. The leader waits up to `wait_ms` for records, or for a higher high watermark.
 
+    With `replica_id` the leader lists the replica, at `at`.
     Raises NodeError where the node does not answer, or answers what can't be.
     """
 
-    header = FetchHeader(cluster_id=cluster_id, max_wait_ms=wait_ms, max_bytes=MAX_FETCH_BYTES)
+    header = FetchHeader(cluster_id=cluster_id, max_wait_ms=wait_ms, max_bytes=MAX_FETCH_BYTES, replica_id=replica_id)
 
     def request(version: int) -> bytes:
         partition = encode_partition(

@@ -39,6 +39,7 @@ from kraftlake.server.controller.controller_config import ControllerServerConfig
 from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.controller.envelope_handler import envelope_handler
 from kraftlake.server.controller.fetch_handlers import FetchHandlers
+from kraftlake.server.controller.leader_watch import LeaderWatch
 from kraftlake.server.controller.partition_handlers import partition_handlers
 from kraftlake.server.controller.quorum_handlers import quorum_handlers
 from kraftlake.server.controller.quorum_view import QuorumView
@@ -151,6 +152,9 @@ class ControllerServer:
         registrar = Registrar(node, self._registration(), listener=config.listeners[0].name, end=self.end)
         stack.callback(registrar.close)
         registrar.start()
+        watch = LeaderWatch(node, listener=config.listeners[0].name)
+        stack.callback(watch.close)
+        watch.start()
         self._log.info(
             "started", lake=config.lake, cluster_id=cluster_id,
             listeners=[
@@ -230,6 +234,7 @@ class ControllerServer:
             with suppress(ControllerApiError, NotDoneError):
                 self.node.controller.resign().result(_RESIGNS_WITHIN_SECONDS)
                 self._log.info("resigned")
+                self.fetches.wake()  # standbys that wait for more learn it by the answer
 
     def end(self, why: str) -> None:
         """End the controller; `why` is told by `run`."""

@@ -41,7 +41,7 @@ class FetchHandlers:
         self._numbers = count()
         self._waiting: dict[int, _Fetch] = {}
         """The fetches that wait, by number; whoever takes one out answers it."""
-        node.view.listeners.append(self._wake)
+        node.view.listeners.append(self.wake)
 
     @property
     def waiting(self) -> int:
@@ -139,8 +139,8 @@ class FetchHandlers:
             self._log.queue.cancel_deferred(f"fetch-{number}")
             self._try(fetch, 0, is_new=False)
 
-    def _wake(self) -> None:
-        """There is more in the log, or another leader."""
+    def wake(self) -> None:
+        """Look again at the fetches that wait: there is more in the log, or another leader."""
         if self._waiting:
             self._log.queue.append(FunctionEvent(self._wake_now, lambda _: self._wake_now()))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -151,3 +152,24 @@ def test_who_registers_with_the_id_of_a_standby_ends_it(tmp_path: Path) -> None:
         assert [str(fault) for fault in standby.faults] == [
             "Controller 101 has ended: another process has registered as controller 101."
         ]
+
+
+def test_the_active_controller_knows_how_far_a_standby_is(
+    controllers: tuple[ControllerThread, ControllerThread],
+) -> None:
+    rpc = controllers[0].rpc()
+
+    def is_caught_up() -> bool:
+        partition = rpc.ask(w.describe_quorum()).topics[0].partitions[0]
+        standby = {one.replica_id: one for one in partition.current_voters}[STANDBY]
+        return 0 < standby.last_caught_up_timestamp and partition.high_watermark - standby.log_end_offset <= 2
+
+    await_(is_caught_up, "the standby has told where it is")
+
+
+def test_a_standby_claims_at_once_when_the_active_controller_resigns(tmp_path: Path) -> None:
+    with pair(tmp_path / "lake") as (active, standby):
+        began = time.monotonic()
+        active.end()
+        await_(lambda: standby.node.controller.is_active, "the standby leads")
+        assert time.monotonic() - began < 10  # without word from the other it would have waited 20 s at least

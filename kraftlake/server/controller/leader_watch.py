@@ -1,0 +1,89 @@
+"""Keeps a standby in touch with the active controller: it tells how far it is, and learns when that one resigns.
+
+Source: KIP-595 (followers fetch from the leader, EndQuorumEpoch); the records themselves come from the lake.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+
+from kraftlake.protocol import Abort, Address, NodeClient, NodeConnector, NodeError, OffsetAndEpoch
+from kraftlake.protocol.observer.requests import fetch
+from kraftlake.runtime import Backoff
+from kraftlake.server.controller.controller_node import ControllerNode
+
+_WAIT_MS: Final = 500
+_ANSWER_SECONDS: Final = 5.0
+_BACKOFF: Final = Backoff(base=0.1, cap=2.0)
+
+
+class LeaderWatch:
+    """Fetches from the active controller's listener of the name `listener`, in a thread, from `start` to `close`."""
+
+    def __init__(self, node: ControllerNode, *, listener: str) -> None:
+        self._node = node
+        self._listener = listener
+        self._abort = Abort()
+        self._connect = NodeConnector(timeout=_ANSWER_SECONDS)
+        self._changed = threading.Event()
+        self._closing = threading.Event()
+        self._client: NodeClient | None = None
+        self._thread = threading.Thread(target=self._run, name="leader-watch", daemon=True)
+        node.view.listeners.append(self._changed.set)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End, also what waits for the active controller."""
+        self._closing.set()
+        self._abort.set()
+        self._changed.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._closing.is_set():
+            self._changed.clear()
+            leads_on = False
+            try:
+                leads_on = self._ask()
+                failures = 0
+            except NodeError:
+                failures += 1
+                self._forget()
+            if failures:
+                self._closing.wait(_BACKOFF.pause(failures, 0.5))
+            elif not leads_on:
+                self._forget()
+                self._changed.wait()
+        self._forget()
+
+    def _ask(self) -> bool:
+        """Fetch once; False where nobody is to be asked before the image or the leader changes. Raises NodeError."""
+        node = self._node
+        leader, image = node.view.leader, node.view.image
+        endpoint = node.view.endpoints(self._listener).get(node.view.leader_id)
+        if node.controller.is_active or endpoint is None or node.view.leader_id == node.node_id:
+            return False
+        address = Address(endpoint.host, endpoint.port)
+        if self._client is None or self._client.address != address:
+            self._forget()
+            self._client = self._connect(address, abort=self._abort)
+        at = OffsetAndEpoch(offset=image.offset + 1, epoch=image.provenance.epoch)
+        answer = fetch(
+            self._client, at, leader_epoch=leader.epoch, cluster_id=node.cluster_id or None, wait_ms=_WAIT_MS,
+            high_watermark=at.offset, replica_id=node.node_id,
+        )  # fmt: skip
+        if answer.error is ErrorCode.not_leader_or_follower and answer.leader.epoch == leader.epoch:
+            node.controller.expect_vacancy()
+        return answer.error is ErrorCode.none
+
+    def _forget(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None

@@ -6,6 +6,7 @@ Source: kafka.server.KafkaConfig and kafka.Kafka (--override).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,8 @@ from kraftlake.protocol import parse_addresses
 from kraftlake.records import parse_boolean, parse_integer, split_list, trim
 from kraftlake.runtime import UsageError, did_you_mean, parse_properties
 
+_MISTYPED: Final = 0.9
+"""How alike two names are of which one may be the other, mistyped: many of Kafka's are rather alike."""
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
@@ -69,10 +72,10 @@ class NodeSettings:
         return cls(values={**values, **dict(overrides)}, source=path or "the settings")
 
     def not_among(self, known: Iterable[str]) -> dict[str, str]:
-        """The names that are not known, each with a hint where a known one is alike, else ""."""
+        """The names that are not known, each with a hint where it looks like a mistyped known one, else ""."""
         names = sorted(known)
         unknown = sorted({*self.values} - {*names})
-        return {name: did_you_mean(name, names) or "" for name in unknown}
+        return {name: did_you_mean(name, get_close_matches(name, names, n=1, cutoff=_MISTYPED)) for name in unknown}
 
     def text(self, name: str, default: str | None = None) -> str | None:
         """A text without blanks around it."""

@@ -425,6 +425,21 @@ def test_an_upkeep_round_that_fails_is_told_and_tried_again(
     assert {entry["reason"] for entry in logs} == {"the disk is full"}
 
 
+def test_a_round_that_is_not_due_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = Upkeep(grown(tmp_path / "lake", 1).path, disk=DISK)
+    asked: list[bool] = []
+    ran = threading.Event()
+    monkeypatch.setattr(kept, "run", ran.set)
+
+    def due() -> bool:
+        asked.append(ran.is_set())
+        return len(asked) > 3
+
+    with UpkeepThread(kept, interval=0.001, due=due):
+        assert ran.wait(timeout=60)
+    assert asked[:4] == [False] * 4
+
+
 def test_what_is_no_lake_gets_no_upkeep(tmp_path: Path) -> None:
     with pytest.raises(LakeError, match="There is no lake"):
         Upkeep(tmp_path / "nowhere")

@@ -162,7 +162,7 @@ def test_the_active_controller_knows_how_far_a_standby_is(
     def is_caught_up() -> bool:
         partition = rpc.ask(w.describe_quorum()).topics[0].partitions[0]
         standby = {one.replica_id: one for one in partition.current_voters}[STANDBY]
-        return 0 < standby.last_caught_up_timestamp and partition.high_watermark - standby.log_end_offset <= 2
+        return standby.last_caught_up_timestamp > 0 and partition.high_watermark - standby.log_end_offset <= 2
 
     await_(is_caught_up, "the standby has told where it is")
 

@@ -52,6 +52,8 @@ from kraftlake.server.requests.dispatcher import Dispatcher, Peer, Respond
 from kraftlake.server.requests.handlers import apis_of
 from kraftlake.server.requests.listener import RequestListener
 
+_POLL_SECONDS: Final = 0.005
+"""How often the log is looked at for the controller's own image; an active one acts on another, which is never late."""
 _LOOK_SECONDS: Final = 0.05
 _RESIGNS_WITHIN_SECONDS: Final = 10.0
 _PLAINTEXT: Final = 0
@@ -186,7 +188,7 @@ class ControllerServer:
 
     def _loader(self, node: ControllerNode, publishers: list[MetadataPublisher]) -> MetadataLoader:
         lake, clock, faults = self._config.lake, self._clock, self._faults
-        feed = LakeFeed(MetadataLog.open(lake), clock, faults)
+        feed = LakeFeed(MetadataLog.open(lake), clock, faults, poll=_POLL_SECONDS)
         loader = MetadataLoader(clock=clock, fault_handler=faults, high_watermark=lambda: feed.end_at_start)
         snapshots = SnapshotGenerator(
             _SnapshotsOfTheLeader(node, LakeSnapshotEmitter(lake, clock)), clock, faults,

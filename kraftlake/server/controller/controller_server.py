@@ -147,7 +147,8 @@ class ControllerServer:
         served = ServedLog(config.lake, self._clock)
         stack.callback(served.close)
         self.dispatcher = self._dispatcher_of(node, served)
-        loader = self._loader(node, [view, *([] if authorizer is None else [authorizer])])
+        feed = LakeFeed(MetadataLog.open(config.lake), self._clock, self._faults, poll=_POLL_SECONDS)
+        loader = self._loader(node, feed, [view, *([] if authorizer is None else [authorizer])])
         stack.callback(loader.close)
         upkeep = UpkeepThread(Upkeep(config.lake), due=lambda: controller.is_active)
         stack.callback(upkeep.close)
@@ -164,7 +165,7 @@ class ControllerServer:
                 for one, listener in zip(config.listeners, self.listeners, strict=True)
             ],
         )  # fmt: skip
-        self._watch(node, loader)
+        self._watch(node, loader, feed)
 
     def _handle(self, frame: bytes, peer: Peer, respond: Respond) -> None:
         """Answer a request; until the controller has been started, close its connection."""
@@ -186,9 +187,8 @@ class ControllerServer:
         dispatcher = Dispatcher(apis_of(handlers, tell), features=node.view.features, tell=tell)
         return dispatcher
 
-    def _loader(self, node: ControllerNode, publishers: list[MetadataPublisher]) -> MetadataLoader:
+    def _loader(self, node: ControllerNode, feed: LakeFeed, publishers: list[MetadataPublisher]) -> MetadataLoader:
         lake, clock, faults = self._config.lake, self._clock, self._faults
-        feed = LakeFeed(MetadataLog.open(lake), clock, faults, poll=_POLL_SECONDS)
         loader = MetadataLoader(clock=clock, fault_handler=faults, high_watermark=lambda: feed.end_at_start)
         snapshots = SnapshotGenerator(
             _SnapshotsOfTheLeader(node, LakeSnapshotEmitter(lake, clock)), clock, faults,
@@ -212,12 +212,14 @@ class ControllerServer:
             ),
         )
 
-    def _watch(self, node: ControllerNode, loader: MetadataLoader) -> None:
+    def _watch(self, node: ControllerNode, loader: MetadataLoader, feed: LakeFeed) -> None:
         """Tell whether it leads, each time that this changes, until it is to end."""
         told: tuple[str, Mapping[str, int]] | None = None
         while not self._stop.is_set() and self._ended is None:
             if loader.stopped is not None:
                 self.end(f"the metadata log can't be replayed: {sentence_of(loader.stopped).rstrip('.')}")
+            elif feed.stopped is not None:
+                self.end(f"the lake can't be read: {sentence_of(feed.stopped).rstrip('.')}")
             epoch, leader = node.controller.epoch, node.view.leader
             news: tuple[str, Mapping[str, int]] | None = None
             if epoch >= 0:

@@ -1,0 +1,79 @@
+"""What a controller does beside answering: snapshots, settings without effect, the end when its lake is gone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from structlog.testing import capture_logs
+
+from kraftlake.metadata_log import MetadataLog
+from tests.server.controller import wire_requests as w
+from tests.server.controller.controllers import PATIENCE, await_, new_lake, started_controller
+
+SOON = {"metadata_log_max_snapshot_interval_ms": "50"}
+NEVER = {"metadata_log_max_snapshot_interval_ms": "0"}
+
+
+def snapshots_of(lake: Path) -> list[int]:
+    """The ends of the snapshots that the lake holds, but for that of `format`."""
+    return [one.end_offset for one in MetadataLog.open(lake).snapshots() if not one.bootstrap]
+
+
+def test_the_active_controller_alone_makes_snapshots(tmp_path: Path) -> None:
+    lake = new_lake(tmp_path / "lake")
+    with started_controller(lake, 100, **NEVER) as active:
+        active.await_active()
+        with started_controller(lake, 101, **SOON, controller_quorum_fetch_timeout_ms="3000") as standby:
+            await_(lambda: 101 in standby.node.view.image.cluster.controllers, "the standby follows")
+            end = standby.node.view.image.offset + 10
+            await_(lambda: standby.node.view.image.offset > end, "a second's no-op records are followed")
+            assert snapshots_of(lake) == []
+            active.end()
+            await_(lambda: snapshots_of(lake), "the new active controller makes one")
+
+
+def test_a_setting_that_nothing_heeds_is_told(tmp_path: Path) -> None:
+    with capture_logs() as logs, started_controller(new_lake(tmp_path / "lake"), num_partitons="3", log_dirs="/x"):
+        pass
+    (told,) = [one for one in logs if one["event"] == "settings_without_effect"]
+    assert told["settings"] == ["log.dirs", "num.partitons"]
+    assert told["hints"] == ["did you mean num.partitions?"]
+
+
+def test_it_ends_when_its_lake_can_not_be_read_any_more(tmp_path: Path) -> None:
+    lake = new_lake(tmp_path / "lake")
+    with started_controller(lake) as made:
+        made.await_active()
+        log = MetadataLog.open(lake)
+        torn = lake / "log" / "_delta_log" / f"{log.version + 40:020}.json"
+        torn.write_text("{")
+        made.thread.join(PATIENCE)
+        (fault,) = made.faults
+        assert str(fault).startswith("Controller 100 has ended: the lake can't be read: ")
+
+
+def test_its_log_is_followed_into_another_lake(tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    with started_controller(new_lake(tmp_path / "lake")) as made:
+        made.await_active()
+        made.rpc().ask(w.registration(1))
+        end = made.node.controller.read(lambda image: image.offset).result(PATIENCE)
+        command = [sys.executable, "-m", "kraftlake", "import", "--follow", made.address, str(copy)]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ}) as process:
+
+            def has_all() -> bool:
+                assert process.poll() is None, process.stderr
+                return (copy / "log").exists() and MetadataLog.open(copy).end_offset > end + 10
+
+            await_(has_all, "the other lake has what was written before and after")
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=PATIENCE)
+    followed = list(MetadataLog.open(copy).batches())
+    written = list(MetadataLog.open(tmp_path / "lake").batches(0, followed[-1].last_offset))
+    assert [(one.base_offset, one.epoch, one.timestamp, one.values) for one in followed] == [
+        (one.base_offset, one.epoch, one.timestamp, one.values) for one in written
+    ]

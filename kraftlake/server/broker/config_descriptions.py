@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import replace
 from importlib import import_module
 from itertools import dropwhile
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from kio.schema.errors import ErrorCode
 
@@ -55,10 +55,22 @@ def with_own_configs(frame: bytes, answer: bytes, config: BrokerConfig, image: C
     return encoded_answer(frame, replace(response, results=tuple(results)))
 
 
-class BrokerConfigs:
-    """The settings of a broker by what they come from, the strongest first."""
+class Configured(Protocol):
+    """A node with settings of its own."""
 
-    def __init__(self, config: BrokerConfig, image: ConfigurationsImage) -> None:
+    @property
+    def broker_id(self) -> int:
+        """Its node id."""
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Its settings by Kafka's names."""
+
+
+class BrokerConfigs:
+    """The settings of a broker, or another node, by what they come from, the strongest first."""
+
+    def __init__(self, config: Configured, image: ConfigurationsImage) -> None:
         own, all_ = (image.config_map(ConfigResource(ConfigType.BROKER, name)) for name in (str(config.broker_id), ""))
         self._dynamic = {*own, *all_}
         self.tiers: list[tuple[int, Mapping[str, str | None]]] = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from datetime import timedelta
 from typing import TypeVar
@@ -32,8 +32,19 @@ class ControllerNode:
     view: QuorumView
     authorization: Authorization
     progress: ReplicaProgress
+    settings: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     delete_topic_enable: bool = True
     heartbeat_timeout_ms: float = 1_000
+
+    @property
+    def broker_id(self) -> int:
+        """The id under which the node's own configs are described and altered."""
+        return self.node_id
+
+    @property
+    def cache(self) -> QuorumView:
+        """What is known of the cluster."""
+        return self.view
 
     def check_cluster(self, request: Request, operation: AclOperation) -> None:
         """Raises RefusedError(CLUSTER_AUTHORIZATION_FAILED) where the peer may not do it to the cluster."""

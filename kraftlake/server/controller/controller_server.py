@@ -33,6 +33,7 @@ from kraftlake.runtime import (
     get_logger,
     sentence_of,
 )
+from kraftlake.server.broker.serving.configs import DescribeConfigsHandler
 from kraftlake.server.controller.broker_handlers import broker_handlers
 from kraftlake.server.controller.config_handlers import config_handlers
 from kraftlake.server.controller.controller_config import ControllerServerConfig
@@ -48,9 +49,10 @@ from kraftlake.server.controller.replica_progress import ReplicaProgress
 from kraftlake.server.controller.served_log import ServedLog
 from kraftlake.server.controller.topic_handlers import topic_handlers
 from kraftlake.server.requests.authorization import Authorization
-from kraftlake.server.requests.dispatcher import Dispatcher, Peer, Respond
+from kraftlake.server.requests.dispatcher import Api, Dispatcher, Peer, Respond
 from kraftlake.server.requests.handlers import apis_of
 from kraftlake.server.requests.listener import RequestListener
+from kraftlake.server.requests.messages import versions_of
 
 _POLL_SECONDS: Final = 0.005
 """How often the log is looked at for the controller's own image; an active one acts on another, which is never late."""
@@ -141,6 +143,7 @@ class ControllerServer:
         node = ControllerNode(
             node_id=config.node_id, cluster_id=cluster_id, controller=controller, view=view,
             authorization=Authorization(authorizer), progress=ReplicaProgress(self._clock),
+            settings=config.settings.values,
             delete_topic_enable=config.delete_topic_enable, heartbeat_timeout_ms=config.heartbeat_timeout_ms,
         )  # fmt: skip
         self.node = node
@@ -184,7 +187,9 @@ class ControllerServer:
             **quorum_handlers(node), **self.fetches.handlers(),
             "envelope": envelope_handler(node, lambda: dispatcher),
         }  # fmt: skip
-        dispatcher = Dispatcher(apis_of(handlers, tell), features=node.view.features, tell=tell)
+        configs = Api(versions=versions_of("describe_configs"), handle=DescribeConfigsHandler(node, node))
+        apis = {**apis_of(handlers, tell), "describe_configs": configs}
+        dispatcher = Dispatcher(apis, features=node.view.features, tell=tell)
         return dispatcher
 
     def _loader(self, node: ControllerNode, feed: LakeFeed, publishers: list[MetadataPublisher]) -> MetadataLoader:

@@ -50,6 +50,10 @@ class QuorumView(MetadataPublisher):
         """The node id of the last controller that has claimed the log, −1 for none."""
         return NOBODY if self.leader.leader_id is None else self.leader.leader_id
 
+    def contains(self, topic: str) -> bool:
+        """Whether there is such a topic."""
+        return self.image.topics.get_topic(topic) is not None
+
     def endpoints(self, listener: str) -> dict[int, Endpoint]:
         """Where the controllers have such a listener, by node id."""
         controllers = sorted(self.image.cluster.controllers.items())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -63,7 +62,7 @@ def test_its_log_is_followed_into_another_lake(tmp_path: Path) -> None:
         made.rpc().ask(w.registration(1))
         end = made.node.controller.read(lambda image: image.offset).result(PATIENCE)
         command = [sys.executable, "-m", "kraftlake", "import", "--follow", made.address, str(copy)]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ}) as process:
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
 
             def has_all() -> bool:
                 assert process.poll() is None, process.stderr

@@ -255,3 +255,14 @@ def controller_registration(controller: int) -> Any:
         controller_id=controller, incarnation_id=uuid.UUID(int=77), zk_migration_ready=False, listeners=(listener,),
         features=(feature,),
     )  # fmt: skip
+
+
+def describe_configs(*resources: tuple[int, str, Sequence[str] | None], version: int = 4) -> Any:
+    m = kio("describe_configs", version)
+    asked = tuple(
+        m.DescribeConfigsResource(
+            resource_type=kind, resource_name=name, configuration_keys=None if keys is None else tuple(keys)
+        )
+        for kind, name, keys in resources
+    )
+    return m.DescribeConfigsRequest(resources=asked, include_synonyms=False, include_documentation=False)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from kio.schema.errors import ErrorCode
 
 from kraftlake.controller import TOPIC_CONFIGS, ConfigKey, in_milliseconds
-from kraftlake.image import AclOperation, ConfigResource, ConfigurationsImage, ResourceType
+from kraftlake.image import AclOperation, ConfigResource, ConfigurationsImage, MetadataImage, ResourceType
 from kraftlake.publisher import ConfigType
 from kraftlake.records import is_sensitive_config
-from kraftlake.server.broker.broker_config import BrokerConfig
-from kraftlake.server.broker.config_descriptions import DEFAULT, BrokerConfigs
-from kraftlake.server.broker.serving.context import ServingContext
-from kraftlake.server.requests.authorization import CLUSTER_NAME
+from kraftlake.server.broker.config_descriptions import DEFAULT, BrokerConfigs, Configured
+from kraftlake.server.requests.authorization import CLUSTER_NAME, Authorization
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import AT_ONCE, of_version
 
@@ -32,10 +30,33 @@ class _Value(NamedTuple):
     source: int
 
 
-class DescribeConfigsHandler:
-    """The configs of topics, and of this broker; clients ask a broker for its own."""
+class _Cache(Protocol):
+    @property
+    def image(self) -> MetadataImage: ...
 
-    def __init__(self, context: ServingContext, config: BrokerConfig) -> None:
+    def contains(self, topic: str) -> bool: ...
+
+
+class ConfigsContext(Protocol):
+    """What is known of the cluster, and who may ask for it."""
+
+    @property
+    def broker_id(self) -> int:
+        """The node's id."""
+
+    @property
+    def cache(self) -> _Cache:
+        """The newest image."""
+
+    @property
+    def authorization(self) -> Authorization:
+        """Who may do what."""
+
+
+class DescribeConfigsHandler:
+    """The configs of topics, and of this broker, or controller; clients ask a node for its own."""
+
+    def __init__(self, context: ConfigsContext, config: Configured) -> None:
         self._context = context
         self._config = config
 

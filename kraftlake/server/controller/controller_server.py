@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from concurrent.futures import TimeoutError as NotDoneError
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import Final
 
 from kraftlake.controller import (
     SUPPORTED,
-    ControllerApiError,
     ControllerRegistrationRequest,
     QuorumController,
 )
@@ -57,7 +55,6 @@ from kraftlake.server.requests.messages import versions_of
 _POLL_SECONDS: Final = 0.005
 """How often the log is looked at for the controller's own image; an active one acts on another, which is never late."""
 _LOOK_SECONDS: Final = 0.05
-_RESIGNS_WITHIN_SECONDS: Final = 10.0
 _PLAINTEXT: Final = 0
 
 
@@ -237,13 +234,13 @@ class ControllerServer:
             self._stop.wait(_LOOK_SECONDS)
 
     def _leave(self) -> None:
-        """Give the log up, when all that was appended is durable and answered."""
+        """Give the log up, when all that was appended is durable and answered, and do not claim it again."""
         assert self.node is not None, "it has started"
-        if self.node.controller.is_active:
-            with suppress(ControllerApiError, NotDoneError):
-                self.node.controller.resign().result(_RESIGNS_WITHIN_SECONDS)
-                self._log.info("resigned")
-                self.fetches.wake()  # standbys that wait for more learn it by the answer
+        was_active = self.node.controller.is_active
+        self.node.controller.close()
+        if was_active:
+            self._log.info("resigned")
+            self.fetches.wake()  # standbys that wait for more learn it by the answer
 
     def end(self, why: str) -> None:
         """End the controller; `why` is told by `run`."""

@@ -97,9 +97,11 @@ class Registrar:
             done.result(_ANSWER_SECONDS)
             return
         leader_id = self._node.view.leader_id
-        leader = self._node.view.endpoints(self._listener).get(leader_id)
-        if leader is None or leader_id == self._node.node_id:
+        if leader_id == self._node.node_id or leader_id not in self._node.view.image.cluster.controllers:
             return  # a later image tells who leads and where: the active controller registers itself
+        leader = self._node.view.endpoints(self._listener).get(leader_id)
+        if leader is None:
+            raise NodeError(f"Controller {leader_id}, which leads, has no listener {self._listener}.")
         with self._connect(Address(leader.host, leader.port), abort=self._abort) as client:
             answer = client.ask("controller_registration", range(1), self._request)
         if answer.error_code is not ErrorCode.none:

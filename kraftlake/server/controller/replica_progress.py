@@ -54,7 +54,7 @@ class ReplicaProgress:
         """
         now = self._clock.milliseconds()
         self_ = Replica(id=leader, log_end_offset=end_offset, last_fetch_ms=now, last_caught_up_ms=now)
-        known = {id_: one for id_, one in self._replicas.items() if now - one.last_fetch_ms <= _OBSERVED_MS}
+        known = {id_: one for id_, one in list(self._replicas.items()) if now - one.last_fetch_ms <= _OBSERVED_MS}
         voters = sorted({*controllers, leader})
         observers = sorted({*known, *brokers} - {*voters})
         known[leader] = self_

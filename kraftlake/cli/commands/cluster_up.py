@@ -121,7 +121,16 @@ def up(
         ClusterUp(plan) as running,
         closing(ClusterView(call.terminal, plan, running.cluster_id, as_json=call.as_json)) as view,
     ):
-        _watch(running, view, stop, again)
+        try:
+            _watch(running, view, stop, again)
+        except OSError:  # the terminal or the reader of the lines has gone
+            running.leave()
+            while not running.is_over:
+                for _ in running.step():
+                    pass
+                if again.wait(_LOOK_SECONDS):
+                    running.hurry()
+            raise
 
 
 def _watch(running: ClusterUp, view: ClusterView, stop: threading.Event, again: threading.Event) -> None:
@@ -148,7 +157,8 @@ def _watch(running: ClusterUp, view: ClusterView, stop: threading.Event, again: 
             view.leaving()
         if again.is_set():
             running.hurry()
-        check_reader()
+        if not view.is_silent:
+            check_reader()
         (again if is_leaving else stop).wait(_LOOK_SECONDS)
     if not is_leaving:
         raise click.ClickException("all nodes have ended")

@@ -75,6 +75,11 @@ class ClusterView:
             terminal.line(f"starting {len(plan.nodes)} nodes of the lake {plan.lake}; what they tell is in {plan.data}")
             sys.stdout.flush()
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing more is written, so that it does not matter who reads."""
+        return self._as_json and self._was_up
+
     def events(self, events: pa.Table) -> None:
         """Show rows of `events/`."""
         if self._live is None:

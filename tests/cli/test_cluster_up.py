@@ -1,0 +1,164 @@
+"""`kraftlake cluster up` as a user runs it: for a script, on a terminal, and with what can't be."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftlake.metadata_log import MetadataLog
+from tests.cli.running import fault, run
+
+PATIENCE = 90.0
+ONE_EACH = ("--brokers", "1", "--controllers", "1", "--override", "controller.quorum.fetch.timeout.ms=1000")
+ON_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+)
+"""Makes stdin the terminal whose Ctrl-C this process gets, and becomes the command."""
+ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def wait_until(holds: Callable[[], Any], what: str) -> Any:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        found = holds()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"waited in vain until {what}")
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@contextmanager
+def command(*words: object, **streams: Any) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen([sys.executable, "-m", "kraftlake", *map(str, words)], **streams)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_script_gets_one_line_and_no_node_outlives_the_command_that_is_killed(tmp_path: Path) -> None:
+    words = ("cluster", "up", tmp_path / "lake", "--json", *ONE_EACH)
+    with (tmp_path / "told").open("wb") as told, command(*words, stdout=subprocess.PIPE, stderr=told) as up:
+        assert up.stdout is not None
+        with up.stdout as stdout:
+            line = json.loads(stdout.readline())
+            pids = [node["pid"] for node in line["nodes"]]
+            assert [(node["kind"], node["id"]) for node in line["nodes"]] == [("broker", 1), ("controller", 101)]
+            assert line["bootstrap"] == line["nodes"][0]["address"]
+            assert line["controllers"] == line["nodes"][1]["address"]
+            host, port = line["bootstrap"].split(":")
+            socket.create_connection((host, int(port)), timeout=10).close()
+            assert all(map(is_alive, pids))
+            up.kill()
+            assert stdout.read() == b""
+        wait_until(lambda: not any(map(is_alive, pids)), "the nodes are gone")
+    assert (tmp_path / "told").read_text() == ""
+    assert (tmp_path / "lake-data" / "broker-1" / "logs" / "meta.properties").exists()
+
+
+class Screen:
+    """A terminal of 110 × 36 cells with a command on it, and all that it was sent."""
+
+    def __init__(self, *words: object) -> None:
+        self._main, child = pty.openpty()
+        fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 36, 110, 0, 0))
+        variables = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "COLUMNS", "LINES")}
+        kraftlake = [sys.executable, "-m", "kraftlake", *map(str, words)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", ON_TERMINAL, *kraftlake], stdin=child, stdout=child, stderr=child,
+            start_new_session=True, env={**variables, "TERM": "xterm-256color"},
+        )  # fmt: skip
+        os.close(child)
+        os.set_blocking(self._main, False)
+        self.received = ""
+
+    def shows(self, pattern: str) -> re.Match[str] | None:
+        """The last place of a pattern in what was sent so far."""
+        try:
+            while piece := os.read(self._main, 65536):
+                self.received += ANSI.sub("", piece.decode(errors="replace"))
+        except (BlockingIOError, OSError):
+            pass
+        return max(re.finditer(pattern, self.received), key=re.Match.start, default=None)
+
+    def press_ctrl_c(self) -> None:
+        os.write(self._main, b"\x03")
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._main)
+
+
+def test_a_terminal_shows_the_nodes_and_ctrl_c_ends_them(tmp_path: Path) -> None:
+    with closing(Screen("cluster", "up", tmp_path / "lake", *ONE_EACH[:1], "2", *ONE_EACH[2:])) as screen:
+        row = r"{} +127\.0\.0\.1:\d+ +{}.* (\d+)\s"
+        wait_until(lambda: screen.shows(row.format("broker 1", "up")), "a broker is up")
+        second = wait_until(lambda: screen.shows(row.format("broker 2", "up")), "the other is up")
+        wait_until(lambda: screen.shows(row.format("controller 101", "active")), "the controller is active")
+        assert screen.shows(r"led by controller 101 in epoch \d")
+        assert screen.shows("broker 1 is unfenced")
+        os.kill(int(second[1]), signal.SIGKILL)
+        sentence = r"broker 2 is down \(killed by SIGKILL\) and is not started again; the others go on"
+        wait_until(lambda: screen.shows(sentence), "the dead broker is told of")
+        assert screen.shows(r"broker 2 +\S+ +down, killed by SIGKILL")
+        screen.press_ctrl_c()
+        assert wait_until(lambda: (screen.shows("$"), screen.process.poll() is not None)[1], "it has ended")
+        assert screen.process.returncode == 0
+        assert screen.shows(r"broker 1 +\S+ +left")
+        assert screen.shows(r"controller 101 +\S+ +left")
+
+
+def test_a_node_that_cannot_start_ends_the_command(tmp_path: Path) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        told = run("cluster", "up", tmp_path / "lake", *ONE_EACH, "--port", port, "--json", code=1).stderr
+    assert "broker 1 has ended before the cluster was up: exit code 1" in told
+    log = tmp_path / "lake-data" / "broker-1" / "log.jsonl"
+    assert str(log) in told
+    assert f"127.0.0.1:{port} can't be listened on" in log.read_text()
+
+
+def test_what_cannot_be_is_one_sentence(tmp_path: Path) -> None:
+    MetadataLog.create(tmp_path / "imported", "MkU3OEVBNTcwNTJENDM2Qg")
+    assert "imported lake" in fault("cluster", "up", tmp_path / "imported")
+    assert "--data is needed" in run("cluster", "up", "s3://bucket/lake", code=2).stderr
+    assert "65535" in fault("cluster", "up", tmp_path / "lake", "--port", "65535", code=2)
+    assert "num.partitions" in fault("cluster", "up", tmp_path / "lake", "--override", "num.partitions=none", code=2)
+    (tmp_path / "settings").write_text("no.such.setting=1\nnum.partitions=none\n")
+    options = ("--config", tmp_path / "settings", "--override", "num.partitions=2")
+    told = run("cluster", "up", tmp_path / "imported", *options, code=1).stderr
+    assert "settings that no node heeds: no.such.setting" in told
+    assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.parametrize("words", [("cluster",), ("cluster", "up", "--help")])
+def test_help_says_what_it_does(words: tuple[str, ...]) -> None:
+    code = 0 if "--help" in words else 2
+    result = run(*words, code=code)
+    assert "cluster up cluster" in result.stdout + result.stderr

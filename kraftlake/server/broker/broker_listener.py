@@ -13,8 +13,9 @@ from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import Final
 
 from kraftlake.protocol import Abort, Address, Connection, NodeError
-from kraftlake.runtime import EnvironmentFaultError, get_logger
+from kraftlake.runtime import get_logger
 from kraftlake.server.broker.refusals import api_versions, is_of_any_broker, refusal
+from kraftlake.server.requests.listener import bound_socket
 from kraftlake.server.requests.messages import UNREADABLE
 
 _LENGTH: Final = struct.Struct(">i")
@@ -29,10 +30,13 @@ _CONNECT_SECONDS: Final = 3.0
 _ANSWER_SECONDS: Final = 120.0
 _CONTROLLER_SECONDS: Final = 10.0
 _POLL_SECONDS: Final = 0.1
+_BACKLOG: Final = 50
 
 
 class BrokerListener:
     """Answers clients, each in a thread, from `start` to `close`.
+
+    A `RequestListener` handles requests in a few threads, all of which a neighbour that hangs would hold here.
 
     Clients take any broker of a cluster for the one to ask. What every broker answers alike goes to the first of the
     `neighbours` that can be reached, and its answer back; requests for data are refused, see `refusal`. Where there is
@@ -72,16 +76,7 @@ class BrokerListener:
 
     def start(self) -> None:
         """Begin to listen. Raises EnvironmentFaultError where that is not possible."""
-        host, port = self._where
-        try:
-            family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-            self._server = _Server(family, (str(address[0]), int(address[1])), self._talk)
-        except (OSError, UnicodeError) as fault:  # also a name that no host can have
-            reason = (fault.strerror if isinstance(fault, OSError) else None) or fault
-            raise EnvironmentFaultError(
-                f"{host}:{port} can't be listened on: {reason}. Give an address of this machine and a free port with "
-                f"--listener."
-            ) from None
+        self._server = _Server(bound_socket(*self._where, _BACKLOG), self._talk)
         serve = partial(self._server.serve_forever, poll_interval=_POLL_SECONDS)
         threading.Thread(target=serve, name="broker-listener", daemon=True).start()
 
@@ -142,15 +137,14 @@ class BrokerListener:
 class _Server(ThreadingTCPServer):
     """Calls `talk` with each connection, in a thread of its own."""
 
-    allow_reuse_address = True
-
-    def __init__(self, family: int, address: tuple[str, int], talk: Callable[[socket.socket], None]) -> None:
+    def __init__(self, bound: socket.socket, talk: Callable[[socket.socket], None]) -> None:
         class Handler(BaseRequestHandler):
             def handle(self) -> None:
                 talk(self.request)
 
-        self.address_family = family
-        super().__init__(address, Handler)
+        super().__init__(bound.getsockname()[:2], Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket, self.server_address = bound, bound.getsockname()
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002
         """Tell of a fault of our own, which has ended one connection."""

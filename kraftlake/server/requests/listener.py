@@ -142,9 +142,10 @@ class _Running:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as fault:  # no descriptor is left
-                get_logger(__name__).warning("cannot_accept", cause=str(fault), listener=self._name)
                 self._loop.remove_reader(self._socket)
                 self._loop.call_later(_ACCEPT_AGAIN_SECONDS, self._accept_on)
+                with suppress(OSError):  # what logs is imported when it is first needed
+                    get_logger(__name__).warning("cannot_accept", cause=str(fault), listener=self._name)
                 return
             self._take(client, str(address[0]))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -245,7 +247,7 @@ def test_many_half_requests_cost_the_oldest_its_connection() -> None:
 
 
 def test_an_idle_client_is_closed_and_so_is_one_that_sends_a_byte_now_and_then() -> None:
-    with listening(echo, connections_max_idle_ms=1000) as listener, ExitStack() as stack:
+    with listening(echo, connections_max_idle_ms=1500) as listener, ExitStack() as stack:
         idle, slow, lively = (stack.enter_context(connected(listener)) for _ in range(3))
         ended = threading.Event()
 
@@ -341,6 +343,37 @@ def test_more_connections_than_allowed_wait() -> None:
         two.close()
         with connected(listener) as four:
             assert answers(four)
+
+
+WITH_FEW_FILES = """
+import resource, sys
+from kraftlake.server.requests.listener import RequestListener
+resource.setrlimit(resource.RLIMIT_NOFILE, (30, 30))
+listener = RequestListener("x", "127.0.0.1", 0, lambda data, peer, respond: respond(data))
+listener.start()
+print(listener.port, flush=True)
+sys.stdin.read()
+listener.close()
+"""
+
+
+def test_a_process_that_has_no_file_descriptor_left_accepts_again_later() -> None:
+    command = [sys.executable, "-c", WITH_FEW_FILES]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(command, **pipes) as process, ExitStack() as stack:  # type: ignore[call-overload]
+        where = ("127.0.0.1", int(process.stdout.readline()))
+        clients = [stack.enter_context(socket.create_connection(where, timeout=20)) for _ in range(40)]
+        assert answers(clients[0])
+        clients[-1].settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            answers(clients[-1])
+        for client in clients[:20]:
+            client.close()
+        clients[-1].settimeout(20)
+        assert receive_frame(clients[-1])
+        _, told = process.communicate()
+    assert b"Traceback" not in told
+    assert told.count(b"\n") < 5
 
 
 def test_more_connections_of_one_address_than_allowed_are_closed() -> None:

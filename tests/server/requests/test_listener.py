@@ -247,8 +247,9 @@ def test_many_half_requests_cost_the_oldest_its_connection() -> None:
 
 
 def test_an_idle_client_is_closed_and_so_is_one_that_sends_a_byte_now_and_then() -> None:
-    with listening(echo, connections_max_idle_ms=1500) as listener, ExitStack() as stack:
+    with listening(echo, connections_max_idle_ms=1000) as listener, ExitStack() as stack:
         idle, slow, lively = (stack.enter_context(connected(listener)) for _ in range(3))
+        wait_until(lambda: listener.connections == 3)
         ended = threading.Event()
 
         def send_slowly() -> None:

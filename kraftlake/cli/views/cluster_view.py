@@ -18,7 +18,7 @@ from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
     from rich.live import Live
 
     from kraftlake.server import ClusterPlan, ClusterState, NodeProcess, NodeView
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 _KEPT_EVENTS: Final = 100
 _LAST_LINES: Final = 3
 _LONGEST_LINE: Final = 300
-_FRAME_LINES: Final = 11
-"""The lines of a screen that are neither of nodes nor of events."""
-_LEAST_EVENTS: Final = 3
+_WIDE: Final = 100
+"""From which width on there is room for how a node ended."""
 _OF_ALL_LINES: Final = {"event", "level", "timestamp"}
 _STYLES: Final = {
     "starting": Style.WARNING,
@@ -88,16 +87,18 @@ class ClusterView:
             return
         columns = [events.column(name).to_pylist() for name in ("offset", "kind", "sentence")]
         for offset, when, kind, sentence in zip(columns[0], times_of(events), *columns[1:], strict=True):
-            self._events.append(_Event(offset, moment(when).partition(" ")[2], sentence, style_of(kind)))
+            self._events.append(_Event(offset, _time_of_day(when), sentence, style_of(kind)))
 
     def state(self, state: ClusterState) -> None:
         """Show how the cluster is."""
         if self._live is not None:
-            lines = shutil.get_terminal_size().lines
-            seen = (state, self._events and self._events[-1], lines, self._is_leaving)
+            self._terminal.measure()
+            size = (self._terminal.width, shutil.get_terminal_size().lines)
+            seen = (state, self._events and self._events[-1], size, self._is_leaving)
             if seen != self._drawn:
                 self._drawn = seen
-                self._live.update(self._screen(state, lines), refresh=True)
+                self._live.console.width = self._terminal.width
+                self._live.update(self._screen(state, self._live.console, size[1]), refresh=True)
         elif state.is_up and not self._was_up:
             self._tell_up(state)
         self._was_up = self._was_up or state.is_up
@@ -113,7 +114,7 @@ class ClusterView:
         sentence = f"{node.plan.name} is down ({node.ending}) and is not started again; {others}"
         lines = [_in_words(line) for line in node.last_lines(_LAST_LINES)]
         if self._live is not None:
-            now = moment(int(time.time() * 1000)).partition(" ")[2]
+            now = _time_of_day(int(time.time() * 1000))
             self._events.append(_Event(None, now, sentence, Style.BAD))
             self._events.extend(_Event(None, "", line, Style.QUIET) for line in lines)
         if self._live is None or not sys.stderr.isatty():
@@ -148,28 +149,33 @@ class ClusterView:
         else:
             self._terminal.line(f"the cluster is up: bootstrap {bootstrap}, controllers {controllers}")
 
-    def _screen(self, state: ClusterState, lines: int) -> RenderableType:
-        """All of it, in a number of lines."""
+    def _screen(self, state: ClusterState, console: Console, lines: int) -> RenderableType:
+        """All of it, in a number of lines: as many events as there is room for."""
         from rich.console import Group
 
         from kraftlake.cli.output.drawing import text
         from kraftlake.server import NodeKind
 
         bootstrap = self._plan.addresses(NodeKind.BROKER)
-        room = max(_LEAST_EVENTS, lines - _FRAME_LINES - len(state.nodes))
         ends = "ending, Ctrl-C again ends at once" if self._is_leaving else "Ctrl-C ends the cluster"
-        return Group(
+        head = Group(
             text(("cluster ", Style.STRONG), (self._cluster_id or NONE, Style.HEADING), "  lake ", self._plan.lake),
             text(("bootstrap ", Style.STRONG), (bootstrap, Style.NAME)),
             text(),
-            _nodes(state),
+            _nodes(state, wide=self._terminal.width >= _WIDE),
             text(),
             text(*_log(state)),
             text(*_counts(state)),
             text(),
-            _events(list(self._events)[-room:]),
-            text((f"{ends}; what nodes tell is in {self._plan.data}", Style.QUIET)),
         )
+        foot = text((f"{ends}; what nodes tell is in {self._plan.data}", Style.QUIET))
+        taken = sum(len(console.render_lines(part)) for part in (head, foot))
+        room = max(1, lines - taken - 1)  # the cursor is below the last line
+        return Group(head, _events(list(self._events)[-room:]), foot)
+
+
+def _time_of_day(milliseconds: int) -> str:
+    return moment(milliseconds).partition(" ")[2]
 
 
 def _in_words(line: str) -> str:
@@ -184,7 +190,7 @@ def _in_words(line: str) -> str:
     return " ".join([str(told["event"]), *more])
 
 
-def _nodes(state: ClusterState) -> RenderableType:
+def _nodes(state: ClusterState, *, wide: bool) -> RenderableType:
     from kraftlake.cli.output.drawing import table, text
 
     numbers = ("leads", "follows", "out of ISR", "high watermarks", "pid")
@@ -196,7 +202,7 @@ def _nodes(state: ClusterState) -> RenderableType:
         rows.add_row(
             text((node.name, Style.STRONG)),
             text((node.address, Style.NAME)),
-            text((node.state.value, style), *_ending(node)),
+            text((node.state.value, style), *(_ending(node) if wide else ())),
             text((NONE if counts is None else str(counts.led), Style.NUMBER)),
             text((NONE if counts is None else str(counts.followed), Style.NUMBER)),
             text((NONE if counts is None else str(out), Style.WARNING if out else Style.NUMBER)),
@@ -217,7 +223,7 @@ def _log(state: ClusterState) -> list[Piece]:
         leader = (f"led by controller {state.leader} in epoch {log.epoch}", Style.GOOD)
     pieces: list[Piece] = [("log ", Style.STRONG), "offset ", (str(max(log.offset, 0)), Style.NUMBER), ", ", leader]
     if log.timestamp >= 0:
-        pieces.append((f", last record {moment(log.timestamp)}", Style.QUIET))
+        pieces.append((f", last record {_time_of_day(log.timestamp)}", Style.QUIET))
     if log.trouble is not None:
         pieces.append((f", {log.trouble}", Style.WARNING))
     return pieces

@@ -137,7 +137,10 @@ def test_a_terminal_shows_the_nodes_and_ctrl_c_ends_them(tmp_path: Path) -> None
 def test_a_node_that_cannot_start_ends_the_command(tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
-        told = run("cluster", "up", tmp_path / "lake", *ONE_EACH, "--port", port, "--json", code=1).stderr
+        result = run("cluster", "up", tmp_path / "lake", *ONE_EACH, "--port", port, code=1)
+    told = result.stderr
+    assert result.stdout.startswith(f"starting 2 nodes of the lake {tmp_path / 'lake'}; what they tell is in ")
+    assert f"note: broker 1: error: 127.0.0.1:{port} can't be listened on" in told
     assert "broker 1 has ended before the cluster was up: exit code 1" in told
     log = tmp_path / "lake-data" / "broker-1" / "log.jsonl"
     assert str(log) in told

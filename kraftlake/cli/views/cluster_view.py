@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kraftlake.cli.output.terminal import Terminal
@@ -40,7 +41,7 @@ _STYLES: Final = {
 }
 
 
-class _Event(NamedTuple):
+class ClusterEvent(NamedTuple):
     """A line of what happens: an event of the log, or with no offset something else."""
 
     offset: int | None
@@ -58,7 +59,7 @@ class ClusterView:
         self._cluster_id = cluster_id
         self._as_json = as_json
         self._lines = EventsView(terminal)
-        self._events: deque[_Event] = deque(maxlen=_KEPT_EVENTS)
+        self._events: deque[ClusterEvent] = deque(maxlen=_KEPT_EVENTS)
         self._was_up = False
         self._is_leaving = False
         self._live: Live | None = None
@@ -87,7 +88,7 @@ class ClusterView:
             return
         columns = [events.column(name).to_pylist() for name in ("offset", "kind", "sentence")]
         for offset, when, kind, sentence in zip(columns[0], times_of(events), *columns[1:], strict=True):
-            self._events.append(_Event(offset, _time_of_day(when), sentence, style_of(kind)))
+            self._events.append(ClusterEvent(offset, _time_of_day(when), sentence, style_of(kind)))
 
     def state(self, state: ClusterState) -> None:
         """Show how the cluster is."""
@@ -98,7 +99,9 @@ class ClusterView:
             if seen != self._drawn:
                 self._drawn = seen
                 self._live.console.width = self._terminal.width
-                self._live.update(self._screen(state, self._live.console, size[1]), refresh=True)
+                events = list(self._events)
+                picture = Picture(self._plan, self._cluster_id, state, events, self._is_leaving)
+                self._live.update(picture.drawn(self._live.console, size[1]), refresh=True)
         elif state.is_up and not self._was_up:
             self._tell_up(state)
         self._was_up = self._was_up or state.is_up
@@ -115,8 +118,8 @@ class ClusterView:
         lines = [_in_words(line) for line in node.last_lines(_LAST_LINES)]
         if self._live is not None:
             now = _time_of_day(int(time.time() * 1000))
-            self._events.append(_Event(None, now, sentence, Style.BAD))
-            self._events.extend(_Event(None, "", line, Style.QUIET) for line in lines)
+            self._events.append(ClusterEvent(None, now, sentence, Style.BAD))
+            self._events.extend(ClusterEvent(None, "", line, Style.QUIET) for line in lines)
         if self._live is None or not sys.stderr.isatty():
             self._terminal.warn(sentence)
             for line in lines:
@@ -149,29 +152,39 @@ class ClusterView:
         else:
             self._terminal.line(f"the cluster is up: bootstrap {bootstrap}, controllers {controllers}")
 
-    def _screen(self, state: ClusterState, console: Console, lines: int) -> RenderableType:
-        """All of it, in a number of lines: as many events as there is room for."""
+
+class Picture(NamedTuple):
+    """What a terminal shows of a cluster."""
+
+    plan: ClusterPlan
+    cluster_id: str | None
+    state: ClusterState
+    events: Sequence[ClusterEvent]
+    is_leaving: bool
+
+    def drawn(self, console: Console, lines: int) -> RenderableType:
+        """All of it for a number of lines, with as many of the last events as there is room for."""
         from rich.console import Group
 
         from kraftlake.cli.output.drawing import text
         from kraftlake.server import NodeKind
 
-        bootstrap = self._plan.addresses(NodeKind.BROKER)
-        ends = "ending, Ctrl-C again ends at once" if self._is_leaving else "Ctrl-C ends the cluster"
+        state, bootstrap = self.state, self.plan.addresses(NodeKind.BROKER)
+        ends = "ending, Ctrl-C again ends at once" if self.is_leaving else "Ctrl-C ends the cluster"
         head = Group(
-            text(("cluster ", Style.STRONG), (self._cluster_id or NONE, Style.HEADING), "  lake ", self._plan.lake),
+            text(("cluster ", Style.STRONG), (self.cluster_id or NONE, Style.HEADING), "  lake ", self.plan.lake),
             text(("bootstrap ", Style.STRONG), (bootstrap, Style.NAME)),
             text(),
-            _nodes(state, wide=self._terminal.width >= _WIDE),
+            _nodes(state, wide=console.width >= _WIDE),
             text(),
             text(*_log(state)),
             text(*_counts(state)),
             text(),
         )
-        foot = text((f"{ends}; what nodes tell is in {self._plan.data}", Style.QUIET))
+        foot = text((f"{ends}; what nodes tell is in {self.plan.data}", Style.QUIET))
         taken = sum(len(console.render_lines(part)) for part in (head, foot))
         room = max(1, lines - taken - 1)  # the cursor is below the last line
-        return Group(head, _events(list(self._events)[-room:]), foot)
+        return Group(head, _events(self.events[-room:]), foot)
 
 
 def _time_of_day(milliseconds: int) -> str:
@@ -243,7 +256,7 @@ def _counts(state: ClusterState) -> list[Piece]:
     ]
 
 
-def _events(events: list[_Event]) -> RenderableType:
+def _events(events: Sequence[ClusterEvent]) -> RenderableType:
     from rich.table import Table
 
     from kraftlake.cli.output.drawing import text

@@ -1,0 +1,96 @@
+"""What is shown of a cluster, of states that are made up."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from kraftlake.api import WatchState
+from kraftlake.cli.output.terminal import Terminal
+from kraftlake.cli.output.theme import Style
+from kraftlake.cli.views.cluster_view import ClusterEvent, ClusterView, Picture
+from kraftlake.image import BrokerCounts, ClusterCounts
+from kraftlake.server import ClusterPlan, ClusterState, NodeKind, NodeState, NodeView
+
+PLAN = ClusterPlan.of("lake", Path("/data"), brokers=3, controllers=2, port=9092)
+COUNTS = ClusterCounts(
+    active_broker_count=2, fenced_broker_count=1, controlled_shutdown_broker_count=0, global_topic_count=1,
+    global_partition_count=6, offline_partitions_count=2, preferred_replica_imbalance_count=0,
+)  # fmt: skip
+LOG = WatchState(leader=101, epoch=3, offset=1234, timestamp=0, counts=COUNTS, seen_to=1234, trouble=None)
+EVENTS = [ClusterEvent(number, "10:00:00.000Z", f"event {number} " + "x" * 200, Style.PLAIN) for number in range(90)]
+
+
+def state_with(*states: NodeState, leader: int | None = 101) -> ClusterState:
+    nodes = tuple(
+        NodeView(
+            name=node.name, id=node.id, kind=node.kind, address=node.address, state=state,
+            pid=None if state is NodeState.DOWN else 4711,
+            ending="killed by SIGKILL" if state is NodeState.DOWN else None,
+            counts=BrokerCounts(led=2, followed=4, out_of_isr=1) if node.kind is NodeKind.BROKER else None,
+        )
+        for node, state in zip(PLAN.nodes, states, strict=True)
+    )  # fmt: skip
+    return ClusterState(nodes=nodes, log=LOG, leader=leader, replicas_out_of_isr=3)
+
+
+UP = state_with(*[NodeState.UP] * 3, NodeState.ACTIVE, NodeState.STANDBY)
+ONE_DOWN = state_with(NodeState.UP, NodeState.DOWN, NodeState.UP, NodeState.ACTIVE, NodeState.STANDBY)
+
+
+def shown(state: ClusterState, width: int, lines: int, *, is_leaving: bool = False) -> list[str]:
+    console = Console(file=io.StringIO(), width=width)
+    console.print(Picture(PLAN, "MkU3OEVBNTcwNTJENDM2Qg", state, EVENTS, is_leaving).drawn(console, lines))
+    written = console.file.getvalue()  # type: ignore[attr-defined]
+    return str(written).splitlines()
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
+@pytest.mark.parametrize("lines", [24, 30, 50])
+@pytest.mark.parametrize("state", [UP, ONE_DOWN])
+def test_the_picture_fills_the_terminal_and_no_more(state: ClusterState, width: int, lines: int) -> None:
+    drawn = shown(state, width, lines)
+    assert max(map(cell_len, drawn)) <= width
+    assert lines - 2 <= len(drawn) < lines or width < 80
+    assert any("event 89" in line for line in drawn)
+
+
+def test_what_is_wrong_is_said() -> None:
+    text = "\n".join(shown(ONE_DOWN, 120, 40))
+    assert "down, killed by SIGKILL" in text
+    assert "led by controller 101 in epoch 3" in text
+    assert "1 topic, 6 partitions: 2 offline, 3 replicas out of ISR, 1 fenced broker" in text
+    nobody = state_with(*[NodeState.UP] * 3, NodeState.DOWN, NodeState.STANDBY, leader=None)
+    assert "nobody leads it" in "\n".join(shown(nobody, 120, 40))
+    assert "Ctrl-C again ends at once" in "\n".join(shown(nobody, 120, 40, is_leaving=True))
+
+
+def test_that_it_is_up_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    addresses = "127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094"
+    starting = state_with(*[NodeState.UP] * 3, NodeState.ACTIVE, NodeState.STARTING)
+    view = ClusterView(Terminal(), PLAN, "MkU3OEVBNTcwNTJENDM2Qg", as_json=False)
+    for state in (starting, UP, ONE_DOWN, UP):
+        view.state(state)
+    view.leaving()
+    view.close()
+    assert capsys.readouterr().out.splitlines() == [
+        "starting 5 nodes of the lake lake; what they tell is in /data",
+        f"the cluster is up: bootstrap {addresses}, controllers 127.0.0.1:9095,127.0.0.1:9096",
+        "ending: brokers first, by a controlled shutdown, then the controllers",
+    ]
+    view = ClusterView(Terminal(), PLAN, "MkU3OEVBNTcwNTJENDM2Qg", as_json=True)
+    for state in (starting, UP, ONE_DOWN, UP):
+        view.state(state)
+        assert view.is_silent == (state is not starting)
+    view.leaving()
+    view.close()
+    (line,) = capsys.readouterr().out.splitlines()
+    told = json.loads(line)
+    assert (told["bootstrap"], told["controllers"]) == (addresses, "127.0.0.1:9095,127.0.0.1:9096")
+    assert told["nodes"][0] == {"id": 1, "kind": "broker", "address": "127.0.0.1:9092", "pid": 4711}
+    assert view.is_silent

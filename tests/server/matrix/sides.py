@@ -1,0 +1,179 @@
+"""A cluster of a lake and one of real Kafka nodes, with the same ids and settings, that get the same requests."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import attrs
+
+from tests.kafka_node import started_nodes
+from tests.server.broker.lake_cluster import lake_cluster
+from tests.server.matrix.answers import Normalizer
+from tests.server.matrix.wire import CLOSED, Wire, frame_of, known_versions, read_answer
+
+BROKERS, CONTROLLER = (1, 2, 3), 101
+PATIENCE = 60.0
+SETTINGS = {"auto.create.topics.enable": "false", "replica.fetch.backoff.ms": "100", "log.index.size.max.bytes": "10485760"}
+"""Of the nodes on both sides."""
+
+
+@attrs.define
+class Side:
+    """One of the two clusters: `ports` by the ids of its nodes. `seen` has the answers by what was asked."""
+
+    name: str
+    ports: Mapping[int, int]
+    seen: dict[str, Any] = attrs.field(factory=dict)
+    _wires: dict[int, Wire] = attrs.field(factory=dict)
+    _ids: dict[str, UUID] = attrs.field(factory=dict)
+    normalizer: Normalizer = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.normalizer = Normalizer({port: node for node, port in self.ports.items()})
+
+    @property
+    def bootstrap(self) -> str:
+        """HOST:PORT of the brokers."""
+        return ",".join(f"127.0.0.1:{self.ports[id_]}" for id_ in BROKERS)
+
+    def wire(self, node: int = 1) -> Wire:
+        """A connection that is kept."""
+        if node not in self._wires:
+            self._wires[node] = self.new_wire(node)
+        return self._wires[node]
+
+    def new_wire(self, node: int = 1) -> Wire:
+        """A connection of its own."""
+        return Wire("127.0.0.1", self.ports[node])
+
+    def close(self) -> None:
+        """Close the connections."""
+        for wire in self._wires.values():
+            wire.close()
+
+    def ask(self, api: str, version: int, to: int = 1, **values: Any) -> Any:
+        """An answer as kio declares it."""
+        return self.wire(to).ask(api, version, values)
+
+    def call(self, label: str, api: str, version: int, to: int = 1, **values: Any) -> Any:
+        """Ask, and keep the answer for the comparison."""
+        answer = self.ask(api, version, to, **values)
+        self.keep(f"{api} v{version} {label}", answer)
+        return answer
+
+    def frame(self, api: str, version: int, values: Mapping[str, Any]) -> bytes:
+        """A request's frame."""
+        return frame_of(api, version, values)
+
+    def call_raw(self, label: str, frame: bytes, to: int = 1) -> None:
+        """Send a frame over a new connection, and keep the frame of the answer."""
+        wire = self.new_wire(to)
+        answer = wire.exchange(frame)
+        self.keep(label, CLOSED if answer is None else answer)
+        wire.close()
+
+    def keep(self, label: str, answer: Any) -> None:
+        """Keep an answer for the comparison."""
+        assert label not in self.seen, f"{label} is asked twice"
+        self.seen[label] = self.normalizer.normal(answer)
+
+    # what cases begin with
+
+    def id_of(self, topic: str) -> UUID:
+        """The id of a topic that was created by `create`."""
+        return self._ids[topic]
+
+    def create(self, topic: str, *replicas: Sequence[int], **configs: object) -> None:
+        """Create a topic, and wait until each broker knows its leaders; `_` stands for the dots in names of configs."""
+        answer = self.ask(
+            "create_topics", 7, timeout=30_000,
+            topics=[{
+                "name": topic, "num_partitions": -1, "replication_factor": -1,
+                "assignments": [
+                    {"partition_index": number, "broker_ids": tuple(ids)} for number, ids in enumerate(replicas)
+                ],
+                "configs": [
+                    {"name": name.replace("_", "."), "value": str(value)} for name, value in configs.items()
+                ],
+            }],
+        )  # fmt: skip
+        (created,) = answer.topics
+        assert created.error_code == 0, created
+        self.know(topic, created.topic_id)
+        self.await_leaders(topic, [ids[0] for ids in replicas])
+
+    def know(self, topic: str, id_: UUID) -> None:
+        """Name a topic by its id from now on."""
+        self._ids[topic] = id_
+        self.normalizer.topics[id_] = topic
+
+    def await_leaders(self, topic: str, leaders: Sequence[int]) -> None:
+        """Wait until each broker says that the partitions have these leaders, and all replicas in sync."""
+
+        def leads(broker: int) -> bool:
+            (found,) = self.ask("metadata", 12, broker, topics=[{"name": topic, "topic_id": None}]).topics
+            led = {int(one.partition_index): int(one.leader_id) for one in found.partitions}
+            return led == dict(enumerate(leaders)) and all(
+                set(one.isr_nodes) == set(one.replica_nodes) for one in found.partitions
+            )
+
+        for broker in BROKERS:
+            self.wait_for(lambda broker=broker: leads(broker), f"broker {broker} to know the leaders of {topic}")
+
+    def wait_for(self, holds: Callable[[], Any], what: str) -> Any:
+        """The first true answer."""
+        deadline = time.monotonic() + PATIENCE
+        while not (found := holds()):
+            assert time.monotonic() < deadline, f"{self.name}: waited in vain for {what}"
+            time.sleep(0.02)
+        return found
+
+
+@attrs.frozen
+class Sides:
+    """Both clusters, and the versions that both have of an API, by the node that is asked."""
+
+    ours: Side
+    theirs: Side
+
+    def versions(self, api: str, node: int = 1) -> range:
+        """The versions of an API that both clusters and kio have."""
+        ranges = [known_versions(api)]
+        for side in (self.ours, self.theirs):
+            answer = side.ask("api_versions", 3, node, client_software_name="matrix", client_software_version="1")
+            key = frame_of(api, ranges[0][0], {})[:2]
+            ranges += [
+                range(one.min_version, one.max_version + 1)
+                for one in answer.api_keys
+                if int(one.api_key).to_bytes(2, "big") == key
+            ]
+        assert len(ranges) == 3, f"{api} is not served by both"
+        return range(max(one.start for one in ranges), min(one.stop for one in ranges))
+
+
+@contextmanager
+def started_sides(folder: Path) -> Iterator[Sides]:
+    """Both clusters, running: three brokers and a controller each."""
+    roles = {CONTROLLER: "controller"} | dict.fromkeys(BROKERS, "broker")
+    (folder / "ours").mkdir()
+    with ExitStack() as stack:
+        nodes = stack.enter_context(started_nodes(folder / "theirs", roles, settings=SETTINGS))
+        cluster = stack.enter_context(lake_cluster(folder / "ours", brokers=(), controllers=()))
+        cluster.start_controller(CONTROLLER, **SETTINGS)
+        for id_ in BROKERS:
+            cluster.start_broker(id_, SETTINGS)
+        cluster.await_unfenced(*BROKERS)
+        our_ports = {id_: cluster.members[id_].server.listener.port for id_ in BROKERS}
+        ours = Side("ours", our_ports | {CONTROLLER: cluster.members[CONTROLLER].server.listeners[0].port})
+        their_ports = {id_: nodes[id_].broker_port for id_ in BROKERS}
+        theirs = Side("theirs", their_ports | {CONTROLLER: nodes[CONTROLLER].controller_port})
+        for side in (ours, theirs):
+            stack.callback(side.close)
+        yield Sides(ours, theirs)
+
+

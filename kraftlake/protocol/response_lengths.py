@@ -56,6 +56,10 @@ class _Plan:
 
     def _end_of_one(self, data: bytes, position: int, *, flexible: bool) -> int:
         if self.entity is not None:
+            if self.may_be_null and not self.is_array:  # a byte says whether there is one
+                position += 1
+                if data[position - 1] > 0x7F:
+                    return position
             return end_of_message(self.entity, data, position)
         if self.size is not None:
             return position + self.size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import NamedTuple
 
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.runtime.log import get_logger
@@ -24,6 +25,7 @@ class ErrorCode(IntEnum):
     MESSAGE_TOO_LARGE = 10
     NETWORK_EXCEPTION = 13
     INVALID_TOPIC_EXCEPTION = 17
+    RECORD_LIST_TOO_LARGE = 18
     NOT_ENOUGH_REPLICAS = 19
     NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
     INVALID_REQUIRED_ACKS = 21
@@ -158,13 +160,35 @@ class RecordTooLargeError(ReplicationError):
     code = ErrorCode.MESSAGE_TOO_LARGE
 
 
-class InvalidRecordError(ReplicationError):
+class RecordBatchTooLargeError(ReplicationError):
+    """A record batch is larger than a segment of the topic's logs."""
+
+    code = ErrorCode.RECORD_LIST_TOO_LARGE
+
+
+class RecordError(NamedTuple):
+    """What is wrong with one record of a batch: its place in it, and whether it is the record's time."""
+
+    place: int
+    message: str
+    is_of_time: bool
+
+
+class InvalidBatchError(ReplicationError):
+    """A client's batch that can't be appended; `records` are those at fault, as far as single ones are."""
+
+    def __init__(self, message: str, records: tuple[RecordError, ...] = ()) -> None:
+        super().__init__(message)
+        self.records = records
+
+
+class InvalidRecordError(InvalidBatchError):
     """A client's batch that breaks a rule of its topic."""
 
     code = ErrorCode.INVALID_RECORD
 
 
-class InvalidTimestampError(ReplicationError):
+class InvalidTimestampError(InvalidBatchError):
     """A client's batch with a time that its topic does not allow."""
 
     code = ErrorCode.INVALID_TIMESTAMP

@@ -10,7 +10,7 @@ from kraftlake.kernels.aot.compiled import compiled, inlined
 
 
 @inlined
-def _varlong(data: Any, p: Any, end: int) -> Any:
+def varlong(data: Any, p: Any, end: int) -> Any:
     """A zigzag number of at most 56 bits and the position behind it; -1 instead where there is none."""
     if p >= end:
         return np.int64(0), np.int64(-1)
@@ -41,20 +41,20 @@ def split_values(data: Any, start: int, end: int, count: int, base_time: int, ma
     latest = np.int64(-(2**62))
     earliest = np.int64(2**62)
     for i in range(count):
-        size, p = _varlong(data, p, end)
+        size, p = varlong(data, p, end)
         stop = p + size
         if p < 0 or size < 6 or stop > end or data[np.uint64(p)] != 0:
             return False
-        time, p = _varlong(data, p + 1, stop)
+        time, p = varlong(data, p + 1, stop)
         if p < 0:
             return False
-        offset, p = _varlong(data, p, stop)
+        offset, p = varlong(data, p, stop)
         if p < 0 or offset != i:
             return False
-        key, p = _varlong(data, p, stop)
+        key, p = varlong(data, p, stop)
         if p < 0 or key != -1:
             return False
-        length, p = _varlong(data, p, stop)
+        length, p = varlong(data, p, stop)
         if p < 0 or length < 0 or p + length + 1 != stop or data[stop - 1] != 0:
             return False
         latest = max(latest, time)

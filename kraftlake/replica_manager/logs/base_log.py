@@ -182,6 +182,7 @@ class BasePartitionLog(ABC):
                 last_offset=duplicate.last_offset,
                 log_start_offset=self.log_start_offset,
                 max_timestamp=duplicate.timestamp,
+                log_append_time=duplicate.timestamp,
             )
         for batch in telling:
             if batch.leader_epoch != self._epochs.latest:

@@ -1,19 +1,26 @@
-"""What a leader checks of a client's batches, and changes in them, before it appends them.
+"""What a leader checks of a client's batch, and changes in it, before it appends it.
 
-Source: org.apache.kafka.storage.internals.log.LogValidator, which also reads each record: here only those of compacted
-topics are read, which need keys.
+Source: org.apache.kafka.storage.internals.log.UnifiedLog.analyzeAndValidateRecords and LogValidator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
+
+import attrs
 
 from kraftlake.records.batch_format import COMPRESSION_BITS, COMPRESSIONS, CONTROL_BIT, CRC_FROM, HEADER, LENGTH_FROM
 from kraftlake.records.crc32c import crc32c
-from kraftlake.records.varint import MalformedError, read_varint, read_varlong
-from kraftlake.replica_manager.errors import CorruptRecordError, InvalidRecordError, InvalidTimestampError
-from kraftlake.replica_manager.logs.log_batch import headers
+from kraftlake.replica_manager.errors import (
+    CorruptRecordError,
+    InvalidRecordError,
+    InvalidTimestampError,
+    RecordBatchTooLargeError,
+    RecordError,
+    RecordTooLargeError,
+)
+from kraftlake.replica_manager.logs.client_records import RecordRules, check_records, rewritten
+from kraftlake.replica_manager.logs.log_batch import TRANSACTIONAL_BIT, headers
 from kraftlake.replica_manager.logs.log_config import COMPACT, LogConfig
 from kraftlake.runtime.errors import CorruptDataError
 
@@ -21,10 +28,46 @@ LOG_APPEND_TIME: Final = "LogAppendTime"
 _PRODUCERS_OWN: Final = "producer"
 _UNCOMPRESSED: Final = "uncompressed"
 _APPEND_TIME_BIT: Final = 0x08
+_HORIZON_BIT: Final = 0x40
 _LARGEST_DECOMPRESSED: Final = 2_147_483_639
 """max.decompressed.message.bytes."""
-_NO_TIME: Final = -1
 _NO_PRODUCER: Final = -1
+_NO_EPOCH: Final = -1
+_NO_TIME: Final = -1
+
+
+@attrs.frozen
+class _Header:
+    """The fields of a batch's header, in their order."""
+
+    base_offset: int
+    length: int
+    epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_delta: int
+    first_time: int
+    max_time: int
+    producer: int
+    producer_epoch: int
+    sequence: int
+    count: int
+
+    @property
+    def codec(self) -> str:
+        """The compression. Raises InvalidRecordError for an unknown one."""
+        kind = self.attributes & COMPRESSION_BITS
+        if kind >= len(COMPRESSIONS):
+            raise InvalidRecordError(f"A batch has an unknown kind of compression: {kind}.")
+        return COMPRESSIONS[kind]
+
+    def before(self, body: bytes) -> bytes:
+        """A batch of this header and other records, with the length and the checksum of both."""
+        length = HEADER.size - LENGTH_FROM + len(body)
+        made = bytearray(HEADER.pack(*attrs.astuple(attrs.evolve(self, length=length, crc=0))) + body)
+        made[CRC_FROM - 4 : CRC_FROM] = crc32c(bytes(made[CRC_FROM:])).to_bytes(4, "big")
+        return bytes(made)
 
 
 def prepared_batches(data: bytes, config: LogConfig, now_ms: int) -> tuple[bytes, int | None]:
@@ -32,81 +75,114 @@ def prepared_batches(data: bytes, config: LogConfig, now_ms: int) -> tuple[bytes
 
     Batches are compressed as the topic wants (compression.type), and get the time of the append where it wants that
     (message.timestamp.type). Raises InvalidRecordError or InvalidTimestampError for a batch that its topic can't take,
-    CorruptRecordError for what is no batch.
+    RecordTooLargeError or RecordBatchTooLargeError for a large one, CorruptRecordError for what is no batch.
     """
+    if len(data) >= HEADER.size and _Header(*HEADER.unpack_from(data)).last_delta < 0:
+        raise InvalidRecordError("A batch ends before it begins.")
     append_time = now_ms if config.message_timestamp_type == LOG_APPEND_TIME else None
-    parts = [_prepared(data[start:end], header, config, now_ms, append_time) for start, end, header in headers(data)]
+    parts = [
+        _prepared(data[start:end], _Header(*header), config, now_ms, append_time)
+        for start, end, header in headers(data)
+    ]
     return parts[0] if len(parts) == 1 else b"".join(parts), append_time
 
 
-def _prepared(data: bytes, header: tuple[int, ...], config: LogConfig, now_ms: int, append_time: int | None) -> bytes:
-    (_, _, _, _, _, attributes, last_delta, first_time, max_time, producer, _, sequence, count) = header
-    if count <= 0 or last_delta != count - 1:
-        raise InvalidRecordError(f"A batch says that it has {count} records, and {last_delta + 1} offsets.")
-    if attributes & CONTROL_BIT:
-        raise InvalidRecordError("A client can't append a control batch.")
-    if producer != _NO_PRODUCER and sequence < 0:
-        raise InvalidRecordError(f"A batch of producer {producer} has no sequence number.")
-    if append_time is None:
-        _check_times(first_time, max_time, config, now_ms)
-    codec = COMPRESSIONS[attributes & COMPRESSION_BITS] if attributes & COMPRESSION_BITS < len(COMPRESSIONS) else None
-    if codec is None:
-        raise InvalidRecordError("A batch has an unknown kind of compression.")
+def _prepared(data: bytes, header: _Header, config: LogConfig, now_ms: int, append_time: int | None) -> bytes:
+    _check_batch(data, header, config)
+    _check_header(header)
+    codec = header.codec
     wanted = codec if config.compression_type == _PRODUCERS_OWN else _codec_of(config.compression_type)
-    must_have_keys = COMPACT in config.cleanup_policy
-    records: bytes | None = None
-    if must_have_keys or wanted != codec:
-        records = _records(data, codec)
-    if must_have_keys and records is not None:
-        for has_key in _keys(records, count):
-            if not has_key:
-                raise InvalidRecordError("A compacted topic can't take a record without a key.")
-    if wanted == codec and append_time is None:
-        return data
-    if crc32c(data[CRC_FROM:]) != header[4]:  # a new checksum must not hide that the old one was wrong
-        raise CorruptRecordError("A batch has a wrong checksum.")
-    body = data[HEADER.size :] if wanted == codec or records is None else _packed(records, wanted)
-    attributes = attributes & ~COMPRESSION_BITS | COMPRESSIONS.index(wanted)
+    is_stamped = bool(header.attributes & _APPEND_TIME_BIT)
+    rules = RecordRules(needs_key=COMPACT in config.cleanup_policy)
+    of_times = rules
+    if append_time is None:
+        before, after = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
+        of_times = attrs.evolve(rules, earliest=now_ms - before, latest=now_ms + after)
+    records, start = (data, HEADER.size) if codec == COMPRESSIONS[0] else (_unpacked(data, codec), 0)
+    found = check_records(records, start, header.count, header.first_time, rules if is_stamped else of_times)
+    if is_stamped:
+        _check_stamp(header, of_times, is_allowed=append_time is None)
+    largest = header.max_time if is_stamped else found.largest_time
+    kind = header.attributes & TRANSACTIONAL_BIT | COMPRESSIONS.index(wanted)
     if append_time is not None:
-        attributes, max_time = attributes | _APPEND_TIME_BIT, append_time
-    base, _, epoch, magic, _, *_ = header
-    made = bytearray(
-        HEADER.pack(
-            base, HEADER.size - LENGTH_FROM + len(body), epoch, magic, 0, attributes, last_delta, first_time, max_time,
-            *header[9:],
+        kind, largest = kind | _APPEND_TIME_BIT, append_time
+    if wanted == codec and (found.is_usual or codec == COMPRESSIONS[0]):
+        if largest == header.max_time and (header.attributes ^ kind) & _APPEND_TIME_BIT == 0:
+            return data
+        kind |= header.attributes & _HORIZON_BIT
+        return attrs.evolve(header, attributes=kind, max_time=largest).before(data[HEADER.size :])
+    made = _repacked(header, records, start, wanted, is_usual=found.is_usual, kind=kind, largest=largest)
+    _check_size(made, config)
+    return made
+
+
+def _check_batch(data: bytes, header: _Header, config: LogConfig) -> None:
+    """What every log asks for, before it looks at what is in a batch."""
+    if header.base_offset != 0:
+        raise InvalidRecordError(f"A client's batch has the base offset {header.base_offset}, not 0.")
+    _check_size(data, config)
+    if crc32c(data[CRC_FROM:]) != header.crc:
+        raise CorruptRecordError("A batch has a wrong checksum.")
+
+
+def _check_size(data: bytes, config: LogConfig) -> None:
+    if len(data) > config.max_message_bytes:
+        raise RecordTooLargeError(
+            f"A batch of {len(data)} bytes is larger than max.message.bytes allows, which is "
+            f"{config.max_message_bytes}."
         )
-        + body
-    )  # fmt: skip
-    made[CRC_FROM - 4 : CRC_FROM] = crc32c(bytes(made[CRC_FROM:])).to_bytes(4, "big")
-    return bytes(made)
+    if len(data) > config.segment_bytes:
+        raise RecordBatchTooLargeError(
+            f"A batch of {len(data)} bytes is larger than a segment: segment.bytes is {config.segment_bytes}."
+        )
 
 
-def _check_times(first: int, largest: int, config: LogConfig, now_ms: int) -> None:
-    for time in (first, largest):
-        if time == _NO_TIME:
-            continue
-        if now_ms - time > config.message_timestamp_before_max_ms:
-            raise InvalidTimestampError(
-                f"The time {time} of a record is more than message.timestamp.before.max.ms before now ({now_ms})."
-            )
-        if time - now_ms > config.message_timestamp_after_max_ms:
-            raise InvalidTimestampError(
-                f"The time {time} of a record is more than message.timestamp.after.max.ms after now ({now_ms})."
-            )
+def _check_header(header: _Header) -> None:
+    if header.count <= 0 or header.last_delta != header.count - 1:
+        raise InvalidRecordError(
+            f"A batch says that it has {header.count} records, and {header.last_delta + 1} offsets."
+        )
+    if header.attributes & CONTROL_BIT:
+        raise InvalidRecordError("A client can't append a control batch.")
+    if header.producer > _NO_PRODUCER and header.sequence < 0:
+        raise InvalidRecordError(f"A batch of producer {header.producer} has no sequence number.")
+
+
+def _check_stamp(header: _Header, rules: RecordRules, *, is_allowed: bool) -> None:
+    """Check a batch that says to have the time of an append, which then is that of each of its records."""
+    if not is_allowed:
+        message = "A producer can't say that its records have the time of their append."
+    elif header.max_time != _NO_TIME and not rules.earliest <= header.max_time <= rules.latest:
+        message = f"The time {header.max_time} is not between {rules.earliest} and {rules.latest}."
+    else:
+        return
+    errors = tuple(RecordError(place, message, is_of_time=True) for place in range(header.count))
+    raise InvalidTimestampError(message, errors)
+
+
+def _repacked(
+    header: _Header, records: bytes, start: int, codec: str, *, is_usual: bool, kind: int, largest: int
+) -> bytes:
+    """A batch of the same records with another compression, or with those as a producer writes them."""
+    body, first_time = records[start:], header.first_time
+    if not is_usual:
+        body, first_time = rewritten(records, start, header.count, header.first_time)
+    if min(first_time, largest) < _NO_TIME:
+        raise InvalidRecordError(f"The records of a batch have times before 1970: {first_time}.")
+    if header.producer > _NO_PRODUCER and header.producer_epoch == _NO_EPOCH:
+        raise InvalidRecordError(f"A batch of producer {header.producer} has no epoch.")
+    return attrs.evolve(header, attributes=kind, first_time=first_time, max_time=largest).before(_packed(body, codec))
 
 
 def _codec_of(compression_type: str) -> str:
     return COMPRESSIONS[0] if compression_type == _UNCOMPRESSED else compression_type
 
 
-def _records(data: bytes, codec: str) -> bytes:
-    body = data[HEADER.size :]
-    if codec == COMPRESSIONS[0]:
-        return body
+def _unpacked(data: bytes, codec: str) -> bytes:
     from kraftlake.records.compression import decompress  # cramjam is imported when it is needed
 
     try:
-        return decompress(codec, body, _LARGEST_DECOMPRESSED)
+        return decompress(codec, data[HEADER.size :], _LARGEST_DECOMPRESSED)
     except CorruptDataError as fault:
         raise InvalidRecordError(f"A batch can't be decompressed: {fault}") from None
 
@@ -117,19 +193,3 @@ def _packed(records: bytes, codec: str) -> bytes:
     from kraftlake.records.compression import compress
 
     return compress(codec, records)
-
-
-def _keys(records: bytes, count: int) -> Iterator[bool]:
-    """Whether each record has a key."""
-    position = 0
-    try:
-        for _ in range(count):
-            size, position = read_varint(records, position)
-            stop = position + size
-            _, at = read_varlong(records, position + 1)  # behind the attributes
-            _, at = read_varint(records, at)
-            key_size, _ = read_varint(records, at)
-            yield key_size >= 0
-            position = stop
-    except (MalformedError, IndexError) as fault:
-        raise InvalidRecordError(f"A batch has records that can't be read: {fault}") from None

@@ -68,7 +68,7 @@ class LogAppendInfo:
     last_leader_epoch: int = -1
     size_in_bytes: int = 0
     log_append_time: int | None = None
-    """The time in epoch ms that the leader has set (message.timestamp.type=LogAppendTime)."""
+    """The time in epoch ms that the leader has set (message.timestamp.type=LogAppendTime), or of a repeated batch."""
     leader_hw_incremented: bool | None = None
     """None for a follower's append, which does not move the high watermark."""
 

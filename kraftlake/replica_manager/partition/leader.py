@@ -126,7 +126,9 @@ def append_records_to_leader(
         info = log.append_as_leader(data, partition.leader_epoch, origin)
         # the leader may be alone in the ISR
         moved = partition.in_sync.maybe_increment_high_watermark(log, partition.context.clock.milliseconds())
-    return attrs.evolve(info, leader_hw_incremented=moved, log_append_time=append_time)
+    if info.log_append_time is None:
+        info = attrs.evolve(info, log_append_time=append_time)
+    return attrs.evolve(info, leader_hw_incremented=moved)
 
 
 def fetch_records(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from kraftlake.delta import TopicPartition
-from kraftlake.replica_manager.errors import ErrorCode, error_of
+from kraftlake.replica_manager.errors import ErrorCode, RecordError, error_of
 from kraftlake.replica_manager.partition.leader import check_enough_replicas_reach_offset
 from kraftlake.replica_manager.replica_manager import ReplicaManager
 from kraftlake.replica_manager.requests.delayed_answers import DelayedAnswers
@@ -17,13 +17,16 @@ from kraftlake.replica_manager.requests.delayed_answers import DelayedAnswers
 class ProduceAnswer:
     """The result for one partition: the offset of the first appended record, −1 where nothing was appended.
 
-    `log_append_time` (epoch ms) is what the leader has set as the records' time, None where it keeps the producer's.
+    `log_append_time` (epoch ms) is what the leader has set as the records' time, or the time of a batch that was
+    appended before; None where it keeps the producer's. `records` are those that are at fault.
     """
 
     base_offset: int = -1
     log_append_time: int | None = None
     log_start_offset: int = -1
     error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    records: tuple[RecordError, ...] = ()
 
 
 class DelayedProduce(DelayedAnswers[int, ProduceAnswer]):

@@ -70,10 +70,6 @@ class LeaderFetchSession:
         forgotten_ids: Collection[tuple[Uuid, int]] = (),
     ) -> None:
         """Apply the changes of a request; see `FetchRequest`."""
-        if forgotten_ids:
-            gone = [n for n, one in self.partitions.items() if (one.wanted.topic_id, n.partition) in forgotten_ids]
-            for name in gone:
-                del self.partitions[name]
         for name, fetch in wanted.items():
             known = self.partitions.get(name)
             if known is None or known.wanted.topic_id != fetch.topic_id:
@@ -82,6 +78,10 @@ class LeaderFetchSession:
                 known.wanted = fetch
         for name in forgotten:
             self.partitions.pop(name, None)
+        if forgotten_ids:
+            gone = [n for n, one in self.partitions.items() if (one.wanted.topic_id, n.partition) in forgotten_ids]
+            for name in gone:
+                del self.partitions[name]
 
     def news(self, answers: Mapping[TopicPartition, FetchedPartition]) -> dict[TopicPartition, FetchedPartition]:
         """The answers that have to be sent; partitions with data move to the end."""

@@ -14,7 +14,7 @@ import attrs
 from kraftlake.delta import TopicPartition
 from kraftlake.image import INTERNAL_TOPICS
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.errors import ErrorCode, UnknownTopicIdError, error_of
+from kraftlake.replica_manager.errors import ErrorCode, InvalidBatchError, UnknownTopicIdError, error_of
 from kraftlake.replica_manager.fetch.leader_end_point import EpochEndOffset
 from kraftlake.replica_manager.logs.partition_log import (
     AppendOrigin,
@@ -42,6 +42,12 @@ from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
 from kraftlake.replica_manager.requests.log_reads import read_from_log
 
 VALID_ACKS: Final = (ALL_IN_SYNC, 0, 1)
+_WITHOUT_LOG_START: Final = frozenset({
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.MESSAGE_TOO_LARGE,
+    ErrorCode.RECORD_LIST_TOO_LARGE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+})  # fmt: skip
+"""The errors of an append whose answer has no log start offset."""
 
 ElectLeaders: TypeAlias = Callable[
     [frozenset[TopicPartition], Callable[[Mapping[TopicPartition, int], Mapping[TopicPartition, ErrorCode]], None]],
@@ -104,7 +110,7 @@ class RequestServer:
                     raise UnknownTopicIdError(f"{name} has topic id {partition.topic_id} here, not {meant}.")
                 info = append_records_to_leader(partition, data, origin=origin, required_acks=required_acks)
             except Exception as error:
-                answers[name] = ProduceAnswer(error=error_of(error))
+                answers[name] = self._not_appended(name, error)
             else:
                 appended[name] = info
                 answers[name] = ProduceAnswer(
@@ -127,6 +133,17 @@ class RequestServer:
                     self._delayed.check_and_complete_all(name)
                 else:
                     self._delayed.fetch.check_and_complete(name)
+
+    def _not_appended(self, name: TopicPartition, error: Exception) -> ProduceAnswer:
+        code = error_of(error)
+        is_of_batch = isinstance(error, InvalidBatchError)
+        log_start_offset = -1
+        if code not in _WITHOUT_LOG_START and (partition := self._replicas.online_partition(name)) is not None:
+            log_start_offset = -1 if partition.log is None else partition.log.log_start_offset
+        return ProduceAnswer(
+            error=code, log_start_offset=log_start_offset, message=str(error) if is_of_batch else None,
+            records=error.records if isinstance(error, InvalidBatchError) else (),
+        )  # fmt: skip
 
     def fetch_messages(
         self,
@@ -223,13 +240,16 @@ class RequestServer:
         *,
         isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK,
         current_leader_epochs: Mapping[TopicPartition, int] | None = None,
+        require_leader: bool = True,
     ) -> dict[TopicPartition, ListedOffset]:
         """The first record at or after a timestamp (epoch ms, or a negative one of ListOffsets) of each partition."""
         epochs = current_leader_epochs or {}
 
         def listed(partition: Partition, timestamp: int) -> ListedOffset:
             epoch = epochs.get(partition.topic_partition)
-            found = offset_for_timestamp(partition, timestamp, isolation=isolation, current_leader_epoch=epoch)
+            found = offset_for_timestamp(
+                partition, timestamp, isolation=isolation, current_leader_epoch=epoch, require_leader=require_leader
+            )
             return ListedOffset(found=found)
 
         return self._answer_each(wanted, listed, lambda error: ListedOffset(error=error))

@@ -5,6 +5,7 @@ Source: kafka.server.KafkaApis, kafka.server.ControllerApis, org.apache.kafka.co
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Final, TypeAlias
@@ -33,6 +34,7 @@ Respond: TypeAlias = Callable[[bytes | None], None]
 NO_ANSWER: Final = b""
 ANONYMOUS: Final = "User:ANONYMOUS"
 _API_VERSIONS: Final = "api_versions"
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _ZERO_IS_A_LEVEL: Final = 4
 """The version of ApiVersions from which on a client takes 0 for a level (KIP-1022)."""
 
@@ -103,11 +105,17 @@ class NodeFeatures:
     """The offset of the image that has the finalized levels, −1 while they are not known."""
 
 
+def _names_software(asked: Any) -> bool:
+    """Whether an ApiVersions request says as Kafka wants it what the client is (KIP-511); old versions don't."""
+    names = (getattr(asked, "client_software_name", "0"), getattr(asked, "client_software_version", "0"))
+    return all(_SOFTWARE.fullmatch(name) for name in names)
+
+
 class Dispatcher:
     """Reads frames and has them answered: ApiVersions itself, and each API of `apis` by its handler.
 
     A request of another API or version closes the connection, as in Kafka; of an unknown version of ApiVersions, the
-    answer is that of version 0 with UNSUPPORTED_VERSION. `features` are told with ApiVersions. `tell` gets what went
+    answer is that of version 0 with UNSUPPORTED_VERSION, and the versions of ApiVersions. `features` are told with ApiVersions. `tell` gets what went
     wrong with a request: the connection of a fault is closed, others go on.
     """
 
@@ -137,7 +145,7 @@ class Dispatcher:
         name = api_of(frame)
         _, version, correlation, length = REQUEST_HEADER.unpack_from(frame)
         if name == _API_VERSIONS:
-            respond(self._api_versions(version, correlation))
+            respond(self._api_versions(frame, version, correlation))
             return
         api = self._apis.get(name or "")
         if name is None or api is None or version not in api.versions:
@@ -153,12 +161,15 @@ class Dispatcher:
         )  # fmt: skip
         api.handle(request)
 
-    def _api_versions(self, version: int, correlation: int) -> bytes:
+    def _api_versions(self, frame: bytes, version: int, correlation: int) -> bytes:
         """What is served (KIP-511); with its old header in every version."""
         is_known = version in versions_of(_API_VERSIONS)
         response = entity(_API_VERSIONS, version if is_known else 0, EntityType.response)
         module = import_module(response.__module__)
-        served = {name: api.versions for name, api in self._apis.items()}
+        if is_known and not _names_software(request_in(frame)):
+            told = of_version(response, error_code=ErrorCode.invalid_request, api_keys=(), throttle_time=AT_ONCE)
+            return encoded(correlation, told, flexible_header=False)
+        served = {name: api.versions for name, api in self._apis.items()} if is_known else {}
         served[_API_VERSIONS] = versions_of(_API_VERSIONS)
         keys = {
             name: int(entity(name, versions[0], EntityType.request).__api_key__) for name, versions in served.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
@@ -71,8 +71,7 @@ class Normalizer:
             return "an offset" if value >= 0 else value
         if name == "api_keys":
             return {
-                api_key_map.get(int(one.api_key), str(one.api_key)): [one.min_version, one.max_version]
-                for one in value
+                api_key_map.get(int(one.api_key), str(one.api_key)): [one.min_version, one.max_version] for one in value
             }
         if name == "session_id":
             return "a session" if value else "no session"
@@ -128,5 +127,3 @@ def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[tuple[str, A
             yield from differences(one, other, f"{path}[{place}]")
     elif ours != theirs:
         yield path, ours, theirs
-
-

@@ -8,9 +8,9 @@ from typing import Any
 from uuid import UUID
 
 from kraftlake.records.batch_format import COMPRESSIONS
+from tests.replica_manager.data_batches import batch, emptied, marker
 from tests.server.matrix.batches import changed, packed, with_records
 from tests.server.matrix.sides import Side, Sides
-from tests.replica_manager.data_batches import batch, emptied, marker
 
 _UNKNOWN = UUID(int=77)
 _NOW = int(time.time() * 1000)
@@ -185,11 +185,15 @@ def produce(sides: Sides, side: Side) -> None:
         }.items():  # fmt: skip
             side.call(label, "produce", version, **values)
         for label, data in (
-            ("first", _good(b"a", b"b", producer=7)), ("again", _good(b"a", b"b", producer=7)),
-            ("next", _good(b"c", producer=7, sequence=2)), ("gap", _good(b"c", producer=7, sequence=9)),
-            ("old again", _good(b"a", b"b", producer=7)), ("part of old", _good(b"b", producer=7, sequence=1)),
+            ("first", _good(b"a", b"b", producer=7)),
+            ("again", _good(b"a", b"b", producer=7)),
+            ("next", _good(b"c", producer=7, sequence=2)),
+            ("gap", _good(b"c", producer=7, sequence=9)),
+            ("old again", _good(b"a", b"b", producer=7)),
+            ("part of old", _good(b"b", producer=7, sequence=1)),
             ("new epoch, wrong sequence", _good(b"c", producer=7, epoch=1, sequence=3)),
-            ("new epoch", _good(b"c", producer=7, epoch=1)), ("old epoch", _good(b"d", producer=7, sequence=3)),
+            ("new epoch", _good(b"c", producer=7, epoch=1)),
+            ("old epoch", _good(b"d", producer=7, sequence=3)),
             ("unknown producer", _good(b"d", producer=8, sequence=3)),
         ):
             side.call(f"idempotent, {label}", "produce", version, **produced(side, version, name, (2, data)))
@@ -220,6 +224,7 @@ def fetch(sides: Sides, side: Side) -> None:
     for number in range(5):
         side.ask("produce", 12, **_by_name("read", 0, _good(*[b"%d" % number * 100] * 3)))
     for version in sides.versions("fetch"):
+
         def one(offset: int, **more: Any) -> list[dict[str, Any]]:
             return [{"partition": more.pop("partition", 0), "fetch_offset": offset, **more}]
 
@@ -260,8 +265,13 @@ def sessions(sides: Sides, side: Side) -> None:
     """Fetch sessions: whole, incremental, with partitions that are forgotten and come back, with wrong epochs."""
     side.create("in-session", [1], [1], [1])
     for version in range(max(7, sides.versions("fetch").start), sides.versions("fetch").stop):
+
         def ask(label: str, session: int, epoch: int, *partitions: int, offset: int = 0, **more: Any) -> int:
-            topics = [("in-session", [{"partition": one, "fetch_offset": offset} for one in partitions])] if partitions else []
+            topics = (
+                [("in-session", [{"partition": one, "fetch_offset": offset} for one in partitions])]
+                if partitions
+                else []
+            )
             answer = side.call(
                 f"session, {label}", "fetch", version,
                 **fetched(side, version, *topics, session_id=session, session_epoch=epoch, **more),
@@ -369,8 +379,14 @@ def delete_records(sides: Sides, side: Side) -> None:
         for _ in range(4):
             side.ask("produce", 12, **_by_name(name, 0, _good()))
         for label, topic, index, offset in (
-            ("3", name, 0, 3), ("2", name, 0, 2), ("9", name, 0, 9), ("−5", name, 0, -5), ("all", name, 0, -1),
-            ("other leader", name, 1, -1), ("unknown partition", name, 9, 0), ("unknown topic", "unknown", 0, 0),
+            ("3", name, 0, 3),
+            ("2", name, 0, 2),
+            ("9", name, 0, 9),
+            ("−5", name, 0, -5),
+            ("all", name, 0, -1),
+            ("other leader", name, 1, -1),
+            ("unknown partition", name, 9, 0),
+            ("unknown topic", "unknown", 0, 0),
             ("compacted", f"kept-{version}", 0, 0),
         ):
             side.call(

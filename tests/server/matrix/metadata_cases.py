@@ -80,9 +80,7 @@ def describe_cluster(sides: Sides, side: Side) -> None:
                 "fenced": {"include_fenced_brokers": True},
                 "fenced controllers": {"include_fenced_brokers": True, "endpoint_type": 2},
             }.items():  # fmt: skip
-                side.call(
-                    f"{label} of {node}", "describe_cluster", version, node, **{"endpoint_type": 1, **values}
-                )
+                side.call(f"{label} of {node}", "describe_cluster", version, node, **{"endpoint_type": 1, **values})
 
 
 def unknown_requests(sides: Sides, side: Side) -> None:

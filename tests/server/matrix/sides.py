@@ -14,11 +14,15 @@ import attrs
 from tests.kafka_node import started_nodes
 from tests.server.broker.lake_cluster import lake_cluster
 from tests.server.matrix.answers import Normalizer
-from tests.server.matrix.wire import CLOSED, Wire, frame_of, known_versions, read_answer
+from tests.server.matrix.wire import CLOSED, Wire, frame_of, known_versions
 
 BROKERS, CONTROLLER = (1, 2, 3), 101
 PATIENCE = 60.0
-SETTINGS = {"auto.create.topics.enable": "false", "replica.fetch.backoff.ms": "100", "log.index.size.max.bytes": "10485760"}
+SETTINGS = {
+    "auto.create.topics.enable": "false",
+    "replica.fetch.backoff.ms": "100",
+    "log.index.size.max.bytes": "10485760",
+}
 """Of the nodes on both sides."""
 
 
@@ -124,6 +128,20 @@ class Side:
 
         for broker in BROKERS:
             self.wait_for(lambda broker=broker: leads(broker), f"broker {broker} to know the leaders of {topic}")
+        for leader in set(leaders):
+            asked = [
+                {"partition_index": number, "timestamp": -1, "current_leader_epoch": -1}
+                for number, broker in enumerate(leaders)
+                if broker == leader
+            ]
+            self.wait_for(
+                lambda leader=leader, asked=asked: self._answers(topic, leader, asked),
+                f"broker {leader} to have the logs of {topic}",
+            )
+
+    def _answers(self, topic: str, leader: int, partitions: Sequence[Mapping[str, Any]]) -> bool:
+        answer = self.ask("list_offsets", 7, leader, replica_id=-1, topics=[{"name": topic, "partitions": partitions}])
+        return all(one.error_code == 0 for one in answer.topics[0].partitions)
 
     def wait_for(self, holds: Callable[[], Any], what: str) -> Any:
         """The first true answer."""
@@ -175,5 +193,3 @@ def started_sides(folder: Path) -> Iterator[Sides]:
         for side in (ours, theirs):
             stack.callback(side.close)
         yield Sides(ours, theirs)
-
-

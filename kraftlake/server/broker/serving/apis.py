@@ -21,6 +21,8 @@ from kraftlake.server.requests.messages import LONGEST_READ, versions_of
 
 _LONGEST_PRODUCE: Final = 100 * 1024 * 1024
 """socket.request.max.bytes."""
+_VERSIONS: Final = {"init_producer_id": range(6)}
+"""The versions of an API, where the newest one that is known here is not stable in Kafka (KIP-939)."""
 _FORWARDED: Final = (
     "create_topics", "delete_topics", "create_partitions", "incremental_alter_configs", "alter_configs",
     "alter_partition_reassignments", "list_partition_reassignments", "elect_leaders", "describe_quorum",
@@ -56,7 +58,9 @@ def broker_apis(
     }
     return {
         name: Api(
-            versions=versions_of(name), handle=handle, longest=_LONGEST_PRODUCE if name == "produce" else LONGEST_READ
+            versions=_VERSIONS.get(name) or versions_of(name),
+            handle=handle,
+            longest=_LONGEST_PRODUCE if name == "produce" else LONGEST_READ,
         )
         for name, handle in handlers.items()
     }

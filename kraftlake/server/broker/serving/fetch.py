@@ -34,6 +34,8 @@ _WITH_IDS: Final = 13
 _LEADER_IN_ANSWER: Final = 16
 """The version from which on an answer has the leader's address (KIP-951)."""
 _NO_SESSION_EPOCH: Final = -1
+_COMMITTED: Final = 1
+_ISOLATIONS: Final = (0, _COMMITTED)
 _MOVED: Final = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch})
 
 
@@ -75,6 +77,9 @@ class FetchHandler:
         ):
             self._refuse_all(request, ErrorCode.topic_authorization_failed)
             return
+        if int(body.isolation_level) not in _ISOLATIONS:
+            self._refuse_all(request, ErrorCode.unknown_server_error, whole=True)
+            return
         wanted, refused, has_unknown = self._wanted(request, is_follower=replica_id >= 0)
         session_id, session_epoch = int(getattr(body, "session_id", 0)), int(getattr(body, "session_epoch", -1))
         if has_unknown and session_epoch > 0:
@@ -106,7 +111,7 @@ class FetchHandler:
             min_bytes=min(int(body.min_bytes), max_bytes),
             max_bytes=max_bytes,
             isolation=FetchIsolation.LOG_END if replica_id >= 0 else isolation,
-            rack=getattr(body, "rack_id", "") or None,
+            rack=getattr(body, "rack_id", None),  # who could name a rack may read from followers (KIP-392)
         )
 
     def _wanted(
@@ -139,13 +144,11 @@ class FetchHandler:
         id_ = kafka_id(topic.topic_id)
         return topic.topic_id, self._context.cache.topic_name(id_), id_
 
-    def _refuse_all(self, request: Request, error: ErrorCode) -> None:
-        refused = {
-            (self._named(topic)[0], int(one.partition)): error
-            for topic in request.body.topics
-            for one in topic.partitions
-        }
-        self._answer(request, FetchResponse(), refused)
+    def _refuse_all(self, request: Request, error: ErrorCode, *, whole: bool = False) -> None:
+        """Refuse each partition, or the `whole` request, which has no partitions in versions with ids."""
+        topics = () if whole and request.version >= _WITH_IDS else request.body.topics
+        refused = {(self._named(topic)[0], int(one.partition)): error for topic in topics for one in topic.partitions}
+        self._answer(request, FetchResponse(), refused, error=error if whole else ErrorCode.none)
 
     def _answer(
         self,
@@ -156,6 +159,7 @@ class FetchHandler:
         error: ErrorCode = ErrorCode.none,
     ) -> None:
         module, has_ids = request.module, request.version >= _WITH_IDS
+        is_committed = int(request.body.isolation_level) == _COMMITTED
         by_topic: dict[Any, list[Any]] = defaultdict(list)
         moved: list[TopicPartition] = []
         for (key, number), code in refused.items():
@@ -167,13 +171,16 @@ class FetchHandler:
                 more["current_leader"] = self._context.leader_of(module, name)
                 moved.append(name)
             key = wire_id(one.topic_id) if has_ids else name.topic
-            by_topic[key].append(_partition_data(module, name.partition, code, one, more))
+            by_topic[key].append(_partition_data(module, name.partition, code, one, more, is_committed=is_committed))
         field = "topic_id" if has_ids else "topic"
         responses = tuple(
             module.FetchableTopicResponse(**{field: key}, partitions=tuple(partitions))
             for key, partitions in by_topic.items()
         )
-        endpoints = self._context.leader_endpoints(module, moved, request.peer.listener) if moved else ()
+        is_follower = _replica(request.body)[0] >= 0  # which knows the brokers
+        endpoints = (
+            self._context.leader_endpoints(module, moved, request.peer.listener) if moved and not is_follower else ()
+        )
         request.answer(
             of_version(
                 module.FetchResponse,
@@ -220,12 +227,13 @@ def _partition(one: Any, topic_id: Uuid | None) -> FetchPartition:
 def _refusal(module: Any, number: int, error: ErrorCode) -> Any:
     return of_version(
         module.PartitionData,
-        partition_index=number, error_code=error, high_watermark=-1, last_stable_offset=-1, aborted_transactions=None,
-        records=None,
+        partition_index=number, error_code=error, high_watermark=-1, last_stable_offset=-1, aborted_transactions=(), records=b"",
     )  # fmt: skip
 
 
-def _partition_data(module: Any, number: int, error: ErrorCode, one: FetchedPartition, more: Mapping[str, Any]) -> Any:
+def _partition_data(
+    module: Any, number: int, error: ErrorCode, one: FetchedPartition, more: Mapping[str, Any], *, is_committed: bool
+) -> Any:
     fields = dict(more)
     if one.diverging_epoch is not None and hasattr(module, "EpochEndOffset"):
         end = one.diverging_epoch
@@ -243,7 +251,7 @@ def _partition_data(module: Any, number: int, error: ErrorCode, one: FetchedPart
         high_watermark=one.high_watermark,
         last_stable_offset=one.last_stable_offset,
         log_start_offset=one.log_start_offset,
-        aborted_transactions=aborted or None,
+        aborted_transactions=aborted if is_committed else None,
         records=one.data,
         **fields,
     )

@@ -16,7 +16,8 @@ from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import AT_ONCE, kafka_id, of_version, wire_id
 
 _BROKERS: Final = 1
-"""The type of endpoint that brokers describe."""
+_CONTROLLERS: Final = 2
+"""The types of endpoints that brokers and controllers describe."""
 _FIRST_VERSIONS: Final = 0
 _LISTENERS_SINCE: Final = 6
 _FENCED_SINCE: Final = 2
@@ -43,12 +44,20 @@ class MetadataHandler:
         body, module, context = request.body, request.module, self._context
         cache, peer = context.cache, request.peer
         asked = body.topics
+        if request.version < _NULL_NAME_SINCE and any(
+            topic.name is None or getattr(topic, "topic_id", None) is not None for topic in asked or ()
+        ):
+            self._refuse(request, ErrorCode.invalid_request)
+            return
         is_all = asked is None or (request.version == _FIRST_VERSIONS and not asked)
         ids = [topic for topic in asked or () if getattr(topic, "topic_id", None) is not None]
         if is_all:
             names: Iterable[str] = sorted(cache.all_topics())
         else:
-            names = dict.fromkeys(str(topic.name) for topic in asked if topic not in ids and topic.name is not None)
+            if any(topic.name is None and topic not in ids for topic in asked):
+                self._refuse(request, ErrorCode.invalid_request)
+                return
+            names = dict.fromkeys(str(topic.name) for topic in asked) if not ids else ()
         answers: list[Any] = []
         found_ids: dict[str, Any] = {}
         for topic in ids:
@@ -67,8 +76,8 @@ class MetadataHandler:
                 answers.append(_topic(module, ErrorCode.topic_authorization_failed, name))
         missing = [name for name in allowed if not cache.contains(name)]
         may_create = not is_all and getattr(body, "allow_auto_topic_creation", True)
-        answers += self._missing(request, missing, may_create=may_create)
         wants_operations = getattr(body, "include_topic_authorized_operations", False)
+        answers += self._missing(request, missing, may_create=may_create, wants_operations=wants_operations)
         for one in cache.topic_metadata(
             [*(name for name in allowed if name not in missing), *found_ids],
             peer.listener,
@@ -101,7 +110,21 @@ class MetadataHandler:
             )
         )
 
-    def _missing(self, request: Request, names: list[str], *, may_create: bool) -> list[Any]:
+    def _refuse(self, request: Request, error: ErrorCode) -> None:
+        """Refuse the request as a whole, which old versions have no error for: each topic has it."""
+        module = request.module
+        topics = (
+            _topic(module, error, topic.name, getattr(topic, "topic_id", None)) for topic in request.body.topics or ()
+        )
+        request.answer(
+            of_version(
+                module.MetadataResponse,
+                throttle_time=AT_ONCE, brokers=(), cluster_id=None, controller_id=_NO_ONE, topics=tuple(topics),
+                error_code=error,
+            )
+        )  # fmt: skip
+
+    def _missing(self, request: Request, names: list[str], *, may_create: bool, wants_operations: bool) -> list[Any]:
         """The answers for topics that there are none of; those that may be created are there a moment later."""
         module, context = request.module, self._context
         errors: dict[str, ErrorCode] = {}
@@ -119,20 +142,39 @@ class MetadataHandler:
                     errors[name] = ErrorCode.topic_authorization_failed
         if creatable and self._create is not None:
             errors |= self._create(request, creatable)
-        return [_topic(module, errors[name], name) for name in names]
+        return [
+            _topic(
+                module, errors[name], name,
+                operations=context.authorized_operations(request.peer, ResourceType.TOPIC, name)
+                if wants_operations and errors[name] is not ErrorCode.topic_authorization_failed
+                else NOT_ASKED_FOR,
+            )
+            for name in names
+        ]  # fmt: skip
 
     def describe_topic_partitions(self, request: Request) -> None:
         """The partitions of topics, by pages (KIP-966)."""
         body, module, context = request.body, request.module, self._context
         cache, peer = context.cache, request.peer
         names = sorted({str(topic.name) for topic in body.topics} or cache.all_topics())
-        cursor = body.cursor
+        cursor, is_all = body.cursor, not body.topics
         if cursor is not None:
+            is_unknown = not is_all and cursor.topic_name not in names
+            if is_unknown or cursor.partition_index < 0:
+                kind = "DescribeTopicPartitionsResponseTopic"
+                refused = tuple(
+                    _topic(module, ErrorCode.invalid_request, str(one.name), kind=kind) for one in body.topics
+                )
+                request.answer(
+                    of_version(
+                        module.DescribeTopicPartitionsResponse, throttle_time=AT_ONCE, topics=refused, next_cursor=None
+                    )
+                )
+                return
             names = [name for name in names if name >= cursor.topic_name]
-        is_all = not body.topics
-        refused = [name for name in names if not context.allows_on_topic(peer, AclOperation.DESCRIBE, name)]
+        hidden = [name for name in names if not context.allows_on_topic(peer, AclOperation.DESCRIBE, name)]
         described = cache.describe_topics(
-            [name for name in names if name not in set(refused)],
+            [name for name in names if name not in set(hidden)],
             peer.listener,
             start_index=lambda name: (
                 int(cursor.partition_index) if cursor is not None and name == cursor.topic_name else 0
@@ -147,7 +189,7 @@ class MetadataHandler:
         if not is_all:
             topics += [
                 _topic(module, ErrorCode.topic_authorization_failed, name, kind="DescribeTopicPartitionsResponseTopic")
-                for name in refused
+                for name in hidden
             ]
         following: Cursor | None = described.next_cursor
         request.answer(
@@ -165,11 +207,15 @@ class MetadataHandler:
         """The brokers (KIP-700)."""
         body, module, context = request.body, request.module, self._context
         kind = module.DescribeClusterResponse
-        if int(getattr(body, "endpoint_type", _BROKERS)) != _BROKERS:
+        endpoints = int(getattr(body, "endpoint_type", _BROKERS))
+        if endpoints != _BROKERS:
+            error = (
+                ErrorCode.mismatched_endpoint_type if endpoints == _CONTROLLERS else ErrorCode.unsupported_endpoint_type
+            )
             message = "This is a broker, which describes brokers: ask a controller for the controllers."
             refusal = of_version(
                 kind,
-                throttle_time=AT_ONCE, error_code=ErrorCode.mismatched_endpoint_type, error_message=message,
+                throttle_time=AT_ONCE, error_code=error, error_message=message,
                 cluster_id=context.cluster_id, brokers=(), endpoint_type=_BROKERS,
             )  # fmt: skip
             request.answer(refusal)
@@ -210,7 +256,13 @@ class MetadataHandler:
 
 
 def _topic(
-    module: Any, error: ErrorCode, name: str | None, topic_id: Any = None, *, kind: str = "MetadataResponseTopic"
+    module: Any,
+    error: ErrorCode,
+    name: str | None,
+    topic_id: Any = None,
+    *,
+    kind: str = "MetadataResponseTopic",
+    operations: int = NOT_ASKED_FOR,
 ) -> Any:
     """The answer for a topic that can't be described; old versions have no null for a name that is not known."""
     made = getattr(module, kind)
@@ -218,7 +270,7 @@ def _topic(
         name = ""
     return of_version(
         made,
-        error_code=error, name=name, topic_id=topic_id, partitions=(), topic_authorized_operations=NOT_ASKED_FOR,
+        error_code=error, name=name, topic_id=topic_id, partitions=(), topic_authorized_operations=operations,
     )  # fmt: skip
 
 

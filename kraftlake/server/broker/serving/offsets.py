@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
 from kraftlake.delta import TopicPartition
 from kraftlake.image import AclOperation
-from kraftlake.replica_manager import DeleteRecordsAnswer, FetchIsolation, RequestServer
+from kraftlake.replica_manager import CONSUMER, DeleteRecordsAnswer, FetchIsolation, RequestServer
 from kraftlake.server.broker.serving.context import ServingContext, by_topic
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import AT_ONCE, of_version
+
+_DEBUGGER: Final = -2
+"""The replica id of a client that asks any replica."""
+_SINCE: Final = {-3: 7, -4: 8, -5: 9, -6: 11}
+"""The versions of ListOffsets that know the negative times from the third on."""
+
+
+def _is_known(timestamp: int, version: int) -> bool:
+    return timestamp >= -2 or version >= _SINCE.get(timestamp, version + 1)
 
 
 class OffsetsHandler:
@@ -37,20 +46,27 @@ class OffsetsHandler:
         for topic in body.topics:
             for one in topic.partitions:
                 name = TopicPartition(topic.name, int(one.partition_index))
-                if topic.name not in refused and name not in twice:
+                if topic.name not in refused and name not in twice and _is_known(int(one.timestamp), request.version):
                     wanted[name] = int(one.timestamp)
                     if getattr(one, "current_leader_epoch", -1) >= 0:
                         epochs[name] = int(one.current_leader_epoch)
         is_committed = int(getattr(body, "isolation_level", 0)) == 1
         isolation = FetchIsolation.TXN_COMMITTED if is_committed else FetchIsolation.HIGH_WATERMARK
-        if int(body.replica_id) >= 0:
+        if int(body.replica_id) != CONSUMER:
             isolation = FetchIsolation.LOG_END
-        found = self._server.list_offsets(wanted, isolation=isolation, current_leader_epochs=epochs)
+        found = self._server.list_offsets(
+            wanted, isolation=isolation, current_leader_epochs=epochs,
+            require_leader=int(body.replica_id) != _DEBUGGER,
+        )  # fmt: skip
 
         def partition(topic: str, index: int) -> Any:
             name, kind = TopicPartition(topic, index), module.ListOffsetsPartitionResponse
             if name not in found:
-                error = ErrorCode.invalid_request if name in twice else refused[topic]
+                error = (
+                    refused[topic] if topic in refused
+                    else ErrorCode.invalid_request if name in twice
+                    else ErrorCode.unsupported_version
+                )  # fmt: skip
                 return kind(partition_index=index, error_code=error)
             answer = found[name]
             at = answer.found

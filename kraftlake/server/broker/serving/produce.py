@@ -12,10 +12,10 @@ from kio.schema.errors import ErrorCode
 
 from kraftlake.delta import TopicPartition
 from kraftlake.image import AclOperation
-from kraftlake.records.batch_format import CONTROL_BIT
+from kraftlake.records.batch_format import COMPRESSION_BITS, HEADER, LENGTH_FROM, MAGIC, OFFSET_AND_LENGTH
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager import CorruptRecordError, ProduceAnswer, RequestServer
-from kraftlake.replica_manager.logs.log_batch import TRANSACTIONAL_BIT, headers
+from kraftlake.replica_manager.logs.log_batch import TRANSACTIONAL_BIT
 from kraftlake.server.broker.serving.context import ServingContext, by_topic
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import AT_ONCE, kafka_id, of_version
@@ -25,7 +25,9 @@ _LEADER_IN_ANSWER: Final = 10
 _ZSTD_SINCE: Final = 7
 _ATTRIBUTES: Final = 5
 """The place of the attributes among the fields of a batch's header."""
-_COMPRESSION: Final = 0x07
+_MAGIC_AT: Final = 16
+_SMALLEST: Final = 14
+"""What the length of a batch of any version says at least."""
 _ZSTD: Final = 4
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -48,11 +50,14 @@ class ProduceHandler:
     def __call__(self, request: Request) -> None:
         """Answer a Produce request."""
         body = request.body
-        names = [self._name_of(topic) for topic in body.topic_data]
+        if body.transactional_id is None and _has_transactions(body):
+            self._refuse_all(request, ErrorCode.transactional_id_authorization_failed)
+            return
+        names = [self._name_of(topic) for topic in _with_partitions(body)]
         failed: dict[TopicPartition, _Failed] = {}
         entries: dict[TopicPartition, bytes] = {}
         ids: dict[str, Uuid] = {}
-        for topic, name in zip(body.topic_data, names, strict=True):
+        for topic, name in zip(_with_partitions(body), names, strict=True):
             if name is None:
                 continue
             refusal = self._refused(request, name)
@@ -60,11 +65,11 @@ class ProduceHandler:
                 ids[name] = kafka_id(topic.topic_id)
             for one in topic.partition_data:
                 partition = TopicPartition(name, int(one.index))
-                problem = refusal or _problem(request, one.records)
-                if problem is None:
-                    entries[partition] = bytes(one.records)
+                batch = refusal or _one_batch(request, one.records)
+                if isinstance(batch, _Failed):
+                    failed[partition] = batch
                 else:
-                    failed[partition] = problem
+                    entries[partition] = batch
 
         def answered(answers: Mapping[TopicPartition, ProduceAnswer]) -> None:
             if body.acks == 0:
@@ -86,6 +91,20 @@ class ProduceHandler:
     def _name_of(self, topic: Any) -> str | None:
         """The name of a topic, which new requests name by its id; None for an id that is not known."""
         return self._context.cache.topic_name(kafka_id(topic.topic_id)) if hasattr(topic, "topic_id") else topic.name
+
+    def _refuse_all(self, request: Request, error: ErrorCode) -> None:
+        if request.body.acks == 0:
+            request.close()
+            return
+        kind = request.module.PartitionProduceResponse
+        responses = by_topic(
+            request.module.TopicProduceResponse, _with_partitions(request.body), "name", "partition_responses",
+            lambda topic: tuple(
+                of_version(kind, index=int(one.index), error_code=error, base_offset=-1, record_errors=())
+                for one in topic.partition_data
+            ),
+        )  # fmt: skip
+        request.answer(of_version(request.module.ProduceResponse, responses=responses, throttle_time=AT_ONCE))
 
     def _refused(self, request: Request, topic: str) -> _Failed | None:
         if not self._context.allows_on_topic(request.peer, AclOperation.WRITE, topic):
@@ -116,18 +135,21 @@ class ProduceHandler:
                 more["current_leader"] = context.leader_of(module, at)
                 moved.append(at)
             if isinstance(answer, ProduceAnswer):
-                more |= {"base_offset": answer.base_offset, "log_start_offset": answer.log_start_offset}
+                more |= {
+                    "base_offset": answer.base_offset, "log_start_offset": answer.log_start_offset,
+                    "error_message": answer.message, "record_errors": _record_errors(module, answer),
+                }  # fmt: skip
                 if answer.log_append_time is not None:
                     more["log_append_time"] = _EPOCH + timedelta(milliseconds=answer.log_append_time)
             else:
                 more |= {"base_offset": -1, "error_message": answer.message}
             return of_version(
-                module.PartitionProduceResponse, index=index, error_code=error, record_errors=(), **more
-            )  # fmt: skip
+                module.PartitionProduceResponse, **{"index": index, "error_code": error, "record_errors": (), **more}
+            )
 
         named = iter(names)
         responses = by_topic(
-            module.TopicProduceResponse, request.body.topic_data, "name", "partition_responses",
+            module.TopicProduceResponse, _with_partitions(request.body), "name", "partition_responses",
             lambda topic: tuple(map(partial(partition, next(named)), (int(one.index) for one in topic.partition_data))),
         )  # fmt: skip
         more: dict[str, Any] = {}
@@ -136,22 +158,76 @@ class ProduceHandler:
         return of_version(module.ProduceResponse, responses=responses, throttle_time=AT_ONCE, **more)
 
 
-def _problem(request: Request, records: Any) -> _Failed | None:
-    """What no log would append: anything but one batch, or one of a transaction, which no coordinator here ends."""
-    if not records:
-        return _Failed(error=ErrorCode.invalid_record, message="A produce request has to have records.")
+def _with_partitions(body: Any) -> list[Any]:
+    """The topics that an answer names: those with records for partitions."""
+    return [topic for topic in body.topic_data if topic.partition_data]
+
+
+def _record_errors(module: Any, answer: ProduceAnswer) -> tuple[Any, ...]:
+    """What is wrong with single records (KIP-467); old versions don't tell."""
+    if not hasattr(module, "BatchIndexAndErrorMessage"):
+        return ()
+    return tuple(
+        module.BatchIndexAndErrorMessage(batch_index=one.place, batch_index_error_message=one.message)
+        for one in answer.records
+    )
+
+
+def _first_batch(records: bytes) -> tuple[int, int] | None:
+    """The magic number and the end of the batch that some bytes begin with; None where no whole batch is there.
+
+    Raises CorruptRecordError for bytes that are no batch of any version.
+    """
+    if len(records) < OFFSET_AND_LENGTH.size:
+        return None
+    _, length = OFFSET_AND_LENGTH.unpack_from(records)
+    if length < _SMALLEST:
+        raise CorruptRecordError(f"A record batch of {length} bytes is too small.")
+    if len(records) <= _MAGIC_AT:
+        return None
+    magic = records[_MAGIC_AT]
+    if magic > MAGIC:
+        raise CorruptRecordError(f"Record batches of format {magic} are not known.")
+    end = LENGTH_FROM + length
+    return None if end > len(records) else (magic, end)
+
+
+def _one_batch(request: Request, records: bytes | None) -> bytes | _Failed:
+    """The one batch that a partition's records have to be; what may be cut off behind it is left out.
+
+    Source: org.apache.kafka.common.requests.ProduceRequest.validateRecords.
+    """
     try:
-        found = [(end, header[_ATTRIBUTES]) for _, end, header in headers(records)]
+        first = _first_batch(records or b"")
+        if records is None or first is None:
+            return _Failed(error=ErrorCode.invalid_record, message="A produce request has to have a record batch.")
+        magic, end = first
+        if magic != MAGIC:
+            return _Failed(error=ErrorCode.invalid_record, message=f"Record batches of format {magic} are too old.")
+        if _first_batch(records[end:]) is not None:
+            message = "A produce request has to have exactly one record batch."
+            return _Failed(error=ErrorCode.invalid_record, message=message)
     except CorruptRecordError as problem:
         return _Failed(error=ErrorCode.corrupt_message, message=str(problem))
-    if len(found) != 1 or found[0][0] != len(records):
-        return _Failed(error=ErrorCode.invalid_record, message="A produce request has to have exactly one batch.")
-    ((_, attributes),) = found
-    if attributes & (TRANSACTIONAL_BIT | CONTROL_BIT):
+    if end < HEADER.size:
+        return _Failed(error=ErrorCode.corrupt_message, message=f"A record batch of {end} bytes has no header.")
+    attributes = HEADER.unpack_from(records)[_ATTRIBUTES]
+    if attributes & TRANSACTIONAL_BIT:
         return _Failed(
             error=ErrorCode.invalid_txn_state,
             message="There is no coordinator of transactions here: use a producer without transactional.id.",
         )
-    if attributes & _COMPRESSION == _ZSTD and request.version < _ZSTD_SINCE:
+    if attributes & COMPRESSION_BITS == _ZSTD and request.version < _ZSTD_SINCE:
         return _Failed(error=ErrorCode.unsupported_compression_type, message="zstd needs version 7 of Produce.")
-    return None
+    return bytes(records[:end])
+
+
+def _has_transactions(body: Any) -> bool:
+    """Whether one of the batches is of a transaction."""
+    return any(
+        len(one.records or b"") >= HEADER.size
+        and one.records[_MAGIC_AT] == MAGIC
+        and HEADER.unpack_from(one.records)[_ATTRIBUTES] & TRANSACTIONAL_BIT
+        for topic in body.topic_data
+        for one in topic.partition_data
+    )

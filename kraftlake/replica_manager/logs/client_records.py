@@ -1,0 +1,132 @@
+"""The records of a client's batch, one by one: whether the leader may append them.
+
+Source: org.apache.kafka.common.record.DefaultRecord.readFrom, org.apache.kafka.storage.internals.log.LogValidator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import attrs
+
+from kraftlake import kernels
+from kraftlake.records.varint import MalformedError, read_varint, read_varlong, varint
+from kraftlake.replica_manager.errors import InvalidRecordError, InvalidTimestampError, RecordError
+from kraftlake.runtime.lazy_module import LazyModule
+
+np: Any = LazyModule("numpy")
+client_records: Any = LazyModule("kraftlake.kernels.batches.client_records")
+
+_NO_TIME: Final = -1
+_FAR: Final = 1 << 62
+_USUAL: Final = 2
+
+
+@attrs.frozen(kw_only=True)
+class RecordRules:
+    """What a topic wants of records: times in epoch ms within a range, unless they are −1, and keys."""
+
+    earliest: int = -_FAR
+    latest: int = _FAR
+    needs_key: bool = False
+
+
+class CheckedRecords(NamedTuple):
+    """What is known of sound records: their largest time, and whether they are as a producer writes them.
+
+    That is with no attributes, offsets one after another, and the first at the base time.
+    """
+
+    largest_time: int
+    is_usual: bool
+
+
+class _Record(NamedTuple):
+    time: int
+    offset_delta: int
+    has_key: bool
+    attributes: int
+    rest: int
+    """Where the key begins, with its length."""
+    stop: int
+
+
+def check_records(data: bytes, start: int, count: int, base_time: int, rules: RecordRules) -> CheckedRecords:
+    """Check the `count` records that data[start:] must have.
+
+    Raises InvalidTimestampError where nothing but times is wrong, InvalidRecordError otherwise; both say which records.
+    """
+    if kernels.available():
+        array = np.frombuffer(data, np.uint8)
+        earliest, latest = max(rules.earliest, -_FAR), min(rules.latest, _FAR)
+        state, largest = client_records.walk_records(
+            array, start, len(data), count, base_time, earliest, latest, int(rules.needs_key)
+        )
+        if state:
+            return CheckedRecords(int(largest), state == _USUAL)
+    records = list(_records(data, start, count, base_time))
+    wrong = [error for place, record in enumerate(records) if (error := _problem(place, record, rules)) is not None]
+    if wrong:
+        kind = InvalidTimestampError if all(error.is_of_time for error in wrong) else InvalidRecordError
+        raise kind(f"{len(wrong)} records can't be appended; the first one: {wrong[0].message}", tuple(wrong))
+    is_usual = records[0].time == base_time and all(
+        record.attributes == 0 and record.offset_delta == place for place, record in enumerate(records)
+    )
+    return CheckedRecords(max(record.time for record in records), is_usual)
+
+
+def rewritten(data: bytes, start: int, count: int, base_time: int) -> tuple[bytes, int]:
+    """Sound records as a producer writes them, and their base time."""
+    records = list(_records(data, start, count, base_time))
+    first = records[0].time
+    parts = []
+    for place, record in enumerate(records):
+        body = b"\0" + varint(record.time - first) + varint(place) + data[record.rest : record.stop]
+        parts += (varint(len(body)), body)
+    return b"".join(parts), first
+
+
+def _problem(place: int, record: _Record, rules: RecordRules) -> RecordError | None:
+    if rules.needs_key and not record.has_key:
+        return RecordError(place, "A compacted topic can't take a record without a key.", is_of_time=False)
+    if record.time != _NO_TIME and not rules.earliest <= record.time <= rules.latest:
+        message = f"The time {record.time} is not between {rules.earliest} and {rules.latest}."
+        return RecordError(place, message, is_of_time=True)
+    return None
+
+
+def _records(data: bytes, start: int, count: int, base_time: int) -> Iterator[_Record]:
+    at = start
+    try:
+        for _ in range(count):
+            size, at = read_varint(data, at)
+            stop = at + size
+            if stop > len(data):
+                raise InvalidRecordError(f"A record of {size} bytes goes beyond its batch.")
+            attributes = data[at]
+            time_delta, at = read_varlong(data, at + 1)
+            offset_delta, rest = read_varint(data, at)
+            key, at = _behind(data, rest)
+            _, at = _behind(data, at)
+            headers, at = read_varint(data, at)
+            if not 0 <= headers <= len(data) - at:
+                raise InvalidRecordError(f"A record has {headers} headers.")
+            for _ in range(headers):
+                name, at = _behind(data, at)
+                if name < 0:
+                    raise InvalidRecordError("A header of a record has no name.")
+                _, at = _behind(data, at)
+            if at != stop:
+                raise InvalidRecordError(f"A record says that it has {size} bytes, and has {size + at - stop}.")
+            yield _Record(base_time + time_delta, offset_delta, key >= 0, attributes, rest, stop)
+    except (MalformedError, IndexError) as fault:
+        raise InvalidRecordError(f"A batch has records that can't be read: {fault}") from None
+    if at != len(data):
+        raise InvalidRecordError(f"A batch has {len(data) - at} bytes behind its records.")
+
+
+def _behind(data: bytes, at: int) -> tuple[int, int]:
+    """The length that stands at a place, and the position behind as many bytes."""
+    length, at = read_varint(data, at)
+    return length, at + max(length, 0)

@@ -80,7 +80,7 @@ def rewritten(data: bytes, start: int, count: int, base_time: int) -> tuple[byte
     """Sound records as a producer writes them, and their base time."""
     records = list(_records(data, start, count, base_time))
     first = records[0].time
-    parts = []
+    parts: list[bytes] = []
     for place, record in enumerate(records):
         body = b"\0" + varint(record.time - first) + varint(place) + data[record.rest : record.stop]
         parts += (varint(len(body)), body)

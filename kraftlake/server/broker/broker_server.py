@@ -114,7 +114,7 @@ class BrokerServer(BrokerLife):
         apis = broker_apis(
             context, config, server=RequestServer(broker.manager, broker.delayed),
             sessions=FetchManager(FetchSessionCache(self._clock, slots)), forwarding=self._forwarding,
-            producer_ids=self._producer_ids, leader_quota=broker.leader_quota,
+            producer_ids=self._producer_ids, leader_quota=broker.leader_quota, logs=broker.logs,
         )  # fmt: skip
         supported = {name: range(levels.min, levels.max + 1) for name, levels in SUPPORTED.items()}
 

@@ -115,8 +115,8 @@ class Dispatcher:
     """Reads frames and has them answered: ApiVersions itself, and each API of `apis` by its handler.
 
     A request of another API or version closes the connection, as in Kafka; of an unknown version of ApiVersions, the
-    answer is that of version 0 with UNSUPPORTED_VERSION, and the versions of ApiVersions. `features` are told with ApiVersions. `tell` gets what went
-    wrong with a request: the connection of a fault is closed, others go on.
+    answer is that of version 0 with UNSUPPORTED_VERSION, and the versions of ApiVersions alone. `features` are told
+    with ApiVersions. `tell` gets what went wrong with a request: the connection of a fault is closed, others go on.
     """
 
     def __init__(

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kraftlake.replica_manager import FetchManager, ReplicationQuota, RequestServer
+from kraftlake.image import AclOperation
+from kraftlake.replica_manager import DiskLogManager, FetchManager, ReplicationQuota, RequestServer
 from kraftlake.server.broker.broker_config import BrokerConfig
+from kraftlake.server.broker.directories import describe_log_dirs
+from kraftlake.server.broker.serving.config_changes import ConfigChangesHandler
 from kraftlake.server.broker.serving.configs import DescribeConfigsHandler
 from kraftlake.server.broker.serving.context import ServingContext
 from kraftlake.server.broker.serving.fetch import FetchHandler
@@ -24,9 +27,8 @@ _LONGEST_PRODUCE: Final = 100 * 1024 * 1024
 _VERSIONS: Final = {"init_producer_id": range(6)}
 """The versions of an API, where the newest one that is known here is not stable in Kafka (KIP-939)."""
 _FORWARDED: Final = (
-    "create_topics", "delete_topics", "create_partitions", "incremental_alter_configs", "alter_configs",
-    "alter_partition_reassignments", "list_partition_reassignments", "elect_leaders", "describe_quorum",
-    "unregister_broker",
+    "create_topics", "delete_topics", "create_partitions", "alter_partition_reassignments",
+    "list_partition_reassignments", "elect_leaders", "describe_quorum", "unregister_broker",
 )  # fmt: skip
 
 
@@ -39,9 +41,17 @@ def broker_apis(
     forwarding: ForwardingManager,
     producer_ids: ProducerIdManager,
     leader_quota: ReplicationQuota,
+    logs: DiskLogManager,
 ) -> Mapping[str, Api]:
     """What a broker advertises."""
     creation = AutoTopicCreation(forwarding) if config.auto_create_topics else None
+
+    def log_dirs(request: Request) -> None:
+        is_allowed = context.authorization.allows_on_cluster(request.peer, AclOperation.DESCRIBE)
+        answer = describe_log_dirs(request.frame, logs, cordoned=config.cordoned_log_dirs, is_allowed=is_allowed)
+        assert answer is not None, "it is a request for log directories"
+        request.answer_frame(answer)
+
     metadata, offsets = MetadataHandler(context, creation), OffsetsHandler(context, server)
     handlers: dict[str, Callable[[Request], None]] = {
         "produce": ProduceHandler(context, server),
@@ -54,6 +64,8 @@ def broker_apis(
         "describe_topic_partitions": metadata.describe_topic_partitions,
         "describe_cluster": metadata.describe_cluster,
         "describe_configs": DescribeConfigsHandler(context, config),
+        "describe_log_dirs": log_dirs,
+        **dict.fromkeys(("alter_configs", "incremental_alter_configs"), ConfigChangesHandler(config, forwarding)),
         **dict.fromkeys(_FORWARDED, forwarding),
     }
     return {

@@ -227,7 +227,8 @@ def _partition(one: Any, topic_id: Uuid | None) -> FetchPartition:
 def _refusal(module: Any, number: int, error: ErrorCode) -> Any:
     return of_version(
         module.PartitionData,
-        partition_index=number, error_code=error, high_watermark=-1, last_stable_offset=-1, aborted_transactions=(), records=b"",
+        partition_index=number, error_code=error, high_watermark=-1, last_stable_offset=-1, aborted_transactions=(),
+        records=b"",
     )  # fmt: skip
 
 

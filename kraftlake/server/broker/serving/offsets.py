@@ -11,13 +11,14 @@ from kio.schema.errors import ErrorCode
 
 from kraftlake.delta import TopicPartition
 from kraftlake.image import AclOperation
-from kraftlake.replica_manager import CONSUMER, DeleteRecordsAnswer, FetchIsolation, RequestServer
+from kraftlake.replica_manager import DeleteRecordsAnswer, FetchIsolation, RequestServer
 from kraftlake.server.broker.serving.context import ServingContext, by_topic
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import AT_ONCE, of_version
 
+_CONSUMER: Final = -1
 _DEBUGGER: Final = -2
-"""The replica id of a client that asks any replica."""
+"""The replica ids of a consumer, and of a client that asks any replica."""
 _SINCE: Final = {-3: 7, -4: 8, -5: 9, -6: 11}
 """The versions of ListOffsets that know the negative times from the third on."""
 
@@ -52,7 +53,7 @@ class OffsetsHandler:
                         epochs[name] = int(one.current_leader_epoch)
         is_committed = int(getattr(body, "isolation_level", 0)) == 1
         isolation = FetchIsolation.TXN_COMMITTED if is_committed else FetchIsolation.HIGH_WATERMARK
-        if int(body.replica_id) != CONSUMER:
+        if int(body.replica_id) != _CONSUMER:
             isolation = FetchIsolation.LOG_END
         found = self._server.list_offsets(
             wanted, isolation=isolation, current_leader_epochs=epochs,
@@ -62,11 +63,8 @@ class OffsetsHandler:
         def partition(topic: str, index: int) -> Any:
             name, kind = TopicPartition(topic, index), module.ListOffsetsPartitionResponse
             if name not in found:
-                error = (
-                    refused[topic] if topic in refused
-                    else ErrorCode.invalid_request if name in twice
-                    else ErrorCode.unsupported_version
-                )  # fmt: skip
+                wrong = ErrorCode.invalid_request if name in twice else ErrorCode.unsupported_version
+                error = refused.get(topic, wrong)
                 return kind(partition_index=index, error_code=error)
             answer = found[name]
             at = answer.found

@@ -32,7 +32,6 @@ _HORIZON_BIT: Final = 0x40
 _LARGEST_DECOMPRESSED: Final = 2_147_483_639
 """max.decompressed.message.bytes."""
 _NO_PRODUCER: Final = -1
-_NO_EPOCH: Final = -1
 _NO_TIME: Final = -1
 
 
@@ -169,8 +168,8 @@ def _repacked(
         body, first_time = rewritten(records, start, header.count, header.first_time)
     if min(first_time, largest) < _NO_TIME:
         raise InvalidRecordError(f"The records of a batch have times before 1970: {first_time}.")
-    if header.producer > _NO_PRODUCER and header.producer_epoch == _NO_EPOCH:
-        raise InvalidRecordError(f"A batch of producer {header.producer} has no epoch.")
+    if header.producer != _NO_PRODUCER and min(header.producer, header.producer_epoch) < 0:
+        raise InvalidRecordError(f"A batch of producer {header.producer} has epoch {header.producer_epoch}.")
     return attrs.evolve(header, attributes=kind, first_time=first_time, max_time=largest).before(_packed(body, codec))
 
 

@@ -59,8 +59,8 @@ class Normalizer:
 
     def _special(self, name: str, value: Any) -> Any:
         """The value of a field that is not compared as it is; None for any other."""
-        if name in _SAID and value is not None:
-            return "said"
+        if name in _SAID:
+            return "said" if value else "nothing"
         if name == "cluster_id" and value is not None:
             return "the cluster's id"
         if name == "port":

@@ -27,11 +27,11 @@ def api_versions(sides: Sides, side: Side) -> None:
 
 def metadata(sides: Sides, side: Side) -> None:
     """By names, by ids, of all, of none, with operations, from each broker."""
-    side.create("plain", [1, 2], [2, 3], [3, 1])
+    side.create("seen", [1, 2], [2, 3], [3, 1])
     for version in sides.versions("metadata"):
         for label, topics in {
-            "one": [{"name": "plain"}], "none": [], "all": None, "unknown": [{"name": "unknown"}],
-            "wrong name": [{"name": "a b"}], "twice": [{"name": "plain"}, {"name": "plain"}],
+            "one": [{"name": "seen"}], "none": [], "all": None, "unknown": [{"name": "unknown"}],
+            "wrong name": [{"name": "a b"}], "twice": [{"name": "seen"}, {"name": "seen"}],
             "empty name": [{"name": ""}],
         }.items():  # fmt: skip
             if topics is None and version == 0:
@@ -41,12 +41,12 @@ def metadata(sides: Sides, side: Side) -> None:
                 include_topic_authorized_operations=True, include_cluster_authorized_operations=True,
             )  # fmt: skip
     for version in (10, 11, 12, 13):
-        ids = {"known": side.id_of("plain"), "unknown": _UNKNOWN, "zero": None}
+        ids = {"known": side.id_of("seen"), "unknown": _UNKNOWN, "zero": None}
         for label, id_ in ids.items():
             side.call(f"{label} id", "metadata", version, topics=[{"name": None, "topic_id": id_}])
-        side.call("id and name", "metadata", version, topics=[{"name": "plain", "topic_id": side.id_of("plain")}])
+        side.call("id and name", "metadata", version, topics=[{"name": "seen", "topic_id": side.id_of("seen")}])
     for broker in BROKERS:
-        side.call(f"by {broker}", "metadata", 12, broker, topics=[{"name": "plain"}], allow_auto_topic_creation=False)
+        side.call(f"by {broker}", "metadata", 12, broker, topics=[{"name": "seen"}], allow_auto_topic_creation=False)
 
 
 def describe_topic_partitions(sides: Sides, side: Side) -> None:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import dropwhile
 from typing import Any, Final, NamedTuple, Protocol
 
 from kio.schema.errors import ErrorCode
 
 from kraftlake.controller import TOPIC_CONFIGS, ConfigKey, in_milliseconds
-from kraftlake.image import AclOperation, ConfigResource, ConfigurationsImage, MetadataImage, ResourceType
+from kraftlake.image import (
+    AclOperation,
+    ConfigResource,
+    ConfigurationsImage,
+    MetadataImage,
+    ResourceType,
+    problem_of_name,
+)
 from kraftlake.publisher import ConfigType
 from kraftlake.records import is_sensitive_config
 from kraftlake.server.broker.config_descriptions import DEFAULT, BrokerConfigs, Configured
@@ -97,6 +105,8 @@ class DescribeConfigsHandler:
         name, context = str(resource.resource_name), self._context
         if not context.authorization.allows(request.peer, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name):
             return ErrorCode.topic_authorization_failed, "Topic authorization failed."
+        if (problem := problem_of_name(name)) is not None:
+            return ErrorCode.invalid_topic_exception, problem
         if not context.cache.contains(name):
             return ErrorCode.unknown_topic_or_partition, f"There is no topic {name}."
         own = image.config_map(ConfigResource(ConfigType.TOPIC, name))
@@ -146,13 +156,24 @@ def _values(
         yield _Value(key.synonyms[0] if key.synonyms else name, key.default, DEFAULT)
 
 
+def _told(key: ConfigKey, values: list[_Value]) -> Iterator[_Value]:
+    """The values that Kafka tells of: the topic's own, and from the first one under the finest of the names on.
+
+    A setting that has coarser names, too, has its default under one of those.
+    """
+    yield from (one for one in values if one.source == _TOPIC)
+    others = (one for one in values if one.source != _TOPIC and (one.source != DEFAULT or len(key.synonyms) == 1))
+    yield from dropwhile(lambda one: one.name != key.synonyms[0], others)
+
+
 def _described(request: Request, name: str, key: ConfigKey, values: list[_Value]) -> Any:
     module, is_sensitive = request.module, is_sensitive_config(ConfigType.TOPIC, name)
     synonyms: tuple[Any, ...] = ()
+    told = list(_told(key, values))
     if request.body.include_synonyms:
         synonyms = tuple(
             module.DescribeConfigsSynonym(name=one.name, value=None if is_sensitive else one.value, source=one.source)
-            for one in values
+            for one in told
         )
     first = values[0] if values else None
     return of_version(
@@ -160,7 +181,7 @@ def _described(request: Request, name: str, key: ConfigKey, values: list[_Value]
         name=name,
         value=None if is_sensitive or first is None else first.value,
         read_only=False,
-        config_source=DEFAULT if first is None else first.source,
+        config_source=told[0].source if told else DEFAULT,
         is_sensitive=is_sensitive,
         synonyms=synonyms,
         config_type=_TYPES[key.type],

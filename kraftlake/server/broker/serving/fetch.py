@@ -252,7 +252,7 @@ def _partition_data(
         high_watermark=one.high_watermark,
         last_stable_offset=one.last_stable_offset,
         log_start_offset=one.log_start_offset,
-        aborted_transactions=aborted if is_committed else None,
+        aborted_transactions=(aborted if is_committed or error is ErrorCode.unknown_topic_or_partition else None),
         records=one.data,
         **fields,
     )

@@ -19,6 +19,7 @@ from kraftlake.server.requests.messages import AT_ONCE, of_version
 _CONSUMER: Final = -1
 _DEBUGGER: Final = -2
 """The replica ids of a consumer, and of a client that asks any replica."""
+_ISOLATIONS: Final = (0, 1)
 _SINCE: Final = {-3: 7, -4: 8, -5: 9, -6: 11}
 """The versions of ListOffsets that know the negative times from the third on."""
 
@@ -38,6 +39,8 @@ class OffsetsHandler:
         """The offsets of times."""
         body, module = request.body, request.module
         refused = self._refused(request, body.topics, "name", AclOperation.DESCRIBE)
+        if int(getattr(body, "isolation_level", 0)) not in _ISOLATIONS:
+            refused = {topic.name: ErrorCode.unknown_server_error for topic in body.topics} | refused
         names = [
             TopicPartition(topic.name, int(one.partition_index)) for topic in body.topics for one in topic.partitions
         ]
@@ -79,7 +82,10 @@ class OffsetsHandler:
 
         topics = by_topic(
             module.ListOffsetsTopicResponse, body.topics, "name", "partitions",
-            lambda topic: tuple(partition(topic.name, int(one.partition_index)) for one in topic.partitions),
+            lambda topic: tuple(
+                partition(topic.name, index)
+                for index in dict.fromkeys(int(one.partition_index) for one in topic.partitions)
+            ),
         )  # fmt: skip
         request.answer(of_version(module.ListOffsetsResponse, throttle_time=AT_ONCE, topics=topics))
 

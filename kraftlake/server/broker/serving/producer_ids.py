@@ -116,7 +116,11 @@ class InitProducerIdHandler:
         request.answer(response)
 
     def _made(self, request: Request) -> tuple[ErrorCode, int | None]:
-        if request.body.transactional_id is not None:
+        body = request.body
+        has_id, has_epoch = getattr(body, "producer_id", _NO_ID) >= 0, getattr(body, "producer_epoch", -1) >= 0
+        if body.transactional_id == "" or has_id != has_epoch:
+            return ErrorCode.invalid_request, None
+        if body.transactional_id is not None:
             return ErrorCode.unsupported_version, None
         authorization, peer, context = self._context.authorization, request.peer, self._context
         may_write = authorization.allows_on_cluster(peer, AclOperation.IDEMPOTENT_WRITE) or any(

@@ -166,7 +166,7 @@ def _repacked(
     body, first_time = records[start:], header.first_time
     if not is_usual:
         body, first_time = rewritten(records, start, header.count, header.first_time)
-    if min(first_time, largest) < _NO_TIME:
+    if first_time < _NO_TIME:
         raise InvalidRecordError(f"The records of a batch have times before 1970: {first_time}.")
     if header.producer != _NO_PRODUCER and min(header.producer, header.producer_epoch) < 0:
         raise InvalidRecordError(f"A batch of producer {header.producer} has epoch {header.producer_epoch}.")

@@ -33,7 +33,7 @@ class RecordRules:
 
 
 class CheckedRecords(NamedTuple):
-    """What is known of sound records: their largest time, and whether they are as a producer writes them.
+    """What is known of sound records: their largest time or −1, and whether they are as a producer writes them.
 
     That is with no attributes, offsets one after another, and the first at the base time.
     """
@@ -64,7 +64,7 @@ def check_records(data: bytes, start: int, count: int, base_time: int, rules: Re
             array, start, len(data), count, base_time, earliest, latest, int(rules.needs_key)
         )
         if state:
-            return CheckedRecords(int(largest), state == _USUAL)
+            return CheckedRecords(max(_NO_TIME, int(largest)), state == _USUAL)
     records = list(_records(data, start, count, base_time))
     wrong = [error for place, record in enumerate(records) if (error := _problem(place, record, rules)) is not None]
     if wrong:
@@ -73,7 +73,7 @@ def check_records(data: bytes, start: int, count: int, base_time: int, rules: Re
     is_usual = records[0].time == base_time and all(
         record.attributes == 0 and record.offset_delta == place for place, record in enumerate(records)
     )
-    return CheckedRecords(max(record.time for record in records), is_usual)
+    return CheckedRecords(max(_NO_TIME, *(record.time for record in records)), is_usual)
 
 
 def rewritten(data: bytes, start: int, count: int, base_time: int) -> tuple[bytes, int]:

@@ -14,12 +14,17 @@ from uuid import UUID
 import attrs
 from kio.schema.index import api_key_map
 
-from kraftlake.records.batch_format import CRC_FROM, HEADER
+from kraftlake.records.batch_format import COMPRESSION_BITS, COMPRESSIONS, CRC_FROM, HEADER
+from kraftlake.records.compression import decompress
 from kraftlake.records.crc32c import crc32c
 from kraftlake.replica_manager.logs.log_batch import headers
 
 _SAID = frozenset({"error_message", "batch_index_error_message"})
 """Texts for people: whether there is one is compared, not which."""
+_MOVING = frozenset({
+    "last_fetch_timestamp", "last_caught_up_timestamp", "log_end_offset", "total_bytes",
+    "usable_bytes",
+})  # fmt: skip
 _NEAR_MS = 3_600_000
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
@@ -73,6 +78,10 @@ class Normalizer:
             return {
                 api_key_map.get(int(one.api_key), str(one.api_key)): [one.min_version, one.max_version] for one in value
             }
+        if name in _MOVING and value >= 0:
+            return "a number"
+        if name in ("log_dir", "directory_id", "replica_directory_id"):
+            return "a directory"
         if name == "session_id":
             return "a session" if value else "no session"
         if name == "timestamp" and isinstance(value, int):
@@ -111,10 +120,16 @@ def batches_of(data: bytes) -> Iterator[dict[str, Any]]:
             "base": base, "epoch": epoch, "attributes": attributes, "last": base + last_delta, "first": near(first),
             "largest": near(largest), "producer": producer, "producer_epoch": producer_epoch, "sequence": sequence,
             "count": count, "crc": crc == crc32c(data[start + CRC_FROM : end]),
-            "records": crc32c(data[start + HEADER.size : end]),
+            "records": crc32c(_unpacked(data[start + HEADER.size : end], attributes)),
         }  # fmt: skip
     if end < len(data):
         yield {"cut off": len(data) - end}
+
+
+def _unpacked(records: bytes, attributes: int) -> bytes:
+    """Records as they are without compression, whose bytes depend on the library."""
+    kind = attributes & COMPRESSION_BITS
+    return decompress(COMPRESSIONS[kind], records, 1 << 24) if kind else records
 
 
 def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:

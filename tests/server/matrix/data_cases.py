@@ -399,18 +399,14 @@ def delete_records(sides: Sides, side: Side) -> None:
 
 def init_producer_id(sides: Sides, side: Side) -> None:
     """Each version: a new producer, one that has an id, and transactional ones."""
+    new = {"transactional_id": None, "transaction_timeout": 60_000, "producer_id": -1, "producer_epoch": -1}
+    side.wait_for(lambda: not side.ask("init_producer_id", 4, **new).error_code, "producer ids")
     for version in sides.versions("init_producer_id"):
         for label, values in {
             "new": {}, "another": {}, "has an id": {"producer_id": 5, "producer_epoch": 0},
             "id without an epoch": {"producer_id": 5, "producer_epoch": -1}, "empty": {"transactional_id": ""},
         }.items():  # fmt: skip
-            side.call(
-                label, "init_producer_id", version,
-                **{
-                    "transactional_id": None, "transaction_timeout": 60_000, "producer_id": -1, "producer_epoch": -1,
-                    **values,
-                },
-            )  # fmt: skip
+            side.call(label, "init_producer_id", version, **{**new, **values})
 
 
 CASES = (

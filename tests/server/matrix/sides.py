@@ -143,6 +143,17 @@ class Side:
         answer = self.ask("list_offsets", 7, leader, replica_id=-1, topics=[{"name": topic, "partitions": partitions}])
         return all(one.error_code == 0 for one in answer.topics[0].partitions)
 
+    def await_replicas(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
+        """Wait until each broker says that a partition has these replicas, all in sync."""
+
+        def has(broker: int) -> bool:
+            (found,) = self.ask("metadata", 12, broker, topics=[{"name": topic, "topic_id": None}]).topics
+            one = next(one for one in found.partitions if one.partition_index == partition)
+            return tuple(one.replica_nodes) == tuple(replicas) and set(one.isr_nodes) == set(replicas)
+
+        for broker in BROKERS:
+            self.wait_for(lambda broker=broker: has(broker), f"broker {broker} to know of {topic}'s new replicas")
+
     def wait_for(self, holds: Callable[[], Any], what: str) -> Any:
         """The first true answer."""
         deadline = time.monotonic() + PATIENCE

@@ -143,10 +143,10 @@ def _elect(node: ControllerNode, request: Request) -> Future[Any]:
     def answer(response: Any) -> Any:
         errors, all_topics = response
         # who asks for all partitions gets those that needed an election, and the names of all topics
-        needed = {key: one for key, one in errors.items() if names or one.error is not Errors.ELECTION_NOT_NEEDED}
+        needed = [key for key, one in errors.items() if one.error is not Errors.ELECTION_NOT_NEEDED]
         by_topic: dict[str, list[tuple[int, ApiError]]] = {name: [] for name in all_topics}
-        for (topic, index), error in needed.items():
-            by_topic.setdefault(topic, []).append((index, error))
+        for topic, index in needed if names is None else names:
+            by_topic.setdefault(topic, []).append((index, errors[topic, index]))
         return _elected(request, by_topic.items(), ErrorCode.none)
 
     return node.run(elect, answer, timeout=asked.timeout)

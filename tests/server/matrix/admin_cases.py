@@ -86,13 +86,11 @@ def quorum(sides: Sides, side: Side) -> None:
                 "metadata": [("__cluster_metadata", (0,))], "other partition": [("__cluster_metadata", (1,))],
                 "other topic": [("unknown", (0,))], "nothing": [],
             }.items():  # fmt: skip
-                side.call(
-                    f"{label} at {node}", "describe_quorum", version, node,
-                    topics=[
-                        {"topic_name": name, "partitions": [{"partition_index": one} for one in ids]}
-                        for name, ids in topics
-                    ],
-                )  # fmt: skip
+                asked = [
+                    {"topic_name": name, "partitions": [{"partition_index": one} for one in ids]}
+                    for name, ids in topics
+                ]
+                side.call(f"{label} at {node}", "describe_quorum", version, node, topics=asked)
 
 
 def log_directories(sides: Sides, side: Side) -> None:

@@ -6,7 +6,7 @@ import datetime
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from typing import Any
 from uuid import UUID
@@ -44,6 +44,11 @@ class Normalizer:
         if special is not None:
             return special
         if is_dataclass(value):
+            if ".describe_quorum." in type(value).__module__ and hasattr(value, "high_watermark"):
+                # both move all the time
+                value = replace(
+                    value, high_watermark=min(0, value.high_watermark), leader_epoch=min(1, value.leader_epoch)
+                )
             return {field.name: self.normal(getattr(value, field.name), field.name) for field in fields(value)}
         if isinstance(value, tuple):
             return _without_order([self.normal(one) for one in value])

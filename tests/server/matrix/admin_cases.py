@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tests.server.matrix.sides import CONTROLLER, Side, Sides
+from tests.server.matrix.sides import CONTROLLER, NODES, Side, Sides
 
 _PREFERRED, _UNCLEAN = 0, 1
 
@@ -16,7 +16,7 @@ def _moved(topic: str, index: int, replicas: Sequence[int] | None) -> dict[str, 
 
 def reassignments(sides: Sides, side: Side) -> None:
     """What is moved, cancelled, listed, and what can't be."""
-    for node in (1, CONTROLLER):
+    for node in NODES:
         for version in sides.versions("alter_partition_reassignments", node):
             topic = f"moves-{node}-{version}"
             side.create(topic, [1, 2], [2, 1])
@@ -53,7 +53,7 @@ def reassignments(sides: Sides, side: Side) -> None:
 
 def elections(sides: Sides, side: Side) -> None:
     """Of preferred and of unclean leaders."""
-    for node in (1, CONTROLLER):
+    for node in NODES:
         for version in sides.versions("elect_leaders", node):
             topic = f"elects-{node}-{version}"
             side.create(topic, [1, 2], [2, 1])

@@ -58,3 +58,10 @@ def unknown(found: Iterable[tuple[str, Any, Any]]) -> list[str]:
         for place, ours, theirs in found
         if not any(known.holds(place) for known in DIFFERENCES)
     ]
+
+
+TOOL_DIFFERENCES: Final = (
+    Difference("Configs of brokers", r"^describe a broker: "),
+    Difference("APIs that are not served", r"^versions: "),
+)
+"""Where tools say other lines."""

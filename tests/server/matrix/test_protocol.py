@@ -10,13 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.matrix import admin_cases, data_cases, metadata_cases, topic_cases
+from tests.server.matrix import admin_cases, batch_cases, data_cases, fetch_cases, metadata_cases, topic_cases
 from tests.server.matrix.answers import differences
 from tests.server.matrix.known_differences import DIFFERENCES, unknown
 from tests.server.matrix.sides import Side, Sides
 
 pytestmark = pytest.mark.spark
-_CASES = (*metadata_cases.CASES, *topic_cases.CASES, *data_cases.CASES, *admin_cases.CASES)
+_CASES = (
+    *metadata_cases.CASES,
+    *topic_cases.CASES,
+    *batch_cases.CASES,
+    *data_cases.CASES,
+    *fetch_cases.CASES,
+    *admin_cases.CASES,
+)
 _PAGE = Path(__file__).parents[3] / "docs" / "cluster.md"
 
 

@@ -77,7 +77,7 @@ class ConfigChangesHandler:
         if len(names) != len(set(names)):
             return "Each config may be named once."
         for one in resource.configs:
-            if one.value is None and int(getattr(one, "config_operation", OpType.SET.value)) != OpType.DELETE.value:
+            if one.value is None and not _deletes(one):
                 return f"{one.name} has no value."
         kind, name = int(resource.resource_type), str(resource.resource_name)
         if kind == ConfigType.BROKER:
@@ -89,12 +89,16 @@ class ConfigChangesHandler:
     def _problem_of_setting(self, one: Any) -> str | None:
         if one.name in _FIXED or (one.name in default_settings() and one.name not in DYNAMIC_SETTINGS):
             return f"{one.name} can't be changed while the broker runs: change its properties file."
-        if one.name in DYNAMIC_SETTINGS and one.value is not None:
+        if one.name in DYNAMIC_SETTINGS and not _deletes(one):
             try:
                 attrs.evolve(self._config, settings={**self._config.settings, one.name: one.value})
             except UsageError as problem:
                 return str(problem)
         return None
+
+
+def _deletes(one: Any) -> bool:
+    return int(getattr(one, "config_operation", OpType.SET.value)) == OpType.DELETE.value
 
 
 def _frame_of(request: Request, resources: list[Any]) -> bytes:

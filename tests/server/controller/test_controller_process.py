@@ -125,6 +125,7 @@ def test_a_standby_takes_over_from_a_killed_controller_and_brokers_find_it(contr
             assert time.monotonic() - began < PATIENCE / 2
             controllers.nodes[first].start()
             controllers.nodes[first].await_event("registered")
+            controllers.nodes[first].await_event("standby")
             assert controllers.nodes[first].events("standby")[-1]["leader"] == other, round_
     for node in controllers.nodes.values():
         assert node.stop() == 0

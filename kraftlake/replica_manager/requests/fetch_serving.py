@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from kraftlake.delta import TopicPartition
 from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.fetch.leader_end_point import FetchedPartition, FetchRequest, FetchResponse
 from kraftlake.replica_manager.logs.log_batch import joined
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
 from kraftlake.replica_manager.requests.fetch_contexts import FetchManager
 from kraftlake.replica_manager.requests.log_reads import FetchAnswer
 from kraftlake.replica_manager.requests.request_server import RequestServer
+
+_REFUSED: Final = FetchAnswer(error=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 def serve_fetch(
@@ -21,25 +25,29 @@ def serve_fetch(
     on_answer: Callable[[FetchResponse], None],
     *,
     throttle: ReplicationQuota | None = None,
+    may_read: Callable[[TopicPartition], bool] = lambda _: True,
 ) -> None:
     """Answer once `min_bytes` of the request can be sent, after its `max_wait_ms` at the latest.
 
+    `may_read` tells whether the reader is allowed to; it is asked for all partitions of a session with each request.
     `throttle` is the leader's quota (leader.replication.throttled.rate); it counts the bytes sent of throttled
     replicas.
     """
     context = sessions.new_context(request)
+    asked = context.partitions
+    refused = {name: _REFUSED for name in asked if not may_read(name)}
 
     def answered(answers: Mapping[TopicPartition, FetchAnswer]) -> None:
-        response = context.respond(
-            {name: fetched_of(answer, context.partitions[name].topic_id) for name, answer in answers.items()}
-        )
+        every = {**answers, **refused}
+        response = context.respond({name: fetched_of(every[name], one.topic_id) for name, one in asked.items()})
         if throttle is not None:
             sent = sum(len(one.data) for name, one in response.partitions.items() if throttle.is_throttled(name))
             if sent:
                 throttle.record(sent)
         on_answer(response)
 
-    server.fetch_messages(request.params, context.partitions, on_answer=answered, throttle=throttle)
+    wanted = {name: one for name, one in asked.items() if name not in refused} if refused else asked
+    server.fetch_messages(request.params, wanted, on_answer=answered, throttle=throttle)
 
 
 def fetched_of(answer: FetchAnswer, topic_id: Uuid | None = None) -> FetchedPartition:

@@ -98,3 +98,22 @@ def test_followers_fetch_in_sessions_and_restart_lost_ones():
     made.work(3)
     assert fetcher._session.session_id != known
     assert made.nodes[2].log(FOO0).log_end_offset == 1
+
+
+def test_what_a_reader_may_not_read_stays_in_its_session_and_is_decided_anew_with_each_request():
+    made, may = cluster(), {"read": False}
+    node = made.nodes[2]
+    made.append(1)
+
+    def may_read(name: TopicPartition) -> bool:
+        return may["read"]
+
+    (refused,) = serve(made, request(node), may_read=may_read)
+    assert refused.partitions[FOO0].error is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    may["read"] = True
+    (allowed,) = serve(made, request(node, None, id_=refused.session_id, epoch=1), may_read=may_read)
+    assert allowed.partitions[FOO0].data
+    may["read"] = False
+    (again,) = serve(made, request(node, None, id_=refused.session_id, epoch=2), may_read=may_read)
+    assert again.partitions[FOO0].error is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert not again.partitions[FOO0].data

@@ -80,9 +80,9 @@ class FetchHandler:
         if int(body.isolation_level) not in _ISOLATIONS:
             self._refuse_all(request, ErrorCode.unknown_server_error, whole=True)
             return
-        wanted, refused, has_unknown = self._wanted(request, is_follower=replica_id >= 0)
+        wanted, unknown = self._wanted(request)
         session_id, session_epoch = int(getattr(body, "session_id", 0)), int(getattr(body, "session_epoch", -1))
-        if has_unknown and session_epoch > 0:
+        if unknown and session_epoch > 0:
             self._answer(request, FetchResponse(), {}, error=ErrorCode.fetch_session_topic_id_error)
             return
         asked = FetchRequest(
@@ -90,12 +90,15 @@ class FetchHandler:
             partitions=wanted,
             **_forgotten(body),
             session_id=session_id,
-            session_epoch=_NO_SESSION_EPOCH if has_unknown else session_epoch,
+            session_epoch=_NO_SESSION_EPOCH if unknown else session_epoch,
         )
-        throttle = self._leader_quota if replica_id >= 0 else None
+
+        def may_read(name: TopicPartition) -> bool:
+            return replica_id >= 0 or self._context.allows_on_topic(request.peer, AclOperation.READ, name.topic)
+
         serve_fetch(
-            self._server, self._sessions, asked, lambda answer: self._answer(request, answer, refused),
-            throttle=throttle,
+            self._server, self._sessions, asked, lambda answer: self._answer(request, answer, unknown),
+            throttle=self._leader_quota if replica_id >= 0 else None, may_read=may_read,
         )  # fmt: skip
 
     def _params(self, request: Request, replica_id: int, replica_epoch: int) -> FetchParams:
@@ -115,27 +118,19 @@ class FetchHandler:
         )
 
     def _wanted(
-        self, request: Request, *, is_follower: bool
-    ) -> tuple[dict[TopicPartition, FetchPartition], dict[tuple[Any, int], ErrorCode], bool]:
-        """What is to be read, the errors of what is not by the topic's key and number, and whether an id is unknown."""
+        self, request: Request
+    ) -> tuple[dict[TopicPartition, FetchPartition], dict[tuple[Any, int], ErrorCode]]:
+        """What is to be read, and the error of each partition whose topic id is unknown, by the id and the number."""
         wanted: dict[TopicPartition, FetchPartition] = {}
-        refused: dict[tuple[Any, int], ErrorCode] = {}
-        has_unknown = False
+        unknown: dict[tuple[Any, int], ErrorCode] = {}
         for topic in request.body.topics:
             key, name, id_ = self._named(topic)
-            error = ErrorCode.none
-            if name is None:
-                error, has_unknown = ErrorCode.unknown_topic_id, True
-            elif not is_follower and not self._context.allows_on_topic(request.peer, AclOperation.READ, name):
-                error = ErrorCode.topic_authorization_failed
-            elif not self._context.cache.contains(name):
-                error = ErrorCode.unknown_topic_or_partition
             for one in topic.partitions:
-                if error is not ErrorCode.none or name is None:
-                    refused[key, int(one.partition)] = error
+                if name is None:
+                    unknown[key, int(one.partition)] = ErrorCode.unknown_topic_id
                 else:
                     wanted[TopicPartition(name, int(one.partition))] = _partition(one, id_)
-        return wanted, refused, has_unknown
+        return wanted, unknown
 
     def _named(self, topic: Any) -> tuple[Any, str | None, Uuid | None]:
         """A topic's key in the answer, its name, and its id if the request has ids."""

@@ -28,12 +28,15 @@ from kraftlake.runtime.event_queue import FunctionEvent, KafkaEventQueue, raise_
 R = TypeVar("R")
 _log = get_logger(__name__)
 _BACKOFF: Final = Backoff(base=0.05, cap=1.0)
+_TOLD_FROM: Final = 8
+"""The first failure of a request that is told, after about three seconds: controllers start, or one takes over."""
 
 
 class NodeToControllerChannel:
     """A channel with a connection and a thread of its own; it sends its requests one at a time, in their order.
 
-    `addresses` are those of controllers, or return them; the active one is found through them. A request is sent again,
+    `addresses` are those of controllers, or return them; the active one is found through them. `active` is asked before
+    each attempt where that is known without them, so that none waits for a controller that was replaced. A request is sent again,
     after a pause with jitter, until a controller has answered it or `retry_timeout_ms` have passed since it was given
     to the channel (None: without limit); each attempt may take `request_timeout_ms` (`controller.socket.timeout.ms`). A
     controller that refuses the broker's certificate or login ends the request at once, as if the time were over. After
@@ -47,6 +50,7 @@ class NodeToControllerChannel:
         addresses: Sequence[Address] | Callable[[], Sequence[Address]],
         connect: NodeConnector,
         *,
+        active: Callable[[], Address | None] = lambda: None,
         cluster_id: str | None = None,
         retry_timeout_ms: int | None = None,
         request_timeout_ms: int = 30_000,
@@ -58,6 +62,7 @@ class NodeToControllerChannel:
         self._quorum = QuorumObserver(
             addresses, connect=lambda address: connect(address, abort=self._abort), cluster_id=cluster_id
         )
+        self._active = active
         self._retry_timeout_ns = None if retry_timeout_ms is None else retry_timeout_ms * 1_000_000
         self._request_timeout_s = request_timeout_ms / 1000
         self._clock = clock or SystemClock()
@@ -125,10 +130,14 @@ class NodeToControllerChannel:
             if left_s <= 0:
                 return None
             try:
+                active = self._active()
+                if active is not None:
+                    self._quorum.look_at(active)
                 return ask(left_s)
             except NodeError as fault:
                 failures += 1
-                if failures & (failures - 1) == 0 and not self._closing.is_set():  # ever more rarely
+                is_told = failures >= _TOLD_FROM and failures & (failures - 1) == 0  # ever more rarely
+                if is_told and not self._closing.is_set():
                     _log.warning("controller_not_reached", channel=self._name, failures=failures, cause=str(fault))
                 if isinstance(fault, AuthenticationError):
                     return None

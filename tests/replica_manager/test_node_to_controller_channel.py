@@ -149,6 +149,26 @@ def test_a_request_waits_for_an_election_and_follows_the_controller(quorum: Quor
     assert len(quorum.requests(1, "BrokerHeartbeatRequest")) >= 1
 
 
+def test_a_controller_that_was_replaced_is_not_waited_for_where_it_is_known_who_leads(quorum: Quorum) -> None:
+    end = threading.Event()
+    with channel_to(
+        *quorum.addresses, active=lambda: None if quorum.active is None else quorum.addresses[quorum.active]
+    ) as channel:
+        assert answer_to(channel, BEAT).error is ErrorCode.NONE
+        quorum.nodes[0].answers |= {
+            kind: lambda m, request: end.wait() and None for kind in (HEARTBEAT, DESCRIBE_CLUSTER)
+        }
+        quorum.active, quorum.epoch = 1, 2
+        assert answer_to(channel, BEAT).error is ErrorCode.NONE
+        assert len(quorum.requests(0, "BrokerHeartbeatRequest")) == 1
+        quorum.active = None  # nobody is known to lead: the one that was is asked on
+        quorum.nodes[1].answers[HEARTBEAT] = lambda m, request: m.BrokerHeartbeatResponse(
+            throttle_time=AT_ONCE, error_code=KioError.none, is_caught_up=True, is_fenced=True, should_shut_down=False
+        )
+        assert answer_to(channel, BEAT).is_fenced
+    end.set()
+
+
 def test_a_broken_connection_and_a_broken_answer_are_tried_again(quorum: Quorum) -> None:
     active, turns = quorum.nodes[0], [b"\0\0\0\0", b"\x7f\xff\xff\xff", b"\0\0\0\x01x"]
     with channel_to(*quorum.addresses) as channel:

@@ -111,6 +111,7 @@ class QuorumObserver:
         self.connections = 0
         """How many connections were made."""
         self._node: NodeClient | None = None
+        self._told: Address | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -123,6 +124,14 @@ class QuorumObserver:
         if self._node is not None:
             self._node.close()
             self._node = None
+
+    def look_at(self, address: Address) -> None:
+        """Ask this node first from now on, once for each change: a source besides the quorum says that it leads."""
+        if address != self._told:
+            self._told = address
+            self.leader = Leader(id=-1, epoch=self.leader.epoch, address=address)
+            if self._node is not None and self._node.address != address:
+                self.close()
 
     def fetch(self, log: ObservedLog, *, wait_ms: int = 500) -> list[RawBatch]:
         """The batches that are known to be committed after one more Fetch; none where nothing came.

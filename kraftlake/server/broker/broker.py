@@ -129,6 +129,7 @@ class Broker:
             name,
             self._controllers,
             self._connect,
+            active=lambda: self._feed.controller,
             cluster_id=self.cluster_id,
             retry_timeout_ms=retry_timeout_ms,
             clock=self._clock,

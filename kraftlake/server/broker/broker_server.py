@@ -26,6 +26,8 @@ from kraftlake.server.requests.listener import RequestListener
 
 _LARGEST_BATCH: Final = 100 * 1024 * 1024
 _PLAINTEXT: Final = 0
+_FORWARDING_MS: Final = 60_000
+"""How long a request of a client may wait for an active controller. Source: kafka.server.BrokerServer."""
 
 
 class BrokerServer(BrokerLife):
@@ -87,8 +89,8 @@ class BrokerServer(BrokerLife):
         self._producer_ids = ProducerIdManager(
             allocated_by(ids, config.broker_id, lambda: broker.lifecycle.broker_epoch)
         )
-        self._forwarding = ForwardingManager(broker.to_controller("forwarding").ask)
-        closing.callback(self._stop_answering)
+        self._forwarding = ForwardingManager(broker.to_controller("forwarding", _FORWARDING_MS).ask)
+        closing.callback(self.listener.close)  # before the logs are, to which a request in hand may append
         self._log.info(
             "started", cluster_id=broker.cluster_id, log_dirs=list(broker.logs.directories),
             offline=list(broker.logs.offline),
@@ -100,9 +102,6 @@ class BrokerServer(BrokerLife):
         """Begin to answer, now that there is an image to answer from."""
         self._dispatcher = self._dispatcher_of(broker)
         self._producer_ids.prefetch()  # an idempotent producer need not wait for the first block
-
-    def _stop_answering(self) -> None:
-        self._dispatcher = None
 
     def _dispatcher_of(self, broker: Broker) -> Dispatcher:
         config = self._config

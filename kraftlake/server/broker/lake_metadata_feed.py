@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from kraftlake.image import ControllerRegistration
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.protocol import Address
 from kraftlake.replay import LakeFeed, MetadataLoader
@@ -30,17 +31,18 @@ class LakeMetadataFeed:
 
     @property
     def controller(self) -> Address | None:
-        """Where the active controller is, None while that is not known."""
-        known = self.controllers()
-        return known[0] if known else None
+        """Where the controller is that leads by the log, None while that is not known."""
+        if self._loader is None:
+            return None
+        leader, registered = self._loader.leader.leader_id, self._loader.image.cluster.controllers
+        known = None if leader is None else registered.get(leader)
+        return None if known is None else next(iter(_addresses(known)), None)
 
     def controllers(self) -> Sequence[Address]:
-        """Where the controllers are by their registrations, first the one that leads by the log."""
+        """Where the controllers are by their registrations."""
         if self._loader is None:
             return ()
-        leader = self._loader.leader.leader_id
-        registered = sorted(self._loader.image.cluster.controllers.values(), key=lambda one: one.id != leader)
-        return [Address(end.host, end.port) for one in registered for end in one.listeners.values()]
+        return [address for one in self._loader.image.cluster.controllers.values() for address in _addresses(one)]
 
     def start(self, loader: MetadataLoader) -> None:
         """Begin to give the loader what is in the log."""
@@ -54,3 +56,7 @@ class LakeMetadataFeed:
         """End the broker: without the log it would go on with old metadata."""
         told = sentence_of(cause) if isinstance(cause, Exception) else what
         self._fail(f"the metadata log can't be followed: {told.rstrip('.')}")
+
+
+def _addresses(controller: ControllerRegistration) -> Iterator[Address]:
+    return (Address(end.host, end.port) for end in controller.listeners.values())

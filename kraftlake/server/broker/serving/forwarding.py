@@ -21,7 +21,8 @@ Ask: TypeAlias = Callable[[str, range, Callable[[Any], Any], Callable[[Any | Non
 class ForwardingManager:
     """Passes requests of clients on to the active controller, with who sent them, and its answers back.
 
-    A controller that can't be reached in time closes the client's connection, as in Kafka: the client asks again.
+    A controller that can't be reached in time closes the client's connection, so that the client asks again; Kafka
+    answers REQUEST_TIMED_OUT.
     """
 
     def __init__(self, ask: Ask) -> None:

@@ -156,6 +156,10 @@ class FaultyFiles:
         self._root.lose(self.chance)
         self.restart()
 
+    def check_life(self, life: int, path: str) -> None:
+        """Check that the process that opened a file has not ended."""
+        assert life == self.life, f"{path} is used after the end of the process"
+
     def call(self, kind: str, path: str) -> None:
         """Count a call of the process, and fail where it is to fail."""
         self.calls += 1
@@ -299,7 +303,7 @@ class FaultyFile:
     _life: int
 
     def _call(self, kind: str) -> None:
-        assert self._life == self._files.life, f"{self._path} is used after the end of the process"
+        self._files.check_life(self._life, self._path)
         self._files.call(kind, self._path)
 
     def append(self, data: bytes) -> None:

@@ -1,0 +1,88 @@
+"""What must hold of the metadata of a simulated cluster: its log in the lake, and the images of all nodes."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import attrs
+
+from kraftlake.controller.quorum.active_controller import ActiveController
+from kraftlake.image import MetadataImage
+from kraftlake.publisher.metadata_cache import MetadataCache
+from tests.simulation.virtual.replica_watch import InvariantError, ReplicaWatch
+from tests.simulation.virtual.scheduler import Process, active
+
+_COMMIT = re.compile(r"lake/log/_delta_log/(\d{20})\.json")
+_PARTS = [field.name for field in attrs.fields(MetadataImage) if field.name != "provenance"]
+
+
+class MetadataWatch:
+    """Checks each commit to the log, and each image that a node has."""
+
+    def __init__(self, replicas: ReplicaWatch) -> None:
+        self.replicas = replicas
+        self.commits = 0
+        self.claims = 0
+        self.end_offset = 0
+        self.epoch = -1
+        self.images_compared = 0
+        self._version = -1
+        self._writer: Process | None = None
+        self._images: dict[int, MetadataImage] = {}
+
+    def hooks(self) -> list[tuple[Any, str, Any]]:
+        """Objects, names of their attributes, and the values to give them."""
+        update, committed_up_to = MetadataCache.update, ActiveController.committed_up_to
+
+        def new_update(cache: MetadataCache, new_image: MetadataImage, *more: Any, **options: Any) -> Any:
+            self.saw(new_image)
+            return update(cache, new_image, *more, **options)
+
+        def new_committed_up_to(controller: ActiveController, offset: int) -> None:
+            committed_up_to(controller, offset)
+            self.saw(controller.committed)
+
+        return [(MetadataCache, "update", new_update), (ActiveController, "committed_up_to", new_committed_up_to)]
+
+    def put(self, key: str, data: bytes, writer: Process) -> None:
+        """An object was put into the lake."""
+        found = _COMMIT.fullmatch(key)
+        if found is None:
+            return
+        version, actions = int(found[1]), [json.loads(line) for line in data.splitlines()]
+        if version != self._version + 1:
+            raise InvariantError(f"version {version} of the metadata log follows {self._version}")
+        self._version = version
+        self.commits += 1
+        transactions = {one["txn"]["appId"]: one["txn"]["version"] for one in actions if "txn" in one}
+        end, epoch = transactions.get("kraftlake.end_offset"), transactions.get("kraftlake.epoch")
+        if end is None or epoch is None:
+            return
+        adds = [one["add"] for one in actions if "add" in one and one["add"]["dataChange"]]
+        records = sum(json.loads(add["stats"])["numRecords"] for add in adds)
+        if end != self.end_offset + records:
+            raise InvariantError(f"the metadata log ends at {end} with {records} records after {self.end_offset}")
+        self.end_offset = end
+        if epoch < self.epoch:
+            raise InvariantError(f"epoch {epoch} of the metadata log follows {self.epoch}")
+        if epoch > self.epoch:
+            self.claims += 1
+            self._writer = writer
+        elif writer is not self._writer:
+            names = f"{writer.name} and {self._writer.name if self._writer else None}"
+            raise InvariantError(f"{names} both write in epoch {epoch} of the metadata log")
+        self.epoch = epoch
+
+    def saw(self, image: MetadataImage) -> None:
+        """A node has an image: all that have one of that offset have the same."""
+        offset = image.provenance.offset
+        known = self._images.setdefault(offset, image)
+        if known is not image:
+            self.images_compared += 1
+            other = [name for name in _PARTS if getattr(known, name) != getattr(image, name)]
+            if other:
+                raise InvariantError(f"{active().process.name} has other {', '.join(other)} at offset {offset}")
+        if offset > self.replicas.newest.provenance.offset:
+            self.replicas.newest = image

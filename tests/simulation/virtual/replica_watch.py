@@ -1,0 +1,295 @@
+"""What must hold of the replicas of a simulated cluster, checked at each append, truncation and high watermark.
+
+All logs are mirrored by the checksums of their batches: what a leader has once committed, every replica has for ever.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from typing import Any
+from zlib import crc32
+
+import attrs
+
+from kraftlake.image import MetadataImage, PartitionRegistration
+from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager.logs.base_log import BasePartitionLog
+from kraftlake.replica_manager.logs.batch_run import BatchRun
+from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
+from kraftlake.replica_manager.logs.log_batch import LogBatch, log_batches
+from kraftlake.replica_manager.logs.partition_folder import FUTURE
+from kraftlake.replica_manager.partition.partition import Partition
+from tests.simulation.virtual.scheduler import Process, active
+
+Key = tuple[Uuid, int]
+_LOG_SUFFIX = ".log"
+
+
+class InvariantError(AssertionError):
+    """An invariant of the cluster does not hold."""
+
+
+@attrs.define
+class Batches:
+    """Batches in the order of their offsets: their bounds (the end is exclusive) and checksums."""
+
+    bases: list[int] = attrs.field(factory=list)
+    ends: list[int] = attrs.field(factory=list)
+    sums: list[int] = attrs.field(factory=list)
+    start: int = 0
+    """The first offset that is held."""
+
+    @property
+    def end(self) -> int:
+        """The offset after the last."""
+        return self.ends[-1] if self.ends else self.start
+
+    def add(self, base: int, end: int, checksum: int) -> None:
+        """Add a batch."""
+        self.bases.append(base)
+        self.ends.append(end)
+        self.sums.append(checksum)
+
+    def cut(self, offset: int) -> None:
+        """Remove the batches with offsets from one on."""
+        count = bisect_left(self.ends, offset + 1)
+        del self.bases[count:], self.ends[count:], self.sums[count:]
+
+
+@attrs.define
+class Mirror:
+    """A log as it was written, and how far it was compared with what is committed."""
+
+    batches: Batches
+    compared: int = 0
+
+
+@attrs.define
+class Committed:
+    """What leaders have committed of a partition."""
+
+    batches: Batches = attrs.field(factory=Batches)
+    sequences: dict[tuple[int, int, int], int] = attrs.field(factory=dict)
+    """The base offset of each batch of an idempotent producer, by its id, epoch and sequence number."""
+
+
+class ReplicaWatch:
+    """Checks replicas; `hooks` are the attributes to replace while the simulation runs."""
+
+    def __init__(self) -> None:
+        self.committed: dict[Key, Committed] = {}
+        self.names: dict[Key, str] = {}
+        self.newest = MetadataImage.EMPTY
+        self.leaders: dict[tuple[Uuid, int, int], Process] = {}
+        """Who led a partition in an epoch."""
+        self.leader_moves = 0
+        self.lossy = False
+        """Whether more machines lose what was not synced than may: what is lost is then counted."""
+        self.lost: list[str] = []
+        self._mirrors: dict[BasePartitionLog, Mirror] = {}
+        self._leading: dict[tuple[Process, Uuid, int], int] = {}
+        self._marks: dict[tuple[Process, Uuid, int, int], int] = {}
+
+    def hooks(self) -> list[tuple[Any, str, Any]]:
+        """Objects, names of their attributes, and the values to give them."""
+        watch = self
+        write, lead, follow = DiskPartitionLog._write, Partition.make_leader, Partition.make_follower
+        ends, marks = vars(BasePartitionLog)["log_end_offset"], vars(BasePartitionLog)["high_watermark"]
+
+        def new_write(log: DiskPartitionLog, run: BatchRun) -> None:
+            write(log, run)
+            watch.written(log, run)
+
+        def new_lead(partition: Partition, registration: PartitionRegistration, **more: Any) -> bool:
+            return watch.led(partition, registration, lambda: lead(partition, registration, **more))
+
+        def new_follow(partition: Partition, registration: PartitionRegistration, **more: Any) -> bool:
+            process = active().process
+            if registration.partition_epoch >= partition.partition_epoch and partition.topic_id is not None:
+                watch._leading.pop((process, partition.topic_id, partition.topic_partition.partition), None)
+            return follow(partition, registration, **more)
+
+        def set_end(log: BasePartitionLog, offset: int) -> None:
+            ends.__set__(log, offset)
+            watch.ended(log, offset)
+
+        def set_mark(log: BasePartitionLog, offset: int) -> None:
+            marks.__set__(log, offset)
+            watch.marked(log, offset)
+
+        return [
+            (DiskPartitionLog, "_write", new_write),
+            (Partition, "make_leader", new_lead),
+            (Partition, "make_follower", new_follow),
+            (BasePartitionLog, "log_end_offset", property(ends.__get__, set_end)),
+            (BasePartitionLog, "high_watermark", property(marks.__get__, set_mark)),
+        ]
+
+    # mirrors
+
+    def mirror(self, log: BasePartitionLog) -> Mirror:
+        """The mirror of a log, which is read at first."""
+        found = self._mirrors.get(log)
+        if found is None:
+            found = self._mirrors[log] = Mirror(Batches(start=log.log_start_offset))
+            for batch in held_batches(log):
+                found.batches.add(batch.base_offset, batch.last_offset + 1, crc32(batch.data))
+        return found
+
+    def written(self, log: BasePartitionLog, run: BatchRun) -> None:
+        """Batches were written at the end of a log."""
+        batches = self.mirror(log).batches
+        for batch in run.batches:
+            if batch.base_offset >= batches.end:
+                batches.add(batch.base_offset, batch.last_offset + 1, crc32(batch.data))
+
+    def ended(self, log: BasePartitionLog, offset: int) -> None:
+        """A log has another end."""
+        mirror = self._mirrors.get(log)
+        if mirror is not None and offset < mirror.batches.end:
+            mirror.batches.cut(offset)
+            mirror.compared = min(mirror.compared, offset)
+            if not mirror.batches.ends:
+                mirror.batches.start = offset
+
+    def forget(self, process: Process) -> None:
+        """A process has ended, and its logs are no objects any more."""
+        for key in [key for key in self._leading if key[0] is process]:
+            del self._leading[key]
+        for log in [log for log in self._mirrors if getattr(log, "files", None) is not None and _of(log) is process]:
+            del self._mirrors[log]
+
+    # invariants
+
+    def led(self, partition: Partition, registration: PartitionRegistration, lead: Callable[[], bool]) -> bool:
+        """A broker becomes the leader of a partition, or stays it."""
+        topic_id, number = partition.topic_id, partition.topic_partition.partition
+        process, epoch = active().process, registration.leader_epoch
+        if registration.partition_epoch < partition.partition_epoch or topic_id is None:
+            return lead()
+        known = self.leaders.setdefault((topic_id, number, epoch), process)
+        self._require(
+            known.name == process.name,
+            lambda: f"{partition.topic_partition}: {known.name} and {process.name} both lead in epoch {epoch}",
+        )
+        is_new = self._leading.get((process, topic_id, number)) != epoch
+        self._leading[process, topic_id, number] = epoch
+        done = lead()
+        if is_new and partition.log is not None:
+            self.leader_moves += 1
+            self._check_elected(process, partition.topic_partition, topic_id, partition.log)
+        return done
+
+    def _check_elected(self, process: Process, name: Any, topic_id: Uuid, log: Any) -> None:
+        committed = self.committed.setdefault((topic_id, name.partition), Committed())
+        mirror = self.mirror(log)
+        if mirror.batches.end < committed.batches.end:
+            what = (
+                f"{name}: {process.name} leads and holds offsets up to {mirror.batches.end}, and "
+                f"{committed.batches.end} were committed"
+            )
+            if not self.lossy:
+                raise InvariantError(what)
+            self.lost.append(what)
+            committed.batches.cut(mirror.batches.end)
+        self._compare(process, name, committed, mirror, committed.batches.end)
+
+    def marked(self, log: BasePartitionLog, offset: int) -> None:
+        """A log has another high watermark."""
+        topic_id, name = log.topic_id, log.topic_partition
+        if topic_id is None or FUTURE in getattr(log, "folder", "") or not hasattr(log, "segments"):
+            return
+        process = active().process
+        key = (topic_id, name.partition)
+        epoch = self._leading.get((process, *key))
+        committed = self.committed.setdefault(key, Committed())
+        self.names[key] = name.topic
+        if epoch is not None:
+            before = self._marks.get((process, *key, epoch), 0)
+            self._require(
+                offset >= before,
+                lambda: f"{name}: the high watermark of {process.name} fell from {before} to {offset} in epoch {epoch}",
+            )
+            self._marks[process, *key, epoch] = offset
+        if offset == 0:
+            return
+        mirror = self.mirror(log)
+        if epoch is not None and offset > committed.batches.end:
+            self._check_in_sync(process, name, key, epoch, offset)
+            self._commit(name, committed, mirror, log, offset)
+        self._compare(process, name, committed, mirror, min(offset, committed.batches.end))
+
+    def _commit(self, name: Any, committed: Committed, mirror: Mirror, log: BasePartitionLog, offset: int) -> None:
+        """Take what a leader has committed newly."""
+        batches, there = mirror.batches, committed.batches
+        if not there.ends:
+            there.start = min(there.start, batches.start)
+        fresh = [batch for batch in held_batches(log, there.end) if batch.last_offset < offset]
+        for batch in fresh:
+            there.add(batch.base_offset, batch.last_offset + 1, crc32(batch.data))
+            if batch.producer_id >= 0 and not batch.control:
+                sequence = (batch.producer_id, batch.producer_epoch, batch.base_sequence)
+                twice = committed.sequences.setdefault(sequence, batch.base_offset)
+                self._require(
+                    twice == batch.base_offset,
+                    lambda at=twice, b=batch: f"{name}: the batch at {at} is there again at {b.base_offset}",  # type: ignore[misc]
+                )
+
+    def _compare(self, process: Process, name: Any, committed: Committed, mirror: Mirror, upto: int) -> None:
+        """A replica has what was committed, up to an offset."""
+        held, there = mirror.batches, committed.batches
+        start = max(mirror.compared, held.start, there.start)
+        if start >= upto:
+            return
+        at, other = bisect_right(held.ends, start), bisect_right(there.ends, start)
+        while other < len(there.ends) and there.ends[other] <= upto:
+            same = at < len(held.ends) and (held.bases[at], held.ends[at], held.sums[at]) == (
+                there.bases[other], there.ends[other], there.sums[other],
+            )  # fmt: skip
+            self._require(
+                same,
+                lambda o=other: f"{name}: {process.name} has other records at {there.bases[o]} than were committed",  # type: ignore[misc]
+            )
+            at, other = at + 1, other + 1
+        mirror.compared = max(mirror.compared, upto)
+
+    def _check_in_sync(self, process: Process, name: Any, key: Key, epoch: int, offset: int) -> None:
+        """No member of the ISR that the newest metadata has ends before the high watermark of the current leader."""
+        state = self.newest.topics.get_partition(*key)
+        if state is None or state.leader_epoch != epoch or f"broker-{state.leader}" != process.name:
+            return
+        partition = process.extra["node"].partition(name)
+        if partition is None or partition.partition_epoch != state.partition_epoch:
+            return
+        for id_ in state.isr:
+            other = active().outside.extra["brokers"].get(id_)
+            if other is None or not other.is_registered(self.newest):
+                continue
+            log = other.log(name)
+            end = -1 if log is None or log.topic_id != key[0] else self.mirror(log).batches.end
+            self._require(
+                end >= offset,
+                lambda i=id_, e=end: f"{name}: broker {i} is in sync, ends at {e}, and {offset} is committed",  # type: ignore[misc]
+            )
+
+    def _require(self, holds: bool, words: Callable[[], str]) -> None:
+        if not holds:
+            raise InvariantError(words())
+
+
+def held_batches(log: Any, start: int = 0) -> list[LogBatch]:
+    """The batches of a log from an offset on as they lie in its files, without a call of the broker."""
+    found: list[LogBatch] = []
+    if not log.segments:
+        return found
+    files = log.files._files
+    for segment in log.segments[log.segment_at(start) :]:
+        content = files.content(segment.path(_LOG_SUFFIX))[: segment.size]
+        found += [batch for batch in log_batches(content) if batch.last_offset >= start]
+    return found
+
+
+def _of(log: Any) -> Process | None:
+    process: Process | None = log.files._files.process
+    return process

@@ -1,0 +1,302 @@
+"""Threads, locks, conditions, events, queues and futures of virtual time, with the interfaces of the real ones."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future as RealFuture
+from queue import Empty
+from typing import Any
+
+from tests.simulation.virtual.scheduler import SECOND, Task, active
+
+TIMEOUT_MAX = threading.TIMEOUT_MAX
+
+
+def _deadline(timeout: float | None) -> int | None:
+    return None if timeout is None or timeout < 0 else active().now_ns + round(timeout * SECOND)
+
+
+class Lock:
+    """A lock, which a process that ends takes with it."""
+
+    __slots__ = ("_owner", "_waiting")
+
+    def __init__(self) -> None:
+        self._owner: object | None = None
+        self._waiting: deque[Task] = deque()
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        scheduler = active()
+        scheduler.maybe_pause()
+        me = scheduler.current
+        if self._owner is not None:
+            if not blocking:
+                return False
+            assert me is not None, "a lock that is held can't be waited for outside of tasks"
+            deadline_ns = _deadline(timeout)
+            while self._owner is not None:
+                self._waiting.append(me)
+                if not scheduler.park(deadline_ns):
+                    self._waiting.remove(me)
+                    return False
+        self._owner = me or self
+        return True
+
+    def release(self) -> None:
+        self._owner = None
+        if self._waiting:
+            active().wake(self._waiting.popleft())
+
+    def locked(self) -> bool:
+        return self._owner is not None
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+class RLock(Lock):
+    """A lock that its owner may take again."""
+
+    __slots__ = ("_count",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._count = 0
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        if self._count and self._owner is (active().current or self):
+            self._count += 1
+            return True
+        if not super().acquire(blocking, timeout):
+            return False
+        self._count = 1
+        return True
+
+    def release(self) -> None:
+        self._count -= 1
+        if self._count <= 0:
+            self._count = 0
+            super().release()
+
+    def release_all(self) -> int:
+        count, self._count = self._count, 1
+        self.release()
+        return count
+
+    def take_back(self, count: int) -> None:
+        self.acquire()
+        self._count = count
+
+
+class Condition:
+    """A condition over a lock."""
+
+    def __init__(self, lock: Lock | None = None) -> None:
+        self._lock = lock or RLock()
+        self._waiting: deque[Task] = deque()
+        self.acquire, self.release = self._lock.acquire, self._lock.release
+
+    def __enter__(self) -> bool:
+        return self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        scheduler = active()
+        me = scheduler.current
+        assert me is not None, "only a task can wait"
+        if timeout is not None and timeout <= 0:
+            return False
+        lock = self._lock
+        count = lock.release_all() if isinstance(lock, RLock) else lock.release()
+        self._waiting.append(me)
+        woken = scheduler.park(_deadline(timeout))
+        if not woken:
+            self._waiting.remove(me)
+        if isinstance(lock, RLock):
+            lock.take_back(count or 1)
+        else:
+            lock.acquire()
+        return woken
+
+    def wait_for(self, predicate: Callable[[], Any], timeout: float | None = None) -> Any:
+        deadline_ns = _deadline(timeout)
+        while not (result := predicate()):
+            left = None if deadline_ns is None else (deadline_ns - active().now_ns) / SECOND
+            if left is not None and left <= 0:
+                break
+            self.wait(left)
+        return result
+
+    def notify(self, n: int = 1) -> None:
+        while n > 0 and self._waiting:
+            active().wake(self._waiting.popleft())
+            n -= 1
+
+    def notify_all(self) -> None:
+        self.notify(len(self._waiting))
+
+
+class Event:
+    """A flag that is waited for."""
+
+    def __init__(self) -> None:
+        self._set = False
+        self._waiting: list[Task] = []
+
+    def is_set(self) -> bool:
+        return self._set
+
+    def set(self) -> None:
+        self._set = True
+        waiting, self._waiting = self._waiting, []
+        for task in waiting:
+            active().wake(task)
+
+    def clear(self) -> None:
+        self._set = False
+
+    def wait(self, timeout: float | None = None) -> bool:
+        scheduler = active()
+        deadline_ns = _deadline(timeout)
+        while not self._set:
+            assert scheduler.current is not None, "only a task can wait"
+            self._waiting.append(scheduler.current)
+            if not scheduler.park(deadline_ns):
+                if scheduler.current in self._waiting:
+                    self._waiting.remove(scheduler.current)
+                break
+        return self._set
+
+
+class Semaphore:
+    """A counter that is waited for."""
+
+    def __init__(self, value: int = 1) -> None:
+        self._value = value
+        self._changed = Condition()
+
+    def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
+        with self._changed:
+            if not blocking and not self._value:
+                return False
+            if not self._changed.wait_for(lambda: self._value > 0, timeout):
+                return False
+            self._value -= 1
+            return True
+
+    def release(self, n: int = 1) -> None:
+        with self._changed:
+            self._value += n
+            self._changed.notify(n)
+
+    __enter__ = acquire
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+class SimpleQueue:
+    """A queue without a limit."""
+
+    def __init__(self, maxsize: int = 0) -> None:
+        self._maxsize = maxsize
+        self._items: deque[Any] = deque()
+        self._changed = Condition()
+
+    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+        with self._changed:
+            self._items.append(item)
+            self._changed.notify()
+
+    put_nowait = put
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        with self._changed:
+            if not self._items and (not block or not self._changed.wait_for(lambda: self._items, timeout)):
+                raise Empty
+            return self._items.popleft()
+
+    def get_nowait(self) -> Any:
+        return self.get(block=False)
+
+    def qsize(self) -> int:
+        return len(self._items)
+
+    def empty(self) -> bool:
+        return not self._items
+
+
+class Future(RealFuture[Any]):
+    """A future that is waited for in virtual time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._condition = Condition()  # type: ignore[assignment]
+
+
+class Thread:
+    """A thread of the process that makes it."""
+
+    def __init__(
+        self,
+        group: None = None,
+        target: Callable[..., object] | None = None,
+        name: str | None = None,
+        args: Iterable[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        *,
+        daemon: bool | None = None,
+    ) -> None:
+        self._target, self._args, self._kwargs = target, tuple(args), dict(kwargs or {})
+        self.name = name or "thread"
+        self.daemon = bool(daemon)
+        self.ident: int | None = None
+        self._ended = Event()
+
+    def run(self) -> None:
+        if self._target is not None:
+            self._target(*self._args, **self._kwargs)
+
+    def start(self) -> None:
+        scheduler = active()
+        task = scheduler.start(scheduler.process, self.name, self._run)
+        task.thread = self
+        self.ident = task.number
+
+    def _run(self) -> None:
+        try:
+            self.run()
+        finally:
+            self._ended.set()
+
+    def is_alive(self) -> bool:
+        return self.ident is not None and not self._ended.is_set()
+
+    def join(self, timeout: float | None = None) -> None:
+        self._ended.wait(timeout)
+
+
+class _Outside(Thread):
+    """What runs outside of all threads."""
+
+
+_OUTSIDE = _Outside(name="outside")
+
+
+def current_thread() -> Thread:
+    """The running thread."""
+    task = active().current
+    return _OUTSIDE if task is None or task.thread is None else task.thread
+
+
+def get_ident() -> int:
+    """The number of the running thread."""
+    task = active().current
+    return 0 if task is None else task.number

@@ -1,0 +1,218 @@
+"""What clients do to the simulated cluster, and what they remember of its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from zlib import crc32
+
+import attrs
+from kio.schema.errors import ErrorCode
+
+from kraftlake.protocol import Address, NodeError
+from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager.logs.log_batch import log_batches
+from tests.replica_manager.data_batches import batch
+from tests.simulation.virtual.client import Client, milliseconds
+from tests.simulation.virtual.replica_watch import InvariantError, ReplicaWatch
+from tests.simulation.virtual.scheduler import SECOND, active
+
+PRODUCE_VERSIONS = range(9, 10)
+FETCH_VERSIONS = range(12, 13)
+_GONE = {ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id}
+_PAUSE_NS = 5 * SECOND
+
+
+@attrs.define
+class History:
+    """What clients were told, for the checks at the end."""
+
+    acknowledged: dict[tuple[Uuid, int, int], int] = attrs.field(factory=dict)
+    """The checksum of the values of each acknowledged batch, by topic id, partition and base offset."""
+    records: int = 0
+    """The number of acknowledged records."""
+    read: dict[tuple[Uuid, int, int], int] = attrs.field(factory=dict)
+    """The checksum of each batch that was read, by topic id, partition and base offset."""
+    reads: int = 0
+    deleted: set[Uuid] = attrs.field(factory=set)
+    """The topics whose deletion was asked for."""
+    errors: dict[str, int] = attrs.field(factory=dict)
+    operations: dict[str, int] = attrs.field(factory=dict)
+
+    def count(self, what: str, error: ErrorCode) -> None:
+        """Count an answer."""
+        name = f"{what} {error.name}"
+        self.errors[name] = self.errors.get(name, 0) + 1
+
+
+class Producer:
+    """An idempotent producer with acks=all, which sends a batch until it is acknowledged."""
+
+    def __init__(
+        self, number: int, topics: list[tuple[str, int]], history: History, watch: ReplicaWatch, bootstrap: list[Address]
+    ) -> None:
+        self.number, self.topics, self.history, self.watch = number, topics, history, watch
+        self.client = Client(bootstrap)
+        self.is_stopped: Callable[[], bool] = lambda: False
+        self._id = self._epoch = -1
+        self._sequences: dict[tuple[str, int], int] = {}
+        self._made = 0
+
+    def run(self, pause_ns: int, size: int) -> None:
+        """Produce until the end."""
+        chance = active().process.chance
+        while not self.is_stopped():
+            if self._id < 0 and not self._register():
+                active().sleep(_PAUSE_NS)
+                continue
+            self._produce(*chance.choice(self.topics), chance.randrange(1, 2 * size))
+            active().sleep(chance.randrange(2 * pause_ns))
+
+    def _register(self) -> bool:
+        def make(module: Any) -> Any:
+            return module.InitProducerIdRequest(
+                transactional_id=None, transaction_timeout=milliseconds(60_000), producer_id=-1, producer_epoch=-1
+            )
+
+        if not self.client.brokers and not self.client.refresh():
+            return False
+        try:
+            answer = self.client.ask_any("init_producer_id", range(3, 5), make)
+        except NodeError:
+            return False
+        self.history.count("init_producer_id", answer.error_code)
+        if answer.error_code is not ErrorCode.none:
+            return False
+        self._id, self._epoch = int(answer.producer_id), int(answer.producer_epoch)
+        return True
+
+    def _produce(self, topic: str, partition: int, size: int) -> None:
+        sequence = self._sequences.get((topic, partition), 0)
+        values = []
+        for _ in range(size):
+            self._made += 1
+            values.append(b"producer %d value %d" % (self.number, self._made))
+        now_ms = active().time_ns() // 1_000_000
+        data = batch(
+            *values, times=(now_ms,) * size, producer=self._id, epoch=self._epoch, sequence=sequence & 0x7FFF_FFFF
+        )
+        while not self.is_stopped():
+            topic_id = self.client.ids.get(topic)
+            error, offset = self._send(topic, partition, data)
+            if error is ErrorCode.none:
+                self._sequences[topic, partition] = sequence + size
+                self._acknowledged(topic, partition, topic_id, offset, size, data)
+                return
+            if error is not None:
+                self.history.count("produce", error)
+            if error is ErrorCode.out_of_order_sequence_number:
+                raise InvariantError(f"{topic}-{partition} has lost the state of producer {self.number}")
+            active().sleep(active().process.chance.randrange(SECOND // 2, _PAUSE_NS))
+            self.client.refresh()
+
+    def _send(self, topic: str, partition: int, data: bytes) -> tuple[ErrorCode | None, int]:
+        """The error of an answer (None without an answer) and the base offset."""
+        address = self.client.leader_of(topic, partition)
+        if address is None:
+            return None, -1
+
+        def make(module: Any) -> Any:
+            one = module.PartitionProduceData(index=partition, records=data)
+            asked = module.TopicProduceData(name=topic, partition_data=(one,))
+            return module.ProduceRequest(
+                transactional_id=None, acks=-1, timeout=milliseconds(30_000), topic_data=(asked,)
+            )
+
+        try:
+            answer = self.client.ask(address, "produce", PRODUCE_VERSIONS, make)
+        except NodeError:
+            return None, -1
+        told = answer.responses[0].partition_responses[0]
+        return told.error_code, int(told.base_offset)
+
+    def _acknowledged(
+        self, topic: str, partition: int, topic_id: Uuid | None, offset: int, size: int, data: bytes
+    ) -> None:
+        if topic_id is None:
+            return
+        self.history.records += size
+        self.history.acknowledged[topic_id, partition, offset] = checksum(data)
+        committed = self.watch.committed.get((topic_id, partition))
+        end = -1 if committed is None else committed.batches.end
+        if end < offset + size and not self.watch.lossy:
+            raise InvariantError(f"{topic}-{partition} acknowledged offset {offset}, and {end} are committed")
+
+
+class Consumer:
+    """Reads partitions from their start, and what was read again now and then."""
+
+    def __init__(self, topics: list[tuple[str, int]], history: History, bootstrap: list[Address]) -> None:
+        self.topics, self.history = topics, history
+        self.client = Client(bootstrap)
+        self.is_stopped: Callable[[], bool] = lambda: False
+        self._positions: dict[tuple[Uuid, int], int] = {}
+
+    def run(self, pause_ns: int) -> None:
+        """Consume until the end."""
+        chance = active().process.chance
+        while not self.is_stopped():
+            if not self.read(*chance.choice(self.topics), again=chance.random() < 0.2):
+                self.client.refresh()
+            active().sleep(chance.randrange(2 * pause_ns))
+
+    def position(self, topic: str, partition: int) -> int:
+        """The next offset."""
+        topic_id = self.client.ids.get(topic)
+        return 0 if topic_id is None else self._positions.get((topic_id, partition), 0)
+
+    def read(self, topic: str, partition: int, *, again: bool = False) -> bool:
+        """Read some of what is next, or of what was read; returns whether a leader has answered."""
+        address, topic_id = self.client.leader_of(topic, partition), self.client.ids.get(topic)
+        if address is None or topic_id is None:
+            return False
+        position = self._positions.get((topic_id, partition), 0)
+        offset = active().process.chance.randrange(position + 1) if again else position
+
+        def make(module: Any) -> Any:
+            one = module.FetchPartition(
+                partition=partition, current_leader_epoch=-1, fetch_offset=offset, last_fetched_epoch=-1,
+                log_start_offset=-1, partition_max_bytes=1 << 16,
+            )  # fmt: skip
+            asked = module.FetchTopic(topic=topic, partitions=(one,))
+            return module.FetchRequest(
+                max_wait=milliseconds(0), min_bytes=1, max_bytes=1 << 16, isolation_level=0, session_id=0,
+                session_epoch=-1, topics=(asked,), forgotten_topics_data=(), rack_id="",
+            )  # fmt: skip
+
+        try:
+            answer = self.client.ask(address, "fetch", FETCH_VERSIONS, make)
+        except NodeError:
+            return False
+        if answer.error_code is not ErrorCode.none or not answer.responses:
+            return False
+        told = answer.responses[0].partitions[0]
+        if told.error_code is not ErrorCode.none:
+            self.history.count("fetch", told.error_code)
+            return False
+        end = self._note(topic_id, partition, bytes(told.records or b""), int(told.high_watermark))
+        if not again and end > position:
+            self._positions[topic_id, partition] = end
+        return True
+
+    def _note(self, topic_id: Uuid, partition: int, data: bytes, high_watermark: int) -> int:
+        end = -1
+        for one in log_batches(data):
+            key = (topic_id, partition, one.base_offset)
+            self.history.reads += 1
+            known = self.history.read.setdefault(key, crc32(one.data))
+            if known != crc32(one.data):
+                raise InvariantError(f"partition {partition} of {topic_id}: {one.base_offset} was read as another batch")
+            end = one.last_offset + 1
+            if end > high_watermark:
+                raise InvariantError(f"partition {partition} of {topic_id}: {end} was read above {high_watermark}")
+        return end
+
+
+def checksum(data: bytes) -> int:
+    """The checksum of a batch but for what a leader writes into it: base offset, leader epoch."""
+    return int.from_bytes(data[17:21], "big")

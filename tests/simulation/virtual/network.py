@@ -142,6 +142,14 @@ class Network:
         """How many frames were lost, late, or hit by a cut."""
         self.frames = 0
 
+    def process_ended(self, process: Process) -> None:
+        """Close the connections of a process; after a power cut nobody is told."""
+        for listener in [one for one in self.listeners.values() if one.process is process]:
+            if process.extra.get("power_is_cut"):
+                del self.listeners[listener.address]
+            else:
+                listener.end()
+
     def latency(self) -> int:
         """The time that a frame takes."""
         return self.chance.randrange(MILLISECOND // 5, 2 * MILLISECOND)

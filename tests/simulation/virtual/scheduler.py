@@ -169,19 +169,22 @@ class Scheduler:
         process.alive = False
         tasks, process.tasks, process.held = list(process.tasks), {}, []
         for task in tasks:
-            if task is self.current:
-                continue  # it is told by its next call
-            task.is_parked = False
-            task.token += 1
-            before, self.current = self.current, task
-            try:
-                for _ in range(100):
-                    if task.greenlet.dead or not task.greenlet:
-                        break
-                    task.greenlet.parent = greenlet.getcurrent()
-                    task.greenlet.throw(Killed)
-            finally:
-                self.current = before
+            if task is not self.current:  # that one is told by its next call
+                self.end(task)
+
+    def end(self, task: Task) -> None:
+        """End a task; it gets Killed at what it waits for."""
+        task.is_parked = False
+        task.token += 1
+        if task in self._ready:
+            self._ready.remove(task)
+        before, self.current = self.current, task
+        try:
+            if task.greenlet and not task.greenlet.dead:
+                task.greenlet.parent = greenlet.getcurrent()
+                task.greenlet.throw(Killed)
+        finally:
+            self.current = before
 
     def suspend(self, process: Process) -> None:
         """Stop a process as SIGSTOP does."""

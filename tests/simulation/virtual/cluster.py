@@ -1,0 +1,306 @@
+"""A whole cluster in virtual time, from one seed: controllers, brokers, lake, network, disks, clients and faults."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from random import Random
+from typing import Any
+
+import attrs
+import structlog
+
+from kraftlake.controller import BootstrapMetadata, BootstrapSnapshot, ControllerConfig
+from kraftlake.controller.quorum import quorum_controller
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.append.creation import Contents
+from kraftlake.metadata_log.storage import object_path
+from kraftlake.metadata_log.storage.object_path import ObjectPath
+from kraftlake.protocol import Abort, Address
+from kraftlake.protocol.connection import Connection
+from kraftlake.replica_manager.logs.disk.files import DiskFiles
+from kraftlake.runtime.log import without_logs
+from kraftlake.server.broker import broker, broker_life, lake_metadata_feed
+from kraftlake.server.requests.listener import RequestListener
+from tests.simulation.virtual import lake_store, scheduler as scheduling
+from tests.simulation.virtual.admin import Admin
+from tests.simulation.virtual.disks import files_of_process
+from tests.simulation.virtual.faults import Faults
+from tests.simulation.virtual.lake_store import BUCKET, LakeStore, LakeTrouble
+from tests.simulation.virtual.metadata_watch import MetadataWatch
+from tests.simulation.virtual.network import Network, NetworkTrouble, VirtualAbort, VirtualConnection, VirtualListener
+from tests.simulation.virtual.nodes import HOST, BrokerMachine, ControllerMachine, Node
+from tests.simulation.virtual.patching import patched
+from tests.simulation.virtual.peace import Peace
+from tests.simulation.virtual.replica_watch import InvariantError, ReplicaWatch
+from tests.simulation.virtual.scheduler import SECOND, Process, Scheduler
+from tests.simulation.virtual.workload import Consumer, History, Producer
+
+CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
+HOUR = 3600 * SECOND
+_PEACE_NS = 600 * SECOND
+"""How long the cluster has at the end of an hour, without faults, to become whole."""
+_SESSION_MS = 40_000
+_SETTINGS = {
+    "broker.heartbeat.interval.ms": "10000", "broker.session.timeout.ms": str(_SESSION_MS),
+    "initial.broker.registration.timeout.ms": "300000", "replica.lag.time.max.ms": "60000",
+    "replica.fetch.wait.max.ms": "15000", "replica.socket.timeout.ms": "30000", "replica.fetch.backoff.ms": "3000",
+    "replica.high.watermark.checkpoint.interval.ms": "20000", "log.segment.bytes": "20000",
+    "log.segment.delete.delay.ms": "30000", "auto.create.topics.enable": "false",
+}  # fmt: skip
+_RELAXED: list[tuple[Any, str, Any]] = [
+    (quorum_controller, "POLL_MS", 5_000), (broker_life, "LOOK_SECONDS", 5.0),
+    (lake_metadata_feed, "_POLL_SECONDS", 1.0), (broker, "_FLUSH_MS", 15_000), (broker, "_DELETION_MS", 60_000),
+]  # fmt: skip
+"""Intervals at which nodes look for something, longer than in production, so that an hour costs little."""
+
+
+@attrs.frozen(kw_only=True)
+class Outcome:
+    """What happened in an hour."""
+
+    seed: int
+    trace: int
+    steps: int
+    cpu_seconds: float
+    records: int
+    faults: Mapping[str, int]
+    leader_moves: int
+    commits: int
+    claims: int
+    reads: int
+    frames: int
+    images_compared: int
+
+    @property
+    def counts(self) -> bool:
+        """Whether enough happened."""
+        return self.records >= 1_000 and sum(self.faults.values()) >= 20 and self.leader_moves >= 5
+
+
+class VirtualCluster:
+    """The nodes of one history, and what they live in."""
+
+    def __init__(self, seed: int, *, verbose: bool = False, logs: bool = False) -> None:
+        self.seed = seed
+        self.scheduler = Scheduler(seed)
+        scheduling.activate(self.scheduler)
+        self.chance = Random(self.scheduler.chance.getrandbits(64))
+        self._verbose, self._logs = verbose, logs
+        self.said: list[str] = []
+        outside = self.scheduler.outside.extra
+        self.network = outside["network"] = Network(self.scheduler)
+        self.lake = outside["lake"] = LakeStore(self.scheduler)
+        self.replicas = ReplicaWatch()
+        self.metadata = MetadataWatch(self.replicas)
+        self.lake.on_put = self.metadata.put
+        self.history = History()
+        self.faults = Faults(self)
+        self.losing: BrokerMachine | None = None
+        """The broker that has lost what it had not synced, until it is in sync again."""
+        self.is_over = False
+        self.lake_path = ObjectPath(BUCKET, "lake")
+        self.controllers = {
+            id_: ControllerMachine(self.scheduler, self.network, id_, self._controller_config(id_), self.lake_path)
+            for id_ in (101, 102)
+        }
+        self.brokers: dict[int, BrokerMachine] = outside.setdefault("brokers", {})
+        for id_ in range(1, self.chance.choice((3, 3, 4)) + 1):
+            self.brokers[id_] = BrokerMachine(
+                self.scheduler, self.network, self.replicas, id_, dict(_SETTINGS), self.lake_path
+            )
+        self.nodes: list[Node] = [*self.controllers.values(), *self.brokers.values()]
+        for node in self.nodes:
+            node.jump(self.chance.randrange(-5, 5) * SECOND)
+        self.clients: list[Process] = []
+        self.topics = [("one", 0), ("one", 1), ("two", 0)]
+
+    def _controller_config(self, id_: int) -> ControllerConfig:
+        return ControllerConfig(
+            node_id=id_, cluster_id=CLUSTER_ID, quorum_node_ids=(101, 102), default_replication_factor=3,
+            broker_session_timeout_ms=_SESSION_MS, max_idle_interval_ms=20_000, quorum_fetch_timeout_ms=60_000,
+            static_configs={"min.insync.replicas": "2"},
+        )  # fmt: skip
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all nodes and clients."""
+        return [*(node.name for node in self.nodes), *(process.name for process in self.clients)]
+
+    @property
+    def bootstrap(self) -> list[Address]:
+        """Where brokers are."""
+        return [Address(HOST, broker.port) for broker in self.brokers.values()]
+
+    def tell(self, what: str) -> None:
+        """Note something for whoever looks at a failure."""
+        line = f"{self.scheduler.now_ns / SECOND:10.3f} {what}"
+        self.said.append(line)
+        if self._verbose:
+            print(line, flush=True)
+
+    def active_controller(self) -> ControllerMachine | None:
+        """A controller that takes itself for the active one."""
+        return next((one for one in self.controllers.values() if one.is_active), None)
+
+    def may_lose(self, node: BrokerMachine) -> bool:
+        """Whether a broker may lose what it has not synced: no other one is to be in sync again first."""
+        if self.losing is not None and self.losing is not node and not self._is_in_sync(self.losing):
+            return False
+        self.losing = None
+        return True
+
+    def _is_in_sync(self, node: BrokerMachine) -> bool:
+        image = self.replicas.newest
+        if not node.is_registered(image) or image.cluster.brokers[node.id].fenced:
+            return False
+        return all(
+            node.id in state.isr
+            for topic in image.topics.topics_by_id().values()
+            for state in topic.partitions.values()
+            if node.id in state.replicas
+        )
+
+    # a history
+
+    def run(self, hours: float = 1.0) -> Outcome:
+        """Run; raises AssertionError where an invariant does not hold, with the seed and the last events."""
+        began = time.process_time()
+        with self._virtual():
+            try:
+                self._run(round(hours * HOUR))
+            except Exception as fault:
+                raise AssertionError(self._failure(fault)) from fault
+        return Outcome(
+            seed=self.seed, trace=self.scheduler.trace, steps=self.scheduler.steps,
+            cpu_seconds=time.process_time() - began, records=self.history.records, faults=dict(self.faults.hits),
+            leader_moves=self.replicas.leader_moves, commits=self.metadata.commits, claims=self.metadata.claims,
+            reads=self.history.reads, frames=self.network.frames, images_compared=self.metadata.images_compared,
+        )  # fmt: skip
+
+    def _failure(self, fault: Exception) -> str:
+        last = "\n".join(self.said[-30:])
+        return (
+            f"{type(fault).__name__}: {fault}\nat {self.scheduler.now_ns / SECOND:.3f} s of seed {self.seed}, after\n"
+            f"{last}\nRepeat it: PYTHONHASHSEED=0 python -m tests.simulation.virtual {self.seed}"
+        )
+
+    @contextmanager
+    def _virtual(self) -> Iterator[None]:
+        replaced = {
+            object_path._requests: lake_store.requests, object_path._store: lake_store.store_of,
+            Connection: VirtualConnection, Abort: VirtualAbort, RequestListener: VirtualListener,
+            DiskFiles: files_of_process,
+        }  # fmt: skip
+        hooks = [*self.replicas.hooks(), *self.metadata.hooks(), *BrokerMachine.hooks(), *_RELAXED]
+        scheduling.activate(self.scheduler)
+        try:
+            with self._told_logs() if self._logs else without_logs(), patched(replaced, hooks):
+                yield
+        finally:
+            for process in [*(node.process for node in self.nodes), *self.clients, self.scheduler.outside]:
+                if process is not None:
+                    self.scheduler.kill(process)
+            scheduling.activate(None)
+
+    @contextmanager
+    def _told_logs(self) -> Iterator[None]:
+        """Tell what nodes log."""
+
+        def tell(_: Any, level: str, event: dict[str, Any]) -> Any:
+            process = self.scheduler.process.name
+            words = " ".join(f"{name}={value}" for name, value in event.items() if name != "event")
+            self.tell(f"{process} {level} {event['event']} {words}")
+            raise structlog.DropEvent
+
+        structlog.configure(processors=[tell], cache_logger_on_first_use=False)
+        try:
+            yield
+        finally:
+            structlog.reset_defaults()
+
+    def _run(self, duration_ns: int) -> None:
+        self.lake.copy_of(new_lake())
+        for node in self.nodes:
+            node.start()
+        self.scheduler.run(200 * SECOND)
+        self._start_clients()
+        self.scheduler.start(self.scheduler.outside, "faults", self._inject)
+        self.scheduler.start(self.scheduler.outside, "supervisor", self._supervise)
+        self.scheduler.run(duration_ns - _PEACE_NS)
+        Peace(self).make(duration_ns)
+
+    def _start_clients(self) -> None:
+        admin = self._client("admin", Admin(self.topics, self.history, self.bootstrap), 60 * SECOND, setup=True)
+        del admin
+
+    def _client(self, name: str, client: Any, *arguments: Any, setup: bool = False) -> Process:
+        process = Process(self.scheduler, name)
+        self.clients.append(process)
+        client.is_stopped = lambda: self.is_over
+
+        def run() -> None:
+            if setup:
+                self._set_up(client)
+            client.run(*arguments)
+
+        self.scheduler.start(process, name, run)
+        return process
+
+    def _set_up(self, admin: Admin) -> None:
+        """Create the topics that stay, then start producers and consumers."""
+        for name, partitions in (("one", 2), ("two", 1)):
+            while True:
+                if admin.client.refresh() and name in admin.client.ids:
+                    break
+                try:
+                    admin.create_topic(name, partitions)
+                except Exception as fault:  # the cluster is not ready yet
+                    self.tell(f"not created yet: {fault}")
+                self.scheduler.sleep(10 * SECOND)
+        for number in (1, 2):
+            producer = Producer(number, self.topics, self.history, self.replicas, self.bootstrap)
+            self._client(f"producer-{number}", producer, 25 * SECOND, 20)
+        self._client("consumer", Consumer(self.topics, self.history, self.bootstrap), 40 * SECOND)
+
+    def _inject(self) -> None:
+        """Faults, some of them at the same time."""
+        while not self.is_over:
+            self.scheduler.sleep(self.chance.randrange(120 * SECOND))
+            if not self.is_over:
+                self.scheduler.start(self.scheduler.outside, "fault", self.faults.inject)
+
+    def stop_faults(self) -> None:
+        """End the faults that are under way, and begin none; what they have done is left."""
+        for task in list(self.scheduler.outside.tasks):
+            if task.name in ("fault", "faults"):
+                self.scheduler.end(task)
+        self.network.cut.clear()
+        self.network.trouble = NetworkTrouble()
+        self.lake.trouble = LakeTrouble()
+
+    def _supervise(self) -> None:
+        """Start again what has ended by itself."""
+        while True:
+            self.scheduler.sleep(30 * SECOND)
+            for node in self.nodes:
+                if node.ends and not node.is_up:
+                    self.tell(f"{node.name} has ended: {node.ends.pop()}")
+                    node.start_if_down()
+
+
+@cache
+def new_lake() -> dict[str, bytes]:
+    """The objects of a formatted lake; the same for all histories."""
+    scheduler = scheduling.active()
+    store = LakeStore(scheduler)
+    before, scheduler.outside.extra["lake"] = scheduler.outside.extra["lake"], store
+    try:
+        bootstrap = BootstrapSnapshot(metadata=BootstrapMetadata.of(), timestamp=1_700_000_000_000)
+        contents = Contents(snapshots=[(bootstrap, bootstrap.batches())])
+        MetadataLog.create(ObjectPath(BUCKET, "lake"), CLUSTER_ID, "controlled", contents=contents)
+    finally:
+        scheduler.outside.extra["lake"] = before
+    return store.contents()

@@ -1,0 +1,265 @@
+"""Faults of a simulated cluster: each begins, lasts for a while, and is undone."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator
+from itertools import permutations
+from typing import TYPE_CHECKING
+
+import attrs
+
+from tests.replica_manager.logs.disk.faulty_files import READ, SYNC, WRITE, Fault
+from tests.simulation.virtual.lake_store import LakeTrouble
+from tests.simulation.virtual.network import NetworkTrouble
+from tests.simulation.virtual.nodes import BrokerMachine, Node
+from tests.simulation.virtual.scheduler import MILLISECOND, SECOND
+
+if TYPE_CHECKING:
+    from tests.simulation.virtual.cluster import VirtualCluster
+
+_DISK_ERRORS = ((errno.EIO, READ), (errno.EIO, WRITE), (errno.EIO, SYNC), (errno.EROFS, WRITE))
+
+
+@attrs.define
+class Faults:
+    """Draws faults; each generator begins one, yields how long it lasts (ns), undoes it, and returns whether it hit."""
+
+    cluster: VirtualCluster
+    hits: dict[str, int] = attrs.field(factory=dict)
+
+    def inject(self) -> None:
+        """Begin a fault, wait, undo it, and count it if it hit."""
+        kinds = list(_FAULTS.items())
+        fault = self.cluster.chance.choices([kind for kind, _ in kinds], [weight for _, weight in kinds])[0]
+        self.run(fault)
+
+    def run(self, fault: Callable[[Faults], Iterator[int]]) -> None:
+        """Run one fault."""
+        cluster = self.cluster
+        cluster.tell(f"fault {fault.__name__}")
+        steps = fault(self)
+        hit: bool | None = None
+        while True:
+            try:
+                lasts_ns = next(steps)
+            except StopIteration as end:
+                hit = end.value
+                break
+            cluster.scheduler.sleep(lasts_ns)
+        if hit:
+            self.hits[fault.__name__] = self.hits.get(fault.__name__, 0) + 1
+
+    @property
+    def count(self) -> int:
+        """How many faults hit."""
+        return sum(self.hits.values())
+
+    def _lasts(self, longest_s: int = 180) -> int:
+        return self.cluster.chance.randrange(SECOND, longest_s * SECOND)
+
+    def _node(self) -> Node:
+        return self.cluster.chance.choice(self.cluster.nodes)
+
+    def _broker(self) -> BrokerMachine:
+        return self.cluster.chance.choice(list(self.cluster.brokers.values()))
+
+    # processes
+
+    def crash(self) -> Iterator[int]:
+        """kill -9 of a node; its machine goes on."""
+        node = self._node()
+        was_up = node.is_up
+        node.kill()
+        yield self._lasts()
+        node.start_if_down()
+        return was_up
+
+    def crash_of_leader(self) -> Iterator[int]:
+        """kill -9 of the active controller."""
+        node = self.cluster.active_controller()
+        if node is None:
+            return False
+        node.kill()
+        yield self._lasts()
+        node.start_if_down()
+        return True
+
+    def power_cut(self) -> Iterator[int]:
+        """A broker's machine loses power, and what it had not synced; one at a time."""
+        cluster, node = self.cluster, self._broker()
+        if not cluster.may_lose(node):
+            return False
+        was_up = node.is_up
+        node.cut_power()
+        cluster.losing = node
+        yield self._lasts()
+        node.start_if_down()
+        return was_up
+
+    def pause(self) -> Iterator[int]:
+        """SIGSTOP and SIGCONT."""
+        node = self._node()
+        was_up = node.is_up
+        node.suspend()
+        yield self._lasts(300)
+        node.resume()
+        return was_up
+
+    def pause_of_leader(self) -> Iterator[int]:
+        """SIGSTOP of the active controller, for longer than the others wait for it."""
+        node = self.cluster.active_controller()
+        if node is None:
+            return False
+        node.suspend()
+        yield self._lasts(300) + 60 * SECOND
+        node.resume()
+        return True
+
+    def rolling_restart(self) -> Iterator[int]:
+        """Each broker in turn leaves in order and starts again."""
+        for node in list(self.cluster.brokers.values()):
+            node.leave()
+            for _ in range(60):
+                if not node.is_up:
+                    break
+                yield 2 * SECOND
+            node.kill()
+            node.start_if_down()
+            yield 20 * SECOND
+        return True
+
+    def clock_jump(self) -> Iterator[int]:
+        """The wall clock of a machine jumps, to and fro."""
+        node = self._node()
+        jump_ns = self.cluster.chance.randrange(-3600, 3600) * SECOND
+        node.jump(jump_ns)
+        yield self._lasts()
+        node.jump(-jump_ns)
+        return True
+
+    # network
+
+    def cut_link(self) -> Iterator[int]:
+        """Nothing gets from one node to another, one way or both."""
+        network, chance = self.cluster.network, self.cluster.chance
+        one, other = chance.sample([node.name for node in self.cluster.nodes], 2)
+        pairs = {(one, other), (other, one)} if chance.random() < 0.5 else {(one, other)}
+        before = network.hits
+        network.cut |= pairs
+        yield self._lasts()
+        network.cut -= pairs
+        return network.hits > before
+
+    def isolate(self) -> Iterator[int]:
+        """A node is cut off from all others and all clients, perhaps one way, perhaps from the lake too."""
+        network, chance, node = self.cluster.network, self.cluster.chance, self._node()
+        others = [name for name in self.cluster.names if name != node.name]
+        pairs = {(node.name, other) for other in others} if chance.random() < 0.7 else set()
+        pairs |= {(other, node.name) for other in others} if chance.random() < 0.7 or not pairs else set()
+        before, lasts_ns = network.hits, self._lasts()
+        network.cut |= pairs
+        if chance.random() < 0.5 and node.process is not None:
+            node.process.extra["lake_gone_until"] = self.cluster.scheduler.now_ns + lasts_ns
+        yield lasts_ns
+        network.cut -= pairs
+        return network.hits > before
+
+    def split(self) -> Iterator[int]:
+        """The nodes and clients fall into two parts."""
+        network, chance = self.cluster.network, self.cluster.chance
+        names = self.cluster.names
+        part = set(chance.sample(names, len(names) // 2))
+        pairs = {(one, other) for one, other in permutations(names, 2) if (one in part) != (other in part)}
+        before = network.hits
+        network.cut |= pairs
+        yield self._lasts()
+        network.cut -= pairs
+        return network.hits > before
+
+    def bad_network(self) -> Iterator[int]:
+        """Frames are lost, late, and connections break."""
+        network, chance = self.cluster.network, self.cluster.chance
+        before = network.hits
+        network.trouble = NetworkTrouble(
+            lost=chance.choice((0.0, 0.05, 0.3)), broken=chance.choice((0.0, 0.02, 0.1)),
+            slow=chance.choice((0.05, 0.3)), slow_ns=chance.choice((1, 5, 40)) * SECOND,
+        )  # fmt: skip
+        yield self._lasts()
+        network.trouble = NetworkTrouble()
+        return network.hits > before
+
+    # lake
+
+    def bad_lake(self) -> Iterator[int]:
+        """The lake's store is slow, refuses requests, and leaves writers without an answer."""
+        lake, chance = self.cluster.lake, self.cluster.chance
+        before = lake.hits
+        lake.trouble = LakeTrouble(
+            slow=chance.choice((0.0, 0.05, 0.3)), slow_ns=chance.choice((1, 10, 60)) * SECOND,
+            fails=chance.choice((0.0, 0.02, 0.1)), unanswered=chance.choice((0.0, 0.05, 0.3)),
+        )  # fmt: skip
+        yield self._lasts()
+        lake.trouble = LakeTrouble()
+        return lake.hits > before
+
+    def stale_lake(self) -> Iterator[int]:
+        """A node sees what others have written only later."""
+        node = self._node()
+        process = node.process
+        if process is None or not node.is_up:
+            return False
+        process.extra["lake_lag"] = self.cluster.chance.choice((1, 10, 60)) * SECOND
+        yield self._lasts()
+        process.extra["lake_lag"] = 0
+        return True
+
+    # disks
+
+    def slow_disk(self) -> Iterator[int]:
+        """Calls of a broker's disks take long."""
+        node, chance = self._broker(), self.cluster.chance
+        before = node.files.hits
+        node.files.slow, node.files.slow_ns = chance.choice((0.02, 0.2)), chance.choice((100, 2_000)) * MILLISECOND
+        yield self._lasts()
+        node.files.slow = 0.0
+        return node.files.hits > before
+
+    def failing_disk(self) -> Iterator[int]:
+        """A log directory of a broker fails or is full; then the broker is started again on whole ones."""
+        cluster, node, chance = self.cluster, self._broker(), self.cluster.chance
+        if not cluster.may_lose(node):
+            return False
+        before = node.files.hits
+        directory = chance.choice(("d1", "d2"))
+        error, kind = chance.choice(_DISK_ERRORS)
+        if chance.random() < 0.3:
+            node.files.space[directory] = chance.randrange(20_000)
+        else:
+            node.files.faults.append(Fault(directory, error, frozenset([kind])))
+        cluster.losing = node
+        yield self._lasts()
+        node.kill()
+        node.heal()
+        node.start_if_down()
+        return node.files.hits > before
+
+
+_FAULTS: dict[Callable[[Faults], Iterator[int]], int] = {
+    Faults.crash: 6,
+    Faults.crash_of_leader: 3,
+    Faults.power_cut: 5,
+    Faults.pause: 4,
+    Faults.pause_of_leader: 3,
+    Faults.rolling_restart: 1,
+    Faults.clock_jump: 2,
+    Faults.cut_link: 4,
+    Faults.isolate: 3,
+    Faults.split: 2,
+    Faults.bad_network: 4,
+    Faults.bad_lake: 4,
+    Faults.stale_lake: 3,
+    Faults.slow_disk: 2,
+    Faults.failing_disk: 2,
+}
+"""The faults and their weights."""

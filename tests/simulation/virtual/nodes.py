@@ -1,0 +1,228 @@
+"""Controllers and brokers as processes of a simulation: they start, crash, lose power, are suspended and leave."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from kraftlake.controller import ControllerConfig
+from kraftlake.delta import TopicPartition
+from kraftlake.image import MetadataImage
+from kraftlake.metadata_log.storage.object_path import ObjectPath
+from kraftlake.runtime.errors import KraftlakeError
+from kraftlake.server.broker.broker import Broker
+from kraftlake.server.broker.broker_config import BrokerConfig, Listener
+from kraftlake.server.broker.broker_server import BrokerServer
+from tests.simulation.virtual import threads
+from tests.simulation.virtual.disks import VirtualFiles
+from tests.simulation.virtual.interim_controller import InterimController
+from tests.simulation.virtual.network import Network
+from tests.simulation.virtual.replica_watch import ReplicaWatch
+from tests.simulation.virtual.scheduler import Process, Scheduler, active
+
+HOST = "127.0.0.1"
+LOG_DIRS = ("d1", "d2")
+
+
+class Node(ABC):
+    """A machine, on which a process runs or not."""
+
+    def __init__(self, scheduler: Scheduler, network: Network, name: str) -> None:
+        self.scheduler, self.network, self.name = scheduler, network, name
+        self.process: Process | None = None
+        self.skew_ns = 0
+        self.ends: list[str] = []
+        """Why its processes have ended by themselves."""
+        self._stop: threads.Event | None = None
+
+    @property
+    def is_up(self) -> bool:
+        """Whether its process runs, suspended or not."""
+        return self.process is not None and self.process.alive
+
+    def start(self) -> None:
+        """Start the process."""
+        assert not self.is_up, f"{self.name} runs"
+        process = self.process = Process(self.scheduler, self.name, skew_ns=self.skew_ns)
+        process.extra["node"] = self
+        self._stop = threads.Event()
+        self._prepare(process)
+        self.scheduler.start(process, "main", lambda: self._run(process))
+
+    def start_if_down(self) -> None:
+        """Start the process unless it runs."""
+        if not self.is_up:
+            self.start()
+
+    def _run(self, process: Process) -> None:
+        try:
+            self._serve()
+        except KraftlakeError as fault:
+            self.ends.append(str(fault))
+        # whatever threads are left end with the main one, as daemons do
+        self.scheduler.after(0, lambda: self._ended(process))
+
+    def _ended(self, process: Process) -> None:
+        if process.alive:
+            self.scheduler.kill(process)
+            self._release(process)
+
+    def leave(self) -> None:
+        """Ask the process to end in order."""
+        if self._stop is not None:
+            self._stop.set()
+
+    def kill(self) -> None:
+        """End the process at once."""
+        process = self.process
+        if process is not None and process.alive:
+            self.scheduler.kill(process)
+            self._release(process)
+
+    def _release(self, process: Process) -> None:
+        """Break the connections of a process that has ended."""
+        self.network.process_ended(process)
+
+    def suspend(self) -> None:
+        """Stop the process as SIGSTOP does."""
+        if self.process is not None:
+            self.scheduler.suspend(self.process)
+
+    def resume(self) -> None:
+        """Let a suspended process go on."""
+        if self.process is not None and self.process.frozen:
+            self.scheduler.resume(self.process)
+
+    def jump(self, nanoseconds: int) -> None:
+        """Change the wall clock of the machine."""
+        self.skew_ns += nanoseconds
+        if self.process is not None:
+            self.process.skew_ns = self.skew_ns
+
+    @abstractmethod
+    def _prepare(self, process: Process) -> None:
+        """Give the new process what its machine has."""
+
+    @abstractmethod
+    def _serve(self) -> None:
+        """Run the node until it is asked to leave; on the process's main thread."""
+
+
+class ControllerMachine(Node):
+    """A controller."""
+
+    def __init__(
+        self, scheduler: Scheduler, network: Network, id_: int, config: ControllerConfig, lake: ObjectPath
+    ) -> None:
+        super().__init__(scheduler, network, f"controller-{id_}")
+        self.id, self.config, self._lake = id_, config, lake
+        self.server: InterimController | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it takes itself for the active controller."""
+        controller = None if self.server is None or not self.is_up else self.server.controller
+        return controller is not None and controller.is_active
+
+    def _prepare(self, process: Process) -> None:
+        self.server = None
+
+    def _serve(self) -> None:
+        self.server = InterimController(self.config, self._lake, HOST, 9000 + self.id, stop=self._stop, feed_poll=1.0)
+        self.server.run()
+
+
+class BrokerMachine(Node):
+    """A broker, with its disks."""
+
+    @staticmethod
+    def hooks() -> list[tuple[Any, str, Any]]:
+        """Let processes know their brokers."""
+        made = Broker.__init__
+
+        def init(self: Broker, *arguments: Any, **options: Any) -> None:
+            made(self, *arguments, **options)
+            active().process.extra["broker"] = self
+
+        return [(Broker, "__init__", init)]
+
+    def __init__(
+        self, scheduler: Scheduler, network: Network, watch: ReplicaWatch, id_: int, settings: dict[str, str],
+        lake: ObjectPath,
+    ) -> None:  # fmt: skip
+        super().__init__(scheduler, network, f"broker-{id_}")
+        self.id, self._settings, self._lake = id_, settings, lake
+        self._watch = watch
+        self.files = VirtualFiles(scheduler.outside.chance)
+        for directory in LOG_DIRS:
+            self.files.make_folder(directory)
+        self.files.sync_folder("")
+        self.server: BrokerServer | None = None
+        self.port = 9000 + id_
+
+    def _prepare(self, process: Process) -> None:
+        self.server = None
+        self.files.restart()
+        self.files.process = process
+        process.extra["files"] = self.files
+
+    def _serve(self) -> None:
+        config = BrokerConfig(
+            broker_id=self.id, lake=self._lake, log_dirs=LOG_DIRS,  # type: ignore[arg-type]
+            listener=Listener(name="PLAINTEXT", host=HOST, port=self.port), settings=self._settings,
+        )  # fmt: skip
+        assert self._stop is not None
+        self.server = BrokerServer(config, stop=self._stop)  # type: ignore[arg-type]
+        self.server.run()
+
+    def _release(self, process: Process) -> None:
+        super()._release(process)
+        self._watch.forget(process)
+        self.files.restart()
+
+    def cut_power(self) -> None:
+        """End the process, and lose what was not synced."""
+        if self.process is not None:
+            self.process.extra["power_is_cut"] = True
+        self.kill()
+        self.files.power_cut()
+
+    def heal(self) -> None:
+        """Give the machine disks that work."""
+        self.files.faults.clear()
+        self.files.space.clear()
+        self.files.slow = 0.0
+
+    # what invariants ask
+
+    @property
+    def _broker(self) -> Any:
+        return None if self.process is None or not self.process.alive else self.process.extra.get("broker")
+
+    @property
+    def broker_epoch(self) -> int:
+        """The epoch of the registration of the process, −1 without one."""
+        return -1 if self._broker is None else int(self._broker.lifecycle.broker_epoch)
+
+    def is_registered(self, image: MetadataImage) -> bool:
+        """Whether the process is the one that the controllers know."""
+        known = image.cluster.brokers.get(self.id)
+        return known is not None and self._broker is not None and known.epoch == self.broker_epoch
+
+    def partition(self, name: TopicPartition) -> Any:
+        """A partition that the broker hosts, None where it does not, or is offline."""
+        broker = self._broker
+        return None if broker is None else broker.manager.online_partition(name)
+
+    def log(self, name: TopicPartition) -> Any:
+        """The log of a replica, None where there is none."""
+        broker = self._broker
+        if broker is None:
+            return None
+        log = broker.logs.get_log(name)
+        return None if log is None or log.directory in broker.logs.offline else log
+
+    @property
+    def image(self) -> MetadataImage:
+        """The image that the broker answers from."""
+        return MetadataImage.EMPTY if self._broker is None else self._broker.cache.image

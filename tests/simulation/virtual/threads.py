@@ -14,6 +14,21 @@ from tests.simulation.virtual.scheduler import SECOND, Task, active
 TIMEOUT_MAX = threading.TIMEOUT_MAX
 
 
+def _wake_first(waiting: deque[Task]) -> bool:
+    """Wake the first task that still waits; one whose time has come, and that has not run since, does not."""
+    while waiting:
+        task = waiting.popleft()
+        if task.is_parked:
+            active().wake(task)
+            return True
+    return False
+
+
+def _forget(waiting: deque[Task], task: Task) -> None:
+    if task in waiting:
+        waiting.remove(task)
+
+
 def _deadline(timeout: float | None) -> int | None:
     return None if timeout is None or timeout < 0 else active().now_ns + round(timeout * SECOND)
 
@@ -39,15 +54,14 @@ class Lock:
             while self._owner is not None:
                 self._waiting.append(me)
                 if not scheduler.park(deadline_ns):
-                    self._waiting.remove(me)
+                    _forget(self._waiting, me)
                     return False
         self._owner = me or self
         return True
 
     def release(self) -> None:
         self._owner = None
-        if self._waiting:
-            active().wake(self._waiting.popleft())
+        _wake_first(self._waiting)
 
     def locked(self) -> bool:
         return self._owner is not None
@@ -118,7 +132,7 @@ class Condition:
         self._waiting.append(me)
         woken = scheduler.park(_deadline(timeout))
         if not woken:
-            self._waiting.remove(me)
+            _forget(self._waiting, me)
         if isinstance(lock, RLock):
             lock.take_back(count or 1)
         else:
@@ -135,8 +149,7 @@ class Condition:
         return result
 
     def notify(self, n: int = 1) -> None:
-        while n > 0 and self._waiting:
-            active().wake(self._waiting.popleft())
+        while n > 0 and _wake_first(self._waiting):
             n -= 1
 
     def notify_all(self) -> None:
@@ -148,16 +161,15 @@ class Event:
 
     def __init__(self) -> None:
         self._set = False
-        self._waiting: list[Task] = []
+        self._waiting: deque[Task] = deque()
 
     def is_set(self) -> bool:
         return self._set
 
     def set(self) -> None:
         self._set = True
-        waiting, self._waiting = self._waiting, []
-        for task in waiting:
-            active().wake(task)
+        while _wake_first(self._waiting):
+            pass
 
     def clear(self) -> None:
         self._set = False
@@ -169,8 +181,7 @@ class Event:
             assert scheduler.current is not None, "only a task can wait"
             self._waiting.append(scheduler.current)
             if not scheduler.park(deadline_ns):
-                if scheduler.current in self._waiting:
-                    self._waiting.remove(scheduler.current)
+                _forget(self._waiting, scheduler.current)
                 break
         return self._set
 

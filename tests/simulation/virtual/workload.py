@@ -9,6 +9,7 @@ from zlib import crc32
 import attrs
 from kio.schema.errors import ErrorCode
 
+from kraftlake.delta import TopicPartition
 from kraftlake.protocol import Address, NodeError
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.logs.log_batch import log_batches
@@ -105,10 +106,29 @@ class Producer:
                 return
             if error is not None:
                 self.history.count("produce", error)
-            if error is ErrorCode.out_of_order_sequence_number:
-                raise InvariantError(f"{topic}-{partition} has lost the state of producer {self.number}")
+            if error is ErrorCode.out_of_order_sequence_number and self._is_current_leader(topic, partition):
+                raise InvariantError(
+                    f"{topic}-{partition} wants another batch of producer {self._id} than {sequence}, and committed are"
+                    f" {self._committed(topic_id, partition)}"
+                )
             active().sleep(active().process.chance.randrange(SECOND // 2, _PAUSE_NS))
             self.client.refresh()
+
+    def _is_current_leader(self, topic: str, partition: int) -> bool:
+        """Whether the broker that was asked leads by the newest metadata, too; an old one knows old batches only."""
+        asked = self.client.leaders.get((topic, partition), -1)
+        known = self.watch.newest.topics.get_topic(topic)
+        hosted = active().outside.extra["brokers"][asked].partition(TopicPartition(topic, partition))
+        if known is None or hosted is None:
+            return False
+        state = known.partitions[partition]
+        return bool(state.leader == asked and state.leader_epoch == hosted.leader_epoch)
+
+    def _committed(self, topic_id: Uuid | None, partition: int) -> list[tuple[int, int]]:
+        """The last sequence numbers of this producer that were committed, with the offsets of their batches."""
+        found = None if topic_id is None else self.watch.committed.get((topic_id, partition))
+        known = {} if found is None else found.sequences
+        return [(sequence, at) for (id_, _, sequence), at in known.items() if id_ == self._id][-3:]
 
     def _send(self, topic: str, partition: int, data: bytes) -> tuple[ErrorCode | None, int]:
         """The error of an answer (None without an answer) and the base offset."""

@@ -249,7 +249,8 @@ class ControllerServer:
 
 def _opened(lake: str) -> MetadataLog:
     """The lake's log. Raises LakeError with what makes a lake where there is none."""
-    if not lake_location(lake).exists():
+    place = lake_location(lake)
+    if not (place.exists() or place.is_dir()):  # a prefix of an object store is no object
         raise LakeError(f"There is no lake at {lake}: `kraftlake format {lake}` makes one.")
     return MetadataLog.open(lake)
 

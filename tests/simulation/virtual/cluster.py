@@ -12,19 +12,22 @@ from typing import Any
 import attrs
 import structlog
 
-from kraftlake.controller import BootstrapMetadata, BootstrapSnapshot, ControllerConfig
+from kraftlake.controller import BootstrapMetadata, BootstrapSnapshot
 from kraftlake.controller.quorum import quorum_controller
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log import MetadataLog, UpkeepThread
 from kraftlake.metadata_log.append.creation import Contents
 from kraftlake.metadata_log.storage import object_path
 from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.protocol import Abort, Address
 from kraftlake.protocol.connection import Connection
 from kraftlake.replica_manager.logs.disk.files import DiskFiles
+from kraftlake.replay import LakeFeed
 from kraftlake.runtime.log import without_logs
-from kraftlake.server.broker import broker, broker_life, lake_metadata_feed
+from kraftlake.server.broker import broker, broker_life
+from kraftlake.server.controller import controller_server
 from kraftlake.server.requests.listener import RequestListener
-from tests.simulation.virtual import lake_store, scheduler as scheduling
+from tests.simulation.virtual import lake_store, nodes
+from tests.simulation.virtual import scheduler as scheduling
 from tests.simulation.virtual.admin import Admin
 from tests.simulation.virtual.disks import files_of_process
 from tests.simulation.virtual.faults import Faults
@@ -43,18 +46,37 @@ HOUR = 3600 * SECOND
 _PEACE_NS = 600 * SECOND
 """How long the cluster has at the end of an hour, without faults, to become whole."""
 _SESSION_MS = 40_000
-_SETTINGS = {
+_BROKER_SETTINGS = {
     "broker.heartbeat.interval.ms": "10000", "broker.session.timeout.ms": str(_SESSION_MS),
     "initial.broker.registration.timeout.ms": "300000", "replica.lag.time.max.ms": "60000",
     "replica.fetch.wait.max.ms": "15000", "replica.socket.timeout.ms": "30000", "replica.fetch.backoff.ms": "3000",
     "replica.high.watermark.checkpoint.interval.ms": "20000", "log.segment.bytes": "20000",
     "log.segment.delete.delay.ms": "30000", "auto.create.topics.enable": "false",
 }  # fmt: skip
-_RELAXED: list[tuple[Any, str, Any]] = [
-    (quorum_controller, "POLL_MS", 5_000), (broker_life, "LOOK_SECONDS", 5.0),
-    (lake_metadata_feed, "_POLL_SECONDS", 1.0), (broker, "_FLUSH_MS", 15_000), (broker, "_DELETION_MS", 60_000),
-]  # fmt: skip
-"""Intervals at which nodes look for something, longer than in production, so that an hour costs little."""
+_CONTROLLER_SETTINGS = {
+    "broker.session.timeout.ms": str(_SESSION_MS), "broker.heartbeat.interval.ms": "10000",
+    "controller.quorum.fetch.timeout.ms": "60000", "metadata.max.idle.interval.ms": "20000",
+    "default.replication.factor": "3", "min.insync.replicas": "2",
+}  # fmt: skip
+LAKE = f"{BUCKET}/lake"
+_POLL_SECONDS = 1.0
+
+
+def _relaxed() -> list[tuple[Any, str, Any]]:
+    """Intervals at which nodes look for something, longer than in production, so that an hour costs little."""
+    feed, upkeep = LakeFeed.__init__, UpkeepThread.__init__
+
+    def slow_feed(self: LakeFeed, *arguments: Any, **options: Any) -> None:
+        feed(self, *arguments, **{**options, "poll": _POLL_SECONDS})
+
+    def slow_upkeep(self: UpkeepThread, *arguments: Any, **options: Any) -> None:
+        upkeep(self, *arguments, **{**options, "interval": 500.0})
+
+    return [
+        (quorum_controller, "POLL_MS", 5_000), (broker_life, "LOOK_SECONDS", 5.0),
+        (controller_server, "_LOOK_SECONDS", 5.0), (broker, "_FLUSH_MS", 15_000), (broker, "_DELETION_MS", 60_000),
+        (LakeFeed, "__init__", slow_feed), (UpkeepThread, "__init__", slow_upkeep),
+    ]  # fmt: skip
 
 
 @attrs.frozen(kw_only=True)
@@ -101,28 +123,20 @@ class VirtualCluster:
         self.losing: BrokerMachine | None = None
         """The broker that has lost what it had not synced, until it is in sync again."""
         self.is_over = False
-        self.lake_path = ObjectPath(BUCKET, "lake")
         self.controllers = {
-            id_: ControllerMachine(self.scheduler, self.network, id_, self._controller_config(id_), self.lake_path)
+            id_: ControllerMachine(self.scheduler, self.network, id_, dict(_CONTROLLER_SETTINGS), LAKE)
             for id_ in (101, 102)
         }
         self.brokers: dict[int, BrokerMachine] = outside.setdefault("brokers", {})
         for id_ in range(1, self.chance.choice((3, 3, 4)) + 1):
             self.brokers[id_] = BrokerMachine(
-                self.scheduler, self.network, self.replicas, id_, dict(_SETTINGS), self.lake_path
+                self.scheduler, self.network, self.replicas, id_, dict(_BROKER_SETTINGS), LAKE
             )
         self.nodes: list[Node] = [*self.controllers.values(), *self.brokers.values()]
         for node in self.nodes:
             node.jump(self.chance.randrange(-5, 5) * SECOND)
         self.clients: list[Process] = []
         self.topics = [("one", 0), ("one", 1), ("two", 0)]
-
-    def _controller_config(self, id_: int) -> ControllerConfig:
-        return ControllerConfig(
-            node_id=id_, cluster_id=CLUSTER_ID, quorum_node_ids=(101, 102), default_replication_factor=3,
-            broker_session_timeout_ms=_SESSION_MS, max_idle_interval_ms=20_000, quorum_fetch_timeout_ms=60_000,
-            static_configs={"min.insync.replicas": "2"},
-        )  # fmt: skip
 
     @property
     def names(self) -> list[str]:
@@ -194,7 +208,7 @@ class VirtualCluster:
             Connection: VirtualConnection, Abort: VirtualAbort, RequestListener: VirtualListener,
             DiskFiles: files_of_process,
         }  # fmt: skip
-        hooks = [*self.replicas.hooks(), *self.metadata.hooks(), *BrokerMachine.hooks(), *_RELAXED]
+        hooks = [*self.replicas.hooks(), *self.metadata.hooks(), *nodes.hooks(), *_relaxed()]
         scheduling.activate(self.scheduler)
         try:
             with self._told_logs() if self._logs else without_logs(), patched(replaced, hooks):

@@ -5,17 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from kraftlake.controller import ControllerConfig
 from kraftlake.delta import TopicPartition
 from kraftlake.image import MetadataImage
-from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.server.broker.broker import Broker
-from kraftlake.server.broker.broker_config import BrokerConfig, Listener
+from kraftlake.controller import QuorumController
+from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.broker_server import BrokerServer
+from kraftlake.server.controller.controller_config import ControllerServerConfig
+from kraftlake.server.controller.controller_server import ControllerServer
+from kraftlake.server.node_config import ListenerAddress, NodeSettings
 from tests.simulation.virtual import threads
 from tests.simulation.virtual.disks import VirtualFiles
-from tests.simulation.virtual.interim_controller import InterimController
 from tests.simulation.virtual.network import Network
 from tests.simulation.virtual.replica_watch import ReplicaWatch
 from tests.simulation.virtual.scheduler import Process, Scheduler, active
@@ -112,43 +113,50 @@ class ControllerMachine(Node):
     """A controller."""
 
     def __init__(
-        self, scheduler: Scheduler, network: Network, id_: int, config: ControllerConfig, lake: ObjectPath
+        self, scheduler: Scheduler, network: Network, id_: int, settings: dict[str, str], lake: str
     ) -> None:
         super().__init__(scheduler, network, f"controller-{id_}")
-        self.id, self.config, self._lake = id_, config, lake
-        self.server: InterimController | None = None
+        self.id, self._settings, self._lake = id_, settings, lake
 
     @property
     def is_active(self) -> bool:
         """Whether it takes itself for the active controller."""
-        controller = None if self.server is None or not self.is_up else self.server.controller
-        return controller is not None and controller.is_active
+        controller = None if self.process is None or not self.is_up else self.process.extra.get("controller")
+        return controller is not None and bool(controller.is_active)
 
     def _prepare(self, process: Process) -> None:
-        self.server = None
+        """It has nothing but the lake."""
 
     def _serve(self) -> None:
-        self.server = InterimController(self.config, self._lake, HOST, 9000 + self.id, stop=self._stop, feed_poll=1.0)
-        self.server.run()
+        config = ControllerServerConfig(
+            lake=self._lake, node_id=self.id, settings=NodeSettings(values=self._settings),
+            listeners=(ListenerAddress(name="CONTROLLER", host=HOST, port=9000 + self.id),),
+        )  # fmt: skip
+        assert self._stop is not None
+        ControllerServer(config, stop=self._stop).run()  # type: ignore[arg-type]
+
+
+def hooks() -> list[tuple[Any, str, Any]]:
+    """Let processes know their brokers and controllers."""
+    return [(Broker, "__init__", _noted(Broker, "broker")), (QuorumController, "__init__", _noted(QuorumController, "controller"))]
+
+
+def _noted(kind: type[Any], name: str) -> Any:
+    made = kind.__init__
+
+    def init(self: Any, *arguments: Any, **options: Any) -> None:
+        made(self, *arguments, **options)
+        active().process.extra[name] = self
+
+    return init
 
 
 class BrokerMachine(Node):
     """A broker, with its disks."""
 
-    @staticmethod
-    def hooks() -> list[tuple[Any, str, Any]]:
-        """Let processes know their brokers."""
-        made = Broker.__init__
-
-        def init(self: Broker, *arguments: Any, **options: Any) -> None:
-            made(self, *arguments, **options)
-            active().process.extra["broker"] = self
-
-        return [(Broker, "__init__", init)]
-
     def __init__(
         self, scheduler: Scheduler, network: Network, watch: ReplicaWatch, id_: int, settings: dict[str, str],
-        lake: ObjectPath,
+        lake: str,
     ) -> None:  # fmt: skip
         super().__init__(scheduler, network, f"broker-{id_}")
         self.id, self._settings, self._lake = id_, settings, lake
@@ -157,23 +165,20 @@ class BrokerMachine(Node):
         for directory in LOG_DIRS:
             self.files.make_folder(directory)
         self.files.sync_folder("")
-        self.server: BrokerServer | None = None
         self.port = 9000 + id_
 
     def _prepare(self, process: Process) -> None:
-        self.server = None
         self.files.restart()
         self.files.process = process
         process.extra["files"] = self.files
 
     def _serve(self) -> None:
         config = BrokerConfig(
-            broker_id=self.id, lake=self._lake, log_dirs=LOG_DIRS,  # type: ignore[arg-type]
-            listener=Listener(name="PLAINTEXT", host=HOST, port=self.port), settings=self._settings,
+            broker_id=self.id, lake=self._lake, log_dirs=LOG_DIRS,
+            listener=ListenerAddress(name="PLAINTEXT", host=HOST, port=self.port), settings=self._settings,
         )  # fmt: skip
         assert self._stop is not None
-        self.server = BrokerServer(config, stop=self._stop)  # type: ignore[arg-type]
-        self.server.run()
+        BrokerServer(config, stop=self._stop).run()  # type: ignore[arg-type]
 
     def _release(self, process: Process) -> None:
         super()._release(process)

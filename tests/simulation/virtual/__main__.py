@@ -1,13 +1,57 @@
-"""Runs histories of the whole cluster: `python -m tests.simulation.virtual SEED [SEED …]`, with what happens.
+"""Runs histories of the whole cluster: `python -m tests.simulation.virtual SEED [SEED …]`.
 
-With --logs, what the nodes log too.
+`--hours 2` makes each two hours long, `--logs` shows what the nodes log, `--json` prints one line a history and nothing
+else, `--planted NAME` breaks the production code first, see `planted.py`. The process exits with 1 after a history that
+breaks an invariant.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import os
 import sys
 
-from tests.simulation.virtual.cluster import VirtualCluster
+from tests.simulation.virtual import ordered_maps
 
-for seed in [argument for argument in sys.argv[1:] if argument.isdecimal()]:
-    print(VirtualCluster(int(seed), verbose=True, logs="--logs" in sys.argv).run())
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.virtual")
+    parser.add_argument("seeds", nargs="+", metavar="SEED", help="a number, or FIRST-LAST")
+    parser.add_argument("--hours", type=float, default=1.0)
+    parser.add_argument("--logs", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--planted")
+    asked = parser.parse_args()
+    ordered_maps.install()
+
+    from tests.simulation.virtual.cluster import VirtualCluster
+    from tests.simulation.virtual.planted import plant
+
+    failed = 0
+    for seed in _seeds(asked.seeds):
+        cluster = VirtualCluster(seed, verbose=not asked.json, logs=asked.logs)
+        with plant(asked.planted):
+            try:
+                outcome = cluster.run(asked.hours)
+            except AssertionError as fault:
+                failed = 1
+                print(json.dumps({"seed": seed, "failure": str(fault)}) if asked.json else fault, flush=True)
+                continue
+        print(json.dumps(outcome.as_json()) if asked.json else outcome, flush=True)
+    return failed
+
+
+def _seeds(named: list[str]) -> list[int]:
+    seeds: list[int] = []
+    for name in named:
+        first, _, last = name.partition("-")
+        seeds += range(int(first), int(last or first) + 1)
+    return seeds
+
+
+if __name__ == "__main__":
+    if os.environ.get("PYTHONHASHSEED") != "0":  # sets of texts have another order otherwise
+        os.environ["PYTHONHASHSEED"] = "0"
+        os.execv(sys.executable, [sys.executable, "-m", "tests.simulation.virtual", *sys.argv[1:]])
+    sys.exit(main())

@@ -20,15 +20,18 @@ from kraftlake.metadata_log.storage import object_path
 from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.protocol import Abort, Address
 from kraftlake.protocol.connection import Connection
+from kraftlake.replica_manager import node_to_controller_channel
 from kraftlake.replica_manager.logs.disk.files import DiskFiles
+from kraftlake.runtime import Backoff
 from kraftlake.replay import LakeFeed
 from kraftlake.runtime.log import without_logs
 from kraftlake.server.broker import broker, broker_life
-from kraftlake.server.controller import controller_server
+from kraftlake.server.controller import controller_server, registrar
 from kraftlake.server.requests.listener import RequestListener
 from tests.simulation.virtual import lake_store, nodes
 from tests.simulation.virtual import scheduler as scheduling
 from tests.simulation.virtual.admin import Admin
+from tests.simulation.virtual.decoded_once import DecodedOnce
 from tests.simulation.virtual.disks import files_of_process
 from tests.simulation.virtual.faults import Faults
 from tests.simulation.virtual.lake_store import BUCKET, LakeStore, LakeTrouble
@@ -75,6 +78,8 @@ def _relaxed() -> list[tuple[Any, str, Any]]:
     return [
         (quorum_controller, "POLL_MS", 5_000), (broker_life, "LOOK_SECONDS", 5.0),
         (controller_server, "_LOOK_SECONDS", 5.0), (broker, "_FLUSH_MS", 15_000), (broker, "_DELETION_MS", 60_000),
+        (node_to_controller_channel, "_BACKOFF", Backoff(base=0.5, cap=10.0)),
+        (registrar, "_BACKOFF", Backoff(base=0.5, cap=20.0)),
         (LakeFeed, "__init__", slow_feed), (UpkeepThread, "__init__", slow_upkeep),
     ]  # fmt: skip
 
@@ -95,6 +100,10 @@ class Outcome:
     reads: int
     frames: int
     images_compared: int
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it, for another process."""
+        return attrs.asdict(self)
 
     @property
     def counts(self) -> bool:
@@ -198,7 +207,7 @@ class VirtualCluster:
         last = "\n".join(self.said[-30:])
         return (
             f"{type(fault).__name__}: {fault}\nat {self.scheduler.now_ns / SECOND:.3f} s of seed {self.seed}, after\n"
-            f"{last}\nRepeat it: PYTHONHASHSEED=0 python -m tests.simulation.virtual {self.seed}"
+            f"{last}\nRepeat it: python -m tests.simulation.virtual {self.seed}"
         )
 
     @contextmanager
@@ -206,7 +215,7 @@ class VirtualCluster:
         replaced = {
             object_path._requests: lake_store.requests, object_path._store: lake_store.store_of,
             Connection: VirtualConnection, Abort: VirtualAbort, RequestListener: VirtualListener,
-            DiskFiles: files_of_process,
+            DiskFiles: files_of_process, **DecodedOnce().replaced(),
         }  # fmt: skip
         hooks = [*self.replicas.hooks(), *self.metadata.hooks(), *nodes.hooks(), *_relaxed()]
         scheduling.activate(self.scheduler)

@@ -1,0 +1,50 @@
+"""Decodes each object of the lake once, for all nodes of a simulation: objects never change, and an hour costs half.
+
+Whether a node gets an object at all, and when, is still asked of the store each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from kraftlake.metadata_log.delta_table import actions, data_files
+from kraftlake.metadata_log.storage import location
+from kraftlake.metadata_log.storage.location import Location
+
+
+class DecodedOnce:
+    """The objects that were decoded; `replaced` are the functions in place of production's."""
+
+    def __init__(self) -> None:
+        self._commits: dict[bytes, Any] = {}
+        self._files: dict[bytes, Any] = {}
+        self._rows: dict[tuple[int, tuple[int, ...], tuple[str, ...]], Any] = {}
+
+    def replaced(self) -> dict[Any, Any]:
+        """The real functions and their replacements."""
+        decode, open_file, read = actions.decode_commit, location.open_parquet_file, data_files.read_row_groups
+
+        def decode_commit(data: bytes, version: int, file: str, table: str) -> Any:
+            found = self._commits.get(data)
+            if found is None:
+                found = self._commits[data] = decode(data, version, file, table)
+            return found
+
+        def open_parquet_file(place: Location, *, dictionaries: Collection[str] = ()) -> Any:
+            data = place.read_bytes()
+            found = self._files.get(data)
+            if found is None or dictionaries:
+                found = open_file(place, dictionaries=dictionaries)
+                if not dictionaries:
+                    self._files[data] = found
+            return found
+
+        def read_row_groups(parquet: Any, path: Location, groups: Sequence[int], schema: Any) -> Any:
+            key = (id(parquet), tuple(groups), tuple(schema.names))
+            found = self._rows.get(key)
+            if found is None:
+                found = self._rows[key] = read(parquet, path, groups, schema)
+            return found
+
+        return {decode: decode_commit, open_file: open_parquet_file, read: read_row_groups}

@@ -62,7 +62,7 @@ _CONTROLLER_SETTINGS = {
     "default.replication.factor": "3", "min.insync.replicas": "2",
 }  # fmt: skip
 LAKE = f"{BUCKET}/lake"
-_POLL_SECONDS = 1.0
+_POLL_SECONDS = 2.0
 
 
 def _relaxed() -> list[tuple[Any, str, Any]]:

@@ -23,7 +23,6 @@ from importlib import import_module
 from random import Random
 from typing import Any
 
-from kraftlake.records.uuid import Uuid
 from tests.simulation.virtual import threads
 from tests.simulation.virtual.scheduler import SECOND, active
 
@@ -83,12 +82,6 @@ def _urandom(size: int) -> bytes:
     return _chance().randbytes(size)
 
 
-def _random_id(kind: type[Uuid]) -> Uuid:
-    while str(made := kind(_chance().randbytes(16))).startswith("-"):
-        pass
-    return made
-
-
 def _random() -> float:
     return _chance().random()
 
@@ -116,7 +109,7 @@ _QUEUE = {"SimpleQueue": threads.SimpleQueue, "Queue": threads.SimpleQueue}
 _FUTURES = {"Future": threads.Future}
 _REPLACED: tuple[tuple[types.ModuleType, Mapping[str, Any]], ...] = (
     (time, _TIME), (threading, _THREADING), (random, _RANDOM), (queue, _QUEUE), (concurrent.futures, _FUTURES),
-    (uuid, {"uuid4": _uuid4}), (os, {"urandom": _urandom}),
+    (os, {"urandom": _urandom}),
 )  # fmt: skip
 
 
@@ -196,13 +189,14 @@ def _patch(places: list[tuple[Any, str, Any]], replacements: Mapping[int, tuple[
 def patched(more: Mapping[Any, Any], attributes: Sequence[tuple[Any, str, Any]] = ()) -> Iterator[None]:
     """Replace the sources of time, concurrency and chance, and each key of `more` by its value, in all modules.
 
-    `attributes` are objects, the names of attributes and their values for that time.
+    `attributes` are objects, the names of attributes and their values for that time. `uuid.uuid4` is replaced where it
+    is defined, since functions import it when they are called.
     """
     replacements = {**_replacements(), **{id(real): (real, virtual) for real, virtual in more.items()}}
     places: list[tuple[Any, str, Any]] = []
     try:
         _patch(places, replacements)
-        for where, name, virtual in (*attributes, (Uuid, "random", classmethod(_random_id))):
+        for where, name, virtual in (*attributes, (uuid, "uuid4", _uuid4)):
             places.append((where, name, vars(where)[name]))
             setattr(where, name, virtual)
         yield

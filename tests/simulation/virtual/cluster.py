@@ -125,12 +125,15 @@ class VirtualCluster:
         self.network = outside["network"] = Network(self.scheduler)
         self.lake = outside["lake"] = LakeStore(self.scheduler)
         self.replicas = ReplicaWatch()
+        self.replicas.tell = self.tell
         self.metadata = MetadataWatch(self.replicas)
+        self.metadata.tell = self.tell
         self.lake.on_put = self.metadata.put
         self.history = History()
         self.faults = Faults(self)
-        self.losing: BrokerMachine | None = None
-        """The broker that has lost what it had not synced, until it is in sync again."""
+        self.unclean: dict[BrokerMachine, bool] = {}
+        """The brokers that have ended not in order, until they are in sync again, and whether they have lost something.
+        """
         self.is_over = False
         self.controllers = {
             id_: ControllerMachine(self.scheduler, self.network, id_, dict(_CONTROLLER_SETTINGS), LAKE)
@@ -168,12 +171,29 @@ class VirtualCluster:
         """A controller that takes itself for the active one."""
         return next((one for one in self.controllers.values() if one.is_active), None)
 
+    def may_crash(self, node: Node) -> bool:
+        """Whether a node may end at once: no other broker has lost something that it has not copied again.
+
+        A broker that does not end in order counts as one that may have lost what it had not synced, whether it has or
+        not: the controller takes it off the lists of those that may lead. Where as many as min.insync.replicas do so
+        at a time, one that has lost something may be elected (KIP-966), so that there is nothing to be checked.
+        """
+        self._settle()
+        return not any(is_lossy for other, is_lossy in self.unclean.items() if other is not node)
+
     def may_lose(self, node: BrokerMachine) -> bool:
-        """Whether a broker may lose what it has not synced: no other one is to be in sync again first."""
-        if self.losing is not None and self.losing is not node and not self._is_in_sync(self.losing):
-            return False
-        self.losing = None
-        return True
+        """Whether a broker may lose what it has not synced: all others are in sync since they ended not in order."""
+        self._settle()
+        return all(other is node for other in self.unclean)
+
+    def ended_unclean(self, node: Node, *, lossy: bool) -> None:
+        """A node has ended not in order, and perhaps has lost something."""
+        if isinstance(node, BrokerMachine):
+            self.unclean[node] = lossy or self.unclean.get(node, False)
+
+    def _settle(self) -> None:
+        for node in [node for node in self.unclean if self._is_in_sync(node)]:
+            del self.unclean[node]
 
     def _is_in_sync(self, node: BrokerMachine) -> bool:
         image = self.replicas.newest

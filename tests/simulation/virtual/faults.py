@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterator
 from itertools import permutations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
@@ -18,6 +18,7 @@ from tests.simulation.virtual.scheduler import MILLISECOND, SECOND
 if TYPE_CHECKING:
     from tests.simulation.virtual.cluster import VirtualCluster
 
+N = TypeVar("N", bound=Node)
 _DISK_ERRORS = ((errno.EIO, READ), (errno.EIO, WRITE), (errno.EIO, SYNC), (errno.EROFS, WRITE))
 
 
@@ -59,10 +60,14 @@ class Faults:
         return self.cluster.chance.randrange(SECOND, longest_s * SECOND)
 
     def _node(self) -> Node:
-        return self.cluster.chance.choice(self.cluster.nodes)
+        return self._told(self.cluster.chance.choice(self.cluster.nodes))
 
     def _broker(self) -> BrokerMachine:
-        return self.cluster.chance.choice(list(self.cluster.brokers.values()))
+        return self._told(self.cluster.chance.choice(list(self.cluster.brokers.values())))
+
+    def _told(self, node: N) -> N:
+        self.cluster.tell(f"  it is {node.name}")
+        return node
 
     # processes
 
@@ -70,7 +75,10 @@ class Faults:
         """kill -9 of a node; its machine goes on."""
         node = self._node()
         was_up = node.is_up
+        if not was_up or not self.cluster.may_crash(node):
+            return False
         node.kill()
+        self.cluster.ended_unclean(node, lossy=False)
         yield self._lasts()
         node.start_if_down()
         return was_up
@@ -92,7 +100,7 @@ class Faults:
             return False
         was_up = node.is_up
         node.cut_power()
-        cluster.losing = node
+        cluster.ended_unclean(node, lossy=True)
         yield self._lasts()
         node.start_if_down()
         return was_up
@@ -124,7 +132,9 @@ class Faults:
                 if not node.is_up:
                     break
                 yield 2 * SECOND
-            node.kill()
+            if node.is_up and self.cluster.may_crash(node):
+                node.kill()
+                self.cluster.ended_unclean(node, lossy=False)
             node.start_if_down()
             yield 20 * SECOND
         return True
@@ -237,7 +247,7 @@ class Faults:
             node.files.space[directory] = chance.randrange(20_000)
         else:
             node.files.faults.append(Fault(directory, error, frozenset([kind])))
-        cluster.losing = node
+        cluster.ended_unclean(node, lossy=True)
         yield self._lasts()
         node.kill()
         node.heal()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -11,7 +12,7 @@ import attrs
 from kraftlake.controller.quorum.active_controller import ActiveController
 from kraftlake.image import MetadataImage
 from kraftlake.publisher.metadata_cache import MetadataCache
-from tests.simulation.virtual.replica_watch import InvariantError, ReplicaWatch
+from tests.simulation.virtual.replica_watch import ReplicaWatch, violated
 from tests.simulation.virtual.scheduler import Process, active
 
 _COMMIT = re.compile(r"lake/log/_delta_log/(\d{20})\.json")
@@ -28,6 +29,7 @@ class MetadataWatch:
         self.end_offset = 0
         self.epoch = -1
         self.images_compared = 0
+        self.tell: Callable[[str], None] = lambda what: None
         self._version = -1
         self._writer: Process | None = None
         self._images: dict[int, MetadataImage] = {}
@@ -53,7 +55,7 @@ class MetadataWatch:
             return
         version, actions = int(found[1]), [json.loads(line) for line in data.splitlines()]
         if version != self._version + 1:
-            raise InvariantError(f"version {version} of the metadata log follows {self._version}")
+            violated(f"version {version} of the metadata log follows {self._version}")
         self._version = version
         self.commits += 1
         transactions = {one["txn"]["appId"]: one["txn"]["version"] for one in actions if "txn" in one}
@@ -63,16 +65,16 @@ class MetadataWatch:
         adds = [one["add"] for one in actions if "add" in one and one["add"]["dataChange"]]
         records = sum(json.loads(add["stats"])["numRecords"] for add in adds)
         if end != self.end_offset + records:
-            raise InvariantError(f"the metadata log ends at {end} with {records} records after {self.end_offset}")
+            violated(f"the metadata log ends at {end} with {records} records after {self.end_offset}")
         self.end_offset = end
         if epoch < self.epoch:
-            raise InvariantError(f"epoch {epoch} of the metadata log follows {self.epoch}")
+            violated(f"epoch {epoch} of the metadata log follows {self.epoch}")
         if epoch > self.epoch:
             self.claims += 1
             self._writer = writer
         elif writer is not self._writer:
             names = f"{writer.name} and {self._writer.name if self._writer else None}"
-            raise InvariantError(f"{names} both write in epoch {epoch} of the metadata log")
+            violated(f"{names} both write in epoch {epoch} of the metadata log")
         self.epoch = epoch
 
     def saw(self, image: MetadataImage) -> None:
@@ -83,6 +85,20 @@ class MetadataWatch:
             self.images_compared += 1
             other = [name for name in _PARTS if getattr(known, name) != getattr(image, name)]
             if other:
-                raise InvariantError(f"{active().process.name} has other {', '.join(other)} at offset {offset}")
+                violated(f"{active().process.name} has other {', '.join(other)} at offset {offset}")
         if offset > self.replicas.newest.provenance.offset:
+            self._tell_changes(self.replicas.newest, image)
             self.replicas.newest = image
+
+    def _tell_changes(self, before: MetadataImage, after: MetadataImage) -> None:
+        """Tell of the partitions and brokers that have changed."""
+        for topic in after.topics.topics_by_id().values() if before.topics is not after.topics else ():
+            for number, state in topic.partitions.items():
+                was = before.topics.get_partition(topic.id, number)
+                if was != state:
+                    lists = f"ISR {state.isr} ELR {state.elr} of {state.replicas}"
+                    self.tell(f"{topic.name}-{number}: leader {state.leader} in epoch {state.leader_epoch}, {lists}")
+        for id_, broker in after.cluster.brokers.items() if before.cluster is not after.cluster else ():
+            was_there = before.cluster.brokers.get(id_)
+            if was_there is None or (was_there.epoch, was_there.fenced) != (broker.epoch, broker.fenced):
+                self.tell(f"broker-{id_}: epoch {broker.epoch}, {'fenced' if broker.fenced else 'in service'}")

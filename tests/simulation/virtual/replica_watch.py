@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 from zlib import crc32
 
 import attrs
@@ -28,6 +28,14 @@ _LOG_SUFFIX = ".log"
 
 class InvariantError(AssertionError):
     """An invariant of the cluster does not hold."""
+
+
+def violated(what: str) -> NoReturn:
+    """End the simulation, also where production code handles what a call of it raises."""
+    fault = InvariantError(what)
+    scheduler = active()
+    scheduler.fault = scheduler.fault or fault
+    raise fault
 
 
 @attrs.define
@@ -84,6 +92,7 @@ class ReplicaWatch:
         self.leaders: dict[tuple[Uuid, int, int], Process] = {}
         """Who led a partition in an epoch."""
         self.leader_moves = 0
+        self.tell: Callable[[str], None] = lambda what: None
         self.lossy = False
         """Whether more machines lose what was not synced than may: what is lost is then counted."""
         self.lost: list[str] = []
@@ -178,6 +187,10 @@ class ReplicaWatch:
         done = lead()
         if is_new and partition.log is not None:
             self.leader_moves += 1
+            self.tell(
+                f"{partition.topic_partition}: {process.name} leads in epoch {epoch} with ISR {registration.isr}, ELR "
+                f"{registration.elr}, ends at {partition.log.log_end_offset}"
+            )
             self._check_elected(process, partition.topic_partition, topic_id, partition.log)
         return done
 
@@ -190,7 +203,7 @@ class ReplicaWatch:
                 f"{committed.batches.end} were committed"
             )
             if not self.lossy:
-                raise InvariantError(what)
+                violated(what)
             self.lost.append(what)
             committed.batches.cut(mirror.batches.end)
         self._compare(process, name, committed, mirror, committed.batches.end)
@@ -226,6 +239,7 @@ class ReplicaWatch:
         if not there.ends:
             there.start = min(there.start, batches.start)
         fresh = [batch for batch in held_batches(log, there.end) if batch.last_offset < offset]
+        self.tell(f"{name}: {active().process.name} commits {there.end} to {offset}")
         for batch in fresh:
             there.add(batch.base_offset, batch.last_offset + 1, crc32(batch.data))
             if batch.producer_id >= 0 and not batch.control:
@@ -275,7 +289,7 @@ class ReplicaWatch:
 
     def _require(self, holds: bool, words: Callable[[], str]) -> None:
         if not holds:
-            raise InvariantError(words())
+            violated(words())
 
 
 def held_batches(log: Any, start: int = 0) -> list[LogBatch]:

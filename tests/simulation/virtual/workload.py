@@ -15,7 +15,7 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.logs.log_batch import log_batches
 from tests.replica_manager.data_batches import batch
 from tests.simulation.virtual.client import Client, milliseconds
-from tests.simulation.virtual.replica_watch import InvariantError, ReplicaWatch
+from tests.simulation.virtual.replica_watch import ReplicaWatch, violated
 from tests.simulation.virtual.scheduler import SECOND, active
 
 PRODUCE_VERSIONS = range(9, 10)
@@ -107,7 +107,7 @@ class Producer:
             if error is not None:
                 self.history.count("produce", error)
             if error is ErrorCode.out_of_order_sequence_number and self._is_current_leader(topic, partition):
-                raise InvariantError(
+                violated(
                     f"{topic}-{partition} wants another batch of producer {self._id} than {sequence}, and committed are"
                     f" {self._committed(topic_id, partition)}"
                 )
@@ -160,7 +160,7 @@ class Producer:
         committed = self.watch.committed.get((topic_id, partition))
         end = -1 if committed is None else committed.batches.end
         if end < offset + size and not self.watch.lossy:
-            raise InvariantError(f"{topic}-{partition} acknowledged offset {offset}, and {end} are committed")
+            violated(f"{topic}-{partition} acknowledged offset {offset}, and {end} are committed")
 
 
 class Consumer:
@@ -226,10 +226,10 @@ class Consumer:
             self.history.reads += 1
             known = self.history.read.setdefault(key, crc32(one.data))
             if known != crc32(one.data):
-                raise InvariantError(f"partition {partition} of {topic_id}: {one.base_offset} was read as another batch")
+                violated(f"partition {partition} of {topic_id}: {one.base_offset} was read as another batch")
             end = one.last_offset + 1
             if end > high_watermark:
-                raise InvariantError(f"partition {partition} of {topic_id}: {end} was read above {high_watermark}")
+                violated(f"partition {partition} of {topic_id}: {end} was read above {high_watermark}")
         return end
 
 

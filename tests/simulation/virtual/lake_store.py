@@ -17,7 +17,7 @@ from typing import Any
 import attrs
 
 from kraftlake.metadata_log.storage.object_path import ObjectPath
-from tests.simulation.virtual.scheduler import MILLISECOND, SECOND, Killed, Process, Scheduler, active
+from tests.simulation.virtual.scheduler import MILLISECOND, SECOND, WALL_START_NS, Killed, Process, Scheduler, active
 
 BUCKET = "s3://virtual"
 _TIMEOUT_NS = 20 * SECOND
@@ -153,7 +153,8 @@ class LakeStore:
         """An object's size and time."""
         self._request()
         found = self._visible(key)
-        return {"size": len(found.data), "last_modified": datetime.fromtimestamp(found.written_ns / SECOND, UTC)}
+        written_s = (WALL_START_NS + found.written_ns) / SECOND
+        return {"size": len(found.data), "last_modified": datetime.fromtimestamp(written_s, UTC)}
 
     def delete(self, store: LakeStore, key: str) -> None:
         """Delete an object."""

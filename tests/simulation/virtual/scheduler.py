@@ -18,7 +18,7 @@ import greenlet
 SECOND = 1_000_000_000
 MILLISECOND = 1_000_000
 FOREVER = 1 << 62
-_WALL_START_NS = 1_800_000_000 * SECOND
+WALL_START_NS = 1_800_000_000 * SECOND
 _INTERRUPTED = 0.02
 """The share of lock acquisitions before which another task may run."""
 
@@ -241,7 +241,7 @@ class Scheduler:
 
     def time_ns(self) -> int:
         """The wall clock of the running process."""
-        return _WALL_START_NS + self.now_ns + self.process.skew_ns
+        return WALL_START_NS + self.now_ns + self.process.skew_ns
 
 
 class _Current:

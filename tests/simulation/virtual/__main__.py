@@ -21,7 +21,8 @@ def main() -> int:
     parser.add_argument("--hours", type=float, default=1.0)
     parser.add_argument("--logs", action="store_true")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--planted")
+    parser.add_argument("--planted", metavar="NAME")
+    parser.add_argument("--until-failure", action="store_true", help="go on up to the first history that fails")
     asked = parser.parse_args()
     ordered_maps.install()
 
@@ -37,6 +38,8 @@ def main() -> int:
             except AssertionError as fault:
                 failed = 1
                 print(json.dumps({"seed": seed, "failure": str(fault)}) if asked.json else fault, flush=True)
+                if asked.until_failure:
+                    break
                 continue
         print(json.dumps(outcome.as_json()) if asked.json else outcome, flush=True)
     return failed

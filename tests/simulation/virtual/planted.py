@@ -1,18 +1,154 @@
-"""Faults planted into production code, which the simulation of the whole cluster has to find."""
+"""Faults planted into production code, each of which the simulation of the whole cluster has to find."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from unittest.mock import patch
+from typing import Any
 
-PLANTED: dict[str, Callable[[], "patch"]] = {}
+import attrs
+
+from kraftlake.controller.cluster import brokers
+from kraftlake.controller.errors import Errors
+from kraftlake.controller.quorum.active_controller import ActiveController
+from kraftlake.controller.replication import alter_partition, partition_change
+from kraftlake.metadata_log import log as metadata_log
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.storage.disk import ObjectStoreDisk
+from kraftlake.replica_manager.errors import ErrorCode
+from kraftlake.replica_manager.logs import base_log
+from kraftlake.replica_manager.logs.base_log import BasePartitionLog
+from kraftlake.replica_manager.logs.disk.log_segment import LogSegment
+from kraftlake.replica_manager.logs.producer_state import ProducerStates
+from kraftlake.replica_manager.partition.in_sync_replicas import InSyncReplicas
+from kraftlake.replica_manager.requests import delayed_produce
+
+Change = tuple[Any, str, Any]
+"""An object, the name of its attribute, and the faulty value."""
+
+
+@attrs.frozen
+class PlantedFault:
+    """`what` is wrong then; `changes` makes it so."""
+
+    what: str
+    changes: Callable[[], list[Change]]
+
+
+def _high_watermark_at_log_end() -> list[Change]:
+    def increment(self: InSyncReplicas, log: Any, now_ms: int) -> bool:
+        return log.maybe_increment_high_watermark(log.log_end_offset) is not None
+
+    return [(InSyncReplicas, "maybe_increment_high_watermark", increment)]
+
+
+def _high_watermark_below_min_isr() -> list[Change]:
+    return [(InSyncReplicas, "is_under_min_isr", property(lambda self: False))]
+
+
+def _no_truncation() -> list[Change]:
+    def truncate_to(self: BasePartitionLog, offset: int) -> bool:
+        return False
+
+    return [(BasePartitionLog, "truncate_to", truncate_to)]
+
+
+def _acknowledged_at_once() -> list[Change]:
+    return [(delayed_produce, "check_enough_replicas_reach_offset", lambda partition, offset: (True, ErrorCode.NONE))]
+
+
+def _duplicates_appended() -> list[Change]:
+    return [(ProducerStates, "check", lambda self, batches, origin: ([], None))]
+
+
+def _uncommitted_read() -> list[Change]:
+    return [(base_log, "readable_end", lambda log, isolation: log.log_end_offset)]
+
+
+def _unclean_shutdown_ignored() -> list[Change]:
+    return [(brokers, "_shut_down", lambda state, broker_id, *, clean: [])]
+
+
+def _election_of_any_replica() -> list[Change]:
+    def is_valid(self: Any, replica: int) -> bool:
+        return bool(self._context.is_acceptable_leader(replica))
+
+    return [(partition_change._Change, "_is_valid_leader", is_valid)]
+
+
+def _isr_epochs_unchecked() -> list[Change]:
+    return [(alter_partition, "_problem", lambda *_: Errors.NONE)]
+
+
+def _fenced_writer_goes_on() -> list[Change]:
+    append = MetadataLog.append
+
+    def append_anyway(self: MetadataLog, rows: Any, *, epoch: int | None = None, **more: Any) -> None:
+        self.refresh()
+        if epoch is not None and epoch < self.epoch:
+            more["expected_end_offset"] = self.end_offset
+            epoch = self.epoch
+        append(self, rows, epoch=epoch, **more)
+
+    return [(MetadataLog, "append", append_anyway), (metadata_log, "check_batches", lambda *_, **__: None)]
+
+
+def _commits_overwrite() -> list[Change]:
+    return [(ObjectStoreDisk, "_put", lambda self, path, data: path.put(data, create=False))]
+
+
+def _committed_before_durable() -> list[Change]:
+    execute = ActiveController.execute
+
+    def execute_and_commit(self: ActiveController, command: Any) -> Any:
+        executed = execute(self, command)
+        if executed.answer_at >= 0:
+            self.committed_up_to(executed.answer_at)
+        return executed
+
+    return [(ActiveController, "execute", execute_and_commit)]
+
+
+def _no_fsync() -> list[Change]:
+    return [(LogSegment, "sync", lambda self: None)]
+
+
+def _recovery_keeps_torn_ends() -> list[Change]:
+    recover = LogSegment.recover
+
+    def recover_all(self: LogSegment, index_interval_bytes: int, *, cut: bool) -> Any:
+        return recover(self, index_interval_bytes, cut=False)
+
+    return [(LogSegment, "recover", recover_all)]
+
+
+PLANTED = {
+    "high-watermark-at-log-end": PlantedFault("a leader commits what no other replica has", _high_watermark_at_log_end),
+    "high-watermark-below-min-isr": PlantedFault("a leader commits alone", _high_watermark_below_min_isr),
+    "no-truncation": PlantedFault("a follower keeps what its leader does not have", _no_truncation),
+    "acknowledged-at-once": PlantedFault("acks=all waits for nobody", _acknowledged_at_once),
+    "duplicates-appended": PlantedFault("a producer's retry is appended again", _duplicates_appended),
+    "uncommitted-read": PlantedFault("consumers read above the high watermark", _uncommitted_read),
+    "unclean-shutdown-ignored": PlantedFault("a broker that lost data stays in sync", _unclean_shutdown_ignored),
+    "election-of-any-replica": PlantedFault("replicas out of sync are elected", _election_of_any_replica),
+    "isr-epochs-unchecked": PlantedFault("an old leader changes the ISR", _isr_epochs_unchecked),
+    "fenced-writer-goes-on": PlantedFault("a fenced controller goes on committing", _fenced_writer_goes_on),
+    "commits-overwrite": PlantedFault("the lake's commits are no compare-and-set", _commits_overwrite),
+    "committed-before-durable": PlantedFault("a controller shows what it has not committed", _committed_before_durable),
+    "no-fsync": PlantedFault("segments are not made durable", _no_fsync),
+    "torn-ends-kept": PlantedFault("a torn end of a log is not cut off", _recovery_keeps_torn_ends),
+}
 
 
 @contextmanager
 def plant(name: str | None) -> Iterator[None]:
     """Break production code for a while; None breaks nothing."""
-    if name is None:
+    changes = [] if name is None else PLANTED[name].changes()
+    before = [(where, attribute, vars(where)[attribute]) for where, attribute, _ in changes]
+    try:
+        for where, attribute, value in changes:
+            setattr(where, attribute, value)
         yield
-        return
-    raise KeyError(name)
+    finally:
+        for where, attribute, value in before:
+            setattr(where, attribute, value)

@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.storage.location import Location, leaf_paths, open_parquet_file
+from kraftlake.metadata_log.storage.sealed_files import DamagedFileError
 from kraftlake.runtime.arrow import pc, pq
-from kraftlake.runtime.errors import CorruptDataError
+from kraftlake.runtime.errors import CorruptDataError, LakeError
 from kraftlake.runtime.value import Value
 
 ROW_GROUP_ROWS = 65_536
@@ -156,12 +157,14 @@ def _row_groups(path: Location) -> list[_RowGroup]:
 
 
 def open_parquet(path: Location) -> pq.ParquetFile:
-    """Open a data file; raises DataFileGoneError or CorruptDataError."""
+    """Open a data file; raises DataFileGoneError, CorruptDataError, LakeError where the disk refuses."""
     try:
         return open_parquet_file(path)
     except FileNotFoundError as fault:
         raise DataFileGoneError(path) from fault
     except (pa.ArrowException, OSError) as fault:
+        if isinstance(fault, OSError) and fault.errno and not isinstance(fault, DamagedFileError):
+            raise LakeError(f"{path} can't be read: {fault.strerror}.") from fault
         raise CorruptDataError(f"{path} is no Parquet file that can be read.") from fault
 
 

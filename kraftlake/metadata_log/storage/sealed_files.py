@@ -22,6 +22,10 @@ _TAIL = 64 * 1024
 _SEALED = re.compile(r"\.c([0-9a-f]{8})(?:\.zstd)?\.parquet")
 
 
+class DamagedFileError(OSError):
+    """The content of a file is not what its name seals."""
+
+
 def sealed_name(prefix: str, data: bytes | memoryview, suffix: str = ".parquet") -> str:
     """A name for a new data file: `prefix`, what makes it unique, its seal, `suffix`."""
     return f"{prefix}-{uuid.uuid4()}.c{crc32c(memoryview(data)[-_TAIL:]):08x}{suffix}"
@@ -33,7 +37,7 @@ def checked_source(place: Location) -> Any:
     if found is not None:
         tail, size = _tail_of(place)
         if crc32c(tail) != int(found[1], 16):
-            raise OSError(errno.EIO, "its content is not what was written", str(place))
+            raise DamagedFileError(errno.EIO, "its content is not what was written", str(place))
         if len(tail) == size:
             import pyarrow as pa
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
 from kraftlake.metadata_log import MetadataLog, TailCursor
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import choose_base
+from kraftlake.runtime.backoff import Backoff
 from kraftlake.runtime.clock import Clock
-from kraftlake.runtime.errors import KraftlakeError, OffsetError
+from kraftlake.runtime.errors import KraftlakeError, LakeError, OffsetError
 from kraftlake.runtime.event_order import earliest
 from kraftlake.runtime.event_queue import FunctionEvent
 from kraftlake.runtime.fault_handler import FaultHandler
+from kraftlake.runtime.log import get_logger
 
 if TYPE_CHECKING:
     from kraftlake.replay.loader.metadata_loader import MetadataLoader
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 MAX_RECORDS = 50_000
 """About the number of records that one delta gathers before it is published."""
 _TAG = "lake-feed"
+_BACKOFF = Backoff(base=0.05, cap=5.0)
+_log = get_logger(__name__)
 
 
 class LakeFeed:
@@ -29,7 +34,8 @@ class LakeFeed:
     trimmed past the loader, the loader gets the newest snapshot and continues from there.
 
     `end_at_start` is the loader's high watermark: publishing begins when the log up to there is replayed.
-    A lake that can't be read stops the feed; the fault handler gets the error.
+    Where the disk or the object store refuses a read, the feed tries again, each time later. A log that can't be as it
+    is stops the feed; the fault handler gets the error.
     """
 
     def __init__(self, log: MetadataLog, clock: Clock, fault_handler: FaultHandler, *, poll: float = 0.001) -> None:
@@ -39,6 +45,7 @@ class LakeFeed:
         self._poll = poll
         self._poll_ns = round(poll * 1e9)
         self._cursor: TailCursor | None = None
+        self._failures = 0
         self.end_at_start: int | None = None
         """The offset after the last one that was there when the feed began to read; None before that."""
         self.stopped: KraftlakeError | None = None
@@ -67,6 +74,7 @@ class LakeFeed:
         except OffsetError:
             self._load_newest_snapshot()
             return
+        self._failures = 0
         if batches:
             self._loader.load(batches)
         event = FunctionEvent(self._read, self._handle)
@@ -81,7 +89,12 @@ class LakeFeed:
         batches: list[RecordBatch] = []
         records = 0
         while records < MAX_RECORDS:
-            step = cursor.step() if not batches or cursor.has_news() else []
+            try:
+                step = cursor.step() if not batches or cursor.has_news() else []
+            except KraftlakeError:
+                if batches:
+                    return batches, True  # the next read has the error; the cursor is past these
+                raise
             if not step:
                 return batches, False
             batches += step
@@ -103,7 +116,19 @@ class LakeFeed:
         """Handle a closed queue, or a lake that can't be read."""
         if self._loader.queue.shutting_down:
             return
+        if isinstance(error, LakeError) and isinstance(error.__cause__, OSError):
+            self._try_again(error)
+            return
         self.stopped = (
             error if isinstance(error, KraftlakeError) else KraftlakeError(f"{type(error).__name__}: {error}")
         )
         self._fault_handler.handle_fault(f"Reading the log of {self._path}", error)
+
+    def _try_again(self, error: LakeError) -> None:
+        """Read again after a pause: the disk or the object store may answer then."""
+        self._failures += 1
+        if self._failures & (self._failures - 1) == 0:  # ever more rarely
+            _log.warning("lake_not_read", failures=self._failures, cause=str(error))
+        pause_ns = self._poll_ns + round(_BACKOFF.pause(self._failures, random.random()) * 1e9)  # noqa: S311 - jitter
+        event = FunctionEvent(self._begin if self._cursor is None else self._read, self._handle)
+        self._loader.queue.schedule_deferred(_TAG, earliest(self._clock.nanoseconds() + pause_ns), event)

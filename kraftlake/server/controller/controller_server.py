@@ -248,9 +248,13 @@ class ControllerServer:
 
 
 def _opened(lake: str) -> MetadataLog:
-    """The lake's log. Raises LakeError with what makes a lake where there is none."""
+    """The lake's log. Raises LakeError with what makes a lake where there is none, and where it can't be read."""
     place = lake_location(lake)
-    if not (place.exists() or place.is_dir()):  # a prefix of an object store is no object
+    try:
+        is_there = place.is_dir() or place.exists()  # a prefix of an object store is no object
+    except OSError as fault:
+        raise LakeError(f"{lake} can't be read: {fault.strerror or fault}.") from fault
+    if not is_there:
         raise LakeError(f"There is no lake at {lake}: `kraftlake format {lake}` makes one.")
     return MetadataLog.open(lake)
 

@@ -11,6 +11,8 @@ import pytest
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import MetadataLog, SnapshotFacts, Upkeep, UpkeepPolicy
+from kraftlake.metadata_log.delta_table.table_state import commit_path
+from kraftlake.metadata_log.log_facts import LOG_TABLE
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay import LakeFeed, LoaderManifest, MetadataLoader
 from kraftlake.replay.loader.manifest import SnapshotManifest
@@ -203,6 +205,20 @@ def test_a_lake_that_can_not_be_read_stops_the_feed_and_reaches_the_fault_handle
     run.run()
     assert run.feed.stopped is not None
     assert [what for what, _ in run.faults.told] == [f"Reading the log of {lake}"]
+
+
+def test_a_read_that_the_disk_refuses_is_tried_again(lake: Path) -> None:
+    log = lake_of(lake, *log_of(1, [metadata_version()]))
+    run = fed(log)
+    following = commit_path(lake / LOG_TABLE, log.version + 1)
+    following.mkdir()
+    run.run()
+    following.rmdir()
+    log.append([no_op(2)])
+    for _ in range(3):
+        run.run()
+    assert (run.feed.stopped, run.faults.told) == (None, [])
+    assert run.loader.image.offset == 2
 
 
 class Passed(Recorder):

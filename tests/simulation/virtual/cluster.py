@@ -48,21 +48,21 @@ CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 HOUR = 3600 * SECOND
 _PEACE_NS = 600 * SECOND
 """How long the cluster has at the end of an hour, without faults, to become whole."""
-_SESSION_MS = 40_000
+_SESSION_MS = 50_000
 _BROKER_SETTINGS = {
-    "broker.heartbeat.interval.ms": "10000", "broker.session.timeout.ms": str(_SESSION_MS),
-    "initial.broker.registration.timeout.ms": "300000", "replica.lag.time.max.ms": "60000",
-    "replica.fetch.wait.max.ms": "15000", "replica.socket.timeout.ms": "30000", "replica.fetch.backoff.ms": "3000",
+    "broker.heartbeat.interval.ms": "15000", "broker.session.timeout.ms": str(_SESSION_MS),
+    "initial.broker.registration.timeout.ms": "300000", "replica.lag.time.max.ms": "80000",
+    "replica.fetch.wait.max.ms": "25000", "replica.socket.timeout.ms": "40000", "replica.fetch.backoff.ms": "3000",
     "replica.high.watermark.checkpoint.interval.ms": "20000", "log.segment.bytes": "20000",
     "log.segment.delete.delay.ms": "30000", "auto.create.topics.enable": "false",
 }  # fmt: skip
 _CONTROLLER_SETTINGS = {
-    "broker.session.timeout.ms": str(_SESSION_MS), "broker.heartbeat.interval.ms": "10000",
-    "controller.quorum.fetch.timeout.ms": "60000", "metadata.max.idle.interval.ms": "20000",
+    "broker.session.timeout.ms": str(_SESSION_MS), "broker.heartbeat.interval.ms": "15000",
+    "controller.quorum.fetch.timeout.ms": "70000", "metadata.max.idle.interval.ms": "30000",
     "default.replication.factor": "3", "min.insync.replicas": "2",
 }  # fmt: skip
 LAKE = f"{BUCKET}/lake"
-_POLL_SECONDS = 2.0
+_POLL_SECONDS = 3.0
 
 
 def _relaxed() -> list[tuple[Any, str, Any]]:
@@ -76,8 +76,8 @@ def _relaxed() -> list[tuple[Any, str, Any]]:
         upkeep(self, *arguments, **{**options, "interval": 500.0})
 
     return [
-        (quorum_controller, "POLL_MS", 5_000), (broker_life, "LOOK_SECONDS", 5.0),
-        (controller_server, "_LOOK_SECONDS", 5.0), (broker, "_FLUSH_MS", 15_000), (broker, "_DELETION_MS", 60_000),
+        (quorum_controller, "POLL_MS", 7_000), (broker_life, "LOOK_SECONDS", 8.0),
+        (controller_server, "_LOOK_SECONDS", 8.0), (broker, "_FLUSH_MS", 15_000), (broker, "_DELETION_MS", 60_000),
         (node_to_controller_channel, "_BACKOFF", Backoff(base=0.5, cap=10.0)),
         (registrar, "_BACKOFF", Backoff(base=0.5, cap=20.0)),
         (LakeFeed, "__init__", slow_feed), (UpkeepThread, "__init__", slow_upkeep),

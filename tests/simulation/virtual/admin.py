@@ -98,7 +98,7 @@ class Admin:
             resource = module.AlterConfigsResource(resource_type=_TOPIC, resource_name=name, configs=(config,))
             return module.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
 
-        answer = self.client.ask_any("incremental_alter_configs", range(0, 2), make)
+        answer = self.client.ask_any("incremental_alter_configs", range(2), make)
         error: ErrorCode = answer.responses[0].error_code
         if error is ErrorCode.none:
             self.retention[name] = value
@@ -118,12 +118,12 @@ class Admin:
             topic = module.ReassignableTopic(name=name, partitions=(one,))
             return module.AlterPartitionReassignmentsRequest(timeout=_TIMEOUT, topics=(topic,))
 
-        answer = self.client.ask_any("alter_partition_reassignments", range(0, 1), make)
+        answer = self.client.ask_any("alter_partition_reassignments", range(1), make)
         if answer.error_code is not ErrorCode.none:
             error: ErrorCode = answer.error_code
             return error
-        error = answer.responses[0].partitions[0].error_code
-        return error
+        one_error: ErrorCode = answer.responses[0].partitions[0].error_code
+        return one_error
 
     def elect(self) -> ErrorCode:
         """Elect the preferred leaders of all partitions."""

@@ -20,10 +20,10 @@ from kraftlake.metadata_log.storage import object_path
 from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.protocol import Abort, Address
 from kraftlake.protocol.connection import Connection
+from kraftlake.replay import LakeFeed
 from kraftlake.replica_manager import node_to_controller_channel
 from kraftlake.replica_manager.logs.disk.files import DiskFiles
 from kraftlake.runtime import Backoff
-from kraftlake.replay import LakeFeed
 from kraftlake.runtime.log import without_logs
 from kraftlake.server.broker import broker, broker_life
 from kraftlake.server.controller import controller_server, registrar
@@ -40,7 +40,7 @@ from tests.simulation.virtual.network import Network, NetworkTrouble, VirtualAbo
 from tests.simulation.virtual.nodes import HOST, BrokerMachine, ControllerMachine, Node
 from tests.simulation.virtual.patching import patched
 from tests.simulation.virtual.peace import Peace
-from tests.simulation.virtual.replica_watch import InvariantError, ReplicaWatch
+from tests.simulation.virtual.replica_watch import ReplicaWatch
 from tests.simulation.virtual.scheduler import SECOND, Process, Scheduler
 from tests.simulation.virtual.workload import Consumer, History, Producer
 
@@ -142,13 +142,14 @@ class VirtualCluster:
         self.brokers: dict[int, BrokerMachine] = outside.setdefault("brokers", {})
         for id_ in range(1, self.chance.choice((3, 3, 4)) + 1):
             self.brokers[id_] = BrokerMachine(
-                self.scheduler, self.network, self.replicas, id_, dict(_BROKER_SETTINGS), LAKE
+                self.scheduler, self.network, id_, watch=self.replicas, settings=dict(_BROKER_SETTINGS), lake=LAKE
             )
         self.nodes: list[Node] = [*self.controllers.values(), *self.brokers.values()]
         for node in self.nodes:
             node.jump(self.chance.randrange(-5, 5) * SECOND)
         self.clients: list[Process] = []
         self.topics = [("one", 0), ("one", 1), ("two", 0)]
+        self.admin = Admin(self.topics, self.history, self.bootstrap)
 
     @property
     def names(self) -> list[str]:
@@ -276,8 +277,7 @@ class VirtualCluster:
         Peace(self).make(duration_ns)
 
     def _start_clients(self) -> None:
-        admin = self._client("admin", Admin(self.topics, self.history, self.bootstrap), 60 * SECOND, setup=True)
-        del admin
+        self._client("admin", self.admin, 60 * SECOND, setup=True)
 
     def _client(self, name: str, client: Any, *arguments: Any, setup: bool = False) -> Process:
         process = Process(self.scheduler, name)

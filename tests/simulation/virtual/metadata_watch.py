@@ -87,8 +87,19 @@ class MetadataWatch:
             if other:
                 violated(f"{active().process.name} has other {', '.join(other)} at offset {offset}")
         if offset > self.replicas.newest.provenance.offset:
+            self._check_leaders(self.replicas.newest, image)
             self._tell_changes(self.replicas.newest, image)
             self.replicas.newest = image
+
+    def _check_leaders(self, before: MetadataImage, after: MetadataImage) -> None:
+        """Leaders are in their ISRs, and in service."""
+        if before.topics is after.topics and before.cluster is after.cluster:
+            return
+        for topic in after.topics.topics_by_id().values():
+            for number, state in topic.partitions.items():
+                leader = after.cluster.brokers.get(state.leader)
+                if state.leader >= 0 and (state.leader not in state.isr or leader is None or leader.fenced):
+                    violated(f"{topic.name}-{number} is led by {state.leader}, which may not: {state}")
 
     def _tell_changes(self, before: MetadataImage, after: MetadataImage) -> None:
         """Tell of the partitions and brokers that have changed."""

@@ -161,7 +161,7 @@ class Network:
     def send(
         self, sender: Process, receiver: Process, arrive: Callable[[], None], lose: Callable[[], None], tries: int = 0
     ) -> None:
-        """Let `arrive` happen at the receiver, or `lose` at the sender's side of the connection, or neither for ever."""
+        """Let `arrive` happen at the receiver, or `lose` where the connection breaks."""
         chance, trouble = self.chance, self.trouble
         self.frames += 1
         if self.is_cut(sender, receiver) or (trouble.lost and chance.random() < trouble.lost):

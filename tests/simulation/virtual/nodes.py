@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+from kraftlake.controller import QuorumController
 from kraftlake.delta import TopicPartition
 from kraftlake.image import MetadataImage
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.server.broker.broker import Broker
-from kraftlake.controller import QuorumController
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.broker_server import BrokerServer
 from kraftlake.server.controller.controller_config import ControllerServerConfig
@@ -155,7 +155,7 @@ class BrokerMachine(Node):
     """A broker, with its disks."""
 
     def __init__(
-        self, scheduler: Scheduler, network: Network, watch: ReplicaWatch, id_: int, settings: dict[str, str],
+        self, scheduler: Scheduler, network: Network, id_: int, *, watch: ReplicaWatch, settings: dict[str, str],
         lake: str,
     ) -> None:  # fmt: skip
         super().__init__(scheduler, network, f"broker-{id_}")

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from zlib import crc32
 
+from kraftlake.delta import TopicPartition
+from kraftlake.image import ConfigResource
+from kraftlake.image.configurations_image import TOPIC_RESOURCE
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from tests.simulation.virtual.replica_watch import InvariantError, held_batches
 from tests.simulation.virtual.scheduler import SECOND
+from tests.simulation.virtual.workload import checksum
 
 if TYPE_CHECKING:
     from tests.simulation.virtual.cluster import VirtualCluster
@@ -23,6 +28,7 @@ class Peace:
     def make(self, until_ns: int) -> None:
         """Raises InvariantError where the cluster is not whole by a time, or has lost something."""
         cluster, scheduler = self._cluster, self._cluster.scheduler
+        began_ns = scheduler.now_ns
         cluster.tell("peace")
         self._heal()
         problem = "not looked at"
@@ -32,13 +38,14 @@ class Peace:
             if not problem:
                 break
         if problem:
-            raise InvariantError(f"not whole within {(until_ns - scheduler.now_ns) / SECOND:.0f} s of peace: {problem}")
+            raise InvariantError(f"not whole within {(until_ns - began_ns) / SECOND:.0f} s of peace: {problem}")
         cluster.is_over = True
         scheduler.run(until_ns)
         problem = self._problem()
         if problem:
             raise InvariantError(f"not whole at the end: {problem}")
         self._check_records()
+        self._check_configs()
 
     def _heal(self) -> None:
         """Undo what faults did; those that are under way undo their own."""
@@ -79,8 +86,6 @@ class Peace:
         return ""
 
     def _ends(self, topic: str, number: int, isr: tuple[int, ...]) -> dict[int, tuple[int, int]]:
-        from kraftlake.delta import TopicPartition
-
         logs = {id_: self._cluster.brokers[id_].log(TopicPartition(topic, number)) for id_ in isr}
         return {
             id_: (-1, -2) if log is None else (log.log_end_offset, log.high_watermark) for id_, log in logs.items()
@@ -88,27 +93,35 @@ class Peace:
 
     def _check_records(self) -> None:
         """All replicas hold the same bytes, and in them all that was acknowledged or read, where it was."""
-        from kraftlake.delta import TopicPartition
-        from tests.simulation.virtual.workload import checksum
-        from zlib import crc32
-
-        cluster, image = self._cluster, self._cluster.replicas.newest
-        for topic in image.topics.topics_by_id().values():
+        history = self._cluster.history
+        for topic in self._cluster.replicas.newest.topics.topics_by_id().values():
             for number, state in topic.partitions.items():
-                held = {}
-                for id_ in state.isr:
-                    log = cluster.brokers[id_].log(TopicPartition(topic.name, number))
-                    start = log.log_start_offset
-                    held[id_] = {one.base_offset: bytes(one.data) for one in held_batches(log)}
-                starts = max(min(found, default=0) for found in held.values())
-                first, *others = ({at: data for at, data in found.items() if at >= starts} for found in held.values())
-                if any(other != first for other in others):
-                    raise InvariantError(f"replicas of {topic.name}-{number} hold different records")
-                for (id_, partition, offset), known in cluster.history.acknowledged.items():
-                    if (id_, partition) == (topic.id, number) and offset >= starts:
-                        if offset not in first or checksum(first[offset]) != known:
-                            raise InvariantError(f"{topic.name}-{number}: {offset} was acknowledged and is gone")
-                for (id_, partition, offset), known in cluster.history.read.items():
-                    if (id_, partition) == (topic.id, number) and offset >= starts:
-                        if offset not in first or crc32(first[offset]) != known:
-                            raise InvariantError(f"{topic.name}-{number}: {offset} was read and is another batch now")
+                name = TopicPartition(topic.name, number)
+                start, held = self._held(name, state.isr)
+                for what, known, sum_of in (
+                    ("acknowledged", history.acknowledged, checksum), ("read", history.read, crc32),
+                ):  # fmt: skip
+                    for (id_, partition, offset), wanted in known.items():
+                        is_here = (id_, partition) == (topic.id, number) and offset >= start
+                        if is_here and (offset not in held or sum_of(held[offset]) != wanted):
+                            raise InvariantError(f"{name}: {offset} was {what}, and is gone or another batch now")
+
+    def _held(self, name: TopicPartition, isr: tuple[int, ...]) -> tuple[int, dict[int, bytes]]:
+        """The batches that all replicas hold, and the first offset from which on they do."""
+        found = [
+            {one.base_offset: bytes(one.data) for one in held_batches(self._cluster.brokers[id_].log(name))}
+            for id_ in isr
+        ]
+        start = max(min(batches, default=0) for batches in found)
+        first, *others = ({at: data for at, data in batches.items() if at >= start} for batches in found)
+        if any(other != first for other in others):
+            raise InvariantError(f"replicas of {name} hold different records")
+        return start, first
+
+    def _check_configs(self) -> None:
+        """What an administrator was told to be set is set."""
+        configs = self._cluster.replicas.newest.configs
+        for topic, wanted in self._cluster.admin.retention.items():
+            found = configs.config_map(ConfigResource(TOPIC_RESOURCE, topic)).get("retention.ms")
+            if found != str(wanted):
+                raise InvariantError(f"retention.ms of {topic} was set to {wanted}, and is {found}")

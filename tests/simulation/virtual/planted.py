@@ -9,9 +9,8 @@ from typing import Any
 import attrs
 
 from kraftlake.controller.cluster import brokers
-from kraftlake.controller.errors import Errors
 from kraftlake.controller.quorum.active_controller import ActiveController
-from kraftlake.controller.replication import alter_partition, partition_change
+from kraftlake.controller.replication import partition_change
 from kraftlake.metadata_log import log as metadata_log
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.storage.disk import ObjectStoreDisk
@@ -76,8 +75,8 @@ def _election_of_any_replica() -> list[Change]:
     return [(partition_change._Change, "_is_valid_leader", is_valid)]
 
 
-def _isr_epochs_unchecked() -> list[Change]:
-    return [(alter_partition, "_problem", lambda *_: Errors.NONE)]
+def _isr_kept_after_session() -> list[Change]:
+    return [(brokers, "_fence", lambda state, broker: [brokers._change(broker, 0, fenced=brokers.FENCE)])]
 
 
 def _fenced_writer_goes_on() -> list[Change]:
@@ -131,7 +130,7 @@ PLANTED = {
     "uncommitted-read": PlantedFault("consumers read above the high watermark", _uncommitted_read),
     "unclean-shutdown-ignored": PlantedFault("a broker that lost data stays in sync", _unclean_shutdown_ignored),
     "election-of-any-replica": PlantedFault("replicas out of sync are elected", _election_of_any_replica),
-    "isr-epochs-unchecked": PlantedFault("an old leader changes the ISR", _isr_epochs_unchecked),
+    "isr-kept-after-session": PlantedFault("a broker without a session stays leader", _isr_kept_after_session),
     "fenced-writer-goes-on": PlantedFault("a fenced controller goes on committing", _fenced_writer_goes_on),
     "commits-overwrite": PlantedFault("the lake's commits are no compare-and-set", _commits_overwrite),
     "committed-before-durable": PlantedFault("a controller shows what it has not committed", _committed_before_durable),

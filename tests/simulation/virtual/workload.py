@@ -102,7 +102,7 @@ class Producer:
             error, offset = self._send(topic, partition, data)
             if error is ErrorCode.none:
                 self._sequences[topic, partition] = sequence + size
-                self._acknowledged(topic, partition, topic_id, offset, size, data)
+                self._acknowledged(topic, partition, topic_id, offset=offset, size=size, data=data)
                 return
             if error is not None:
                 self.history.count("produce", error)
@@ -151,7 +151,7 @@ class Producer:
         return told.error_code, int(told.base_offset)
 
     def _acknowledged(
-        self, topic: str, partition: int, topic_id: Uuid | None, offset: int, size: int, data: bytes
+        self, topic: str, partition: int, topic_id: Uuid | None, *, offset: int, size: int, data: bytes
     ) -> None:
         if topic_id is None:
             return

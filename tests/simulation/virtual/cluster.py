@@ -12,12 +12,10 @@ from typing import Any
 import attrs
 import structlog
 
-from kraftlake.controller import BootstrapMetadata, BootstrapSnapshot
 from kraftlake.controller.quorum import quorum_controller
-from kraftlake.metadata_log import MetadataLog, UpkeepThread
-from kraftlake.metadata_log.append.creation import Contents
+from kraftlake.controller.quorum.formatting import format_lake
+from kraftlake.metadata_log import UpkeepThread
 from kraftlake.metadata_log.storage import object_path
-from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.protocol import Abort, Address
 from kraftlake.protocol.connection import Connection
 from kraftlake.replay import LakeFeed
@@ -131,8 +129,9 @@ class VirtualCluster:
         self.lake.on_put = self.metadata.put
         self.history = History()
         self.faults = Faults(self)
-        self.unclean: dict[BrokerMachine, bool] = {}
-        """The brokers that have ended not in order, until they are in sync again, and whether they have lost something.
+        self.unclean: dict[BrokerMachine, tuple[bool, Process | None]] = {}
+        """The brokers that have ended not in order, until they are in sync again: whether they may have lost something,
+        and the process that has ended.
         """
         self.is_over = False
         self.controllers = {
@@ -180,7 +179,7 @@ class VirtualCluster:
         at a time, one that has lost something may be elected (KIP-966), so that there is nothing to be checked.
         """
         self._settle()
-        return not any(is_lossy for other, is_lossy in self.unclean.items() if other is not node)
+        return not any(is_lossy for other, (is_lossy, _) in self.unclean.items() if other is not node)
 
     def may_lose(self, node: BrokerMachine) -> bool:
         """Whether a broker may lose what it has not synced: all others are in sync since they ended not in order."""
@@ -188,13 +187,15 @@ class VirtualCluster:
         return all(other is node for other in self.unclean)
 
     def ended_unclean(self, node: Node, *, lossy: bool) -> None:
-        """A node has ended not in order, and perhaps has lost something."""
+        """The process of a node has ended or will end not in order, and perhaps loses something."""
         if isinstance(node, BrokerMachine):
-            self.unclean[node] = lossy or self.unclean.get(node, False)
+            was_lossy, _ = self.unclean.get(node, (False, None))
+            self.unclean[node] = (lossy or was_lossy, node.process)
 
     def _settle(self) -> None:
-        for node in [node for node in self.unclean if self._is_in_sync(node)]:
-            del self.unclean[node]
+        for node, (_, ended) in list(self.unclean.items()):
+            if node.process is not ended and self._is_in_sync(node):
+                del self.unclean[node]
 
     def _is_in_sync(self, node: BrokerMachine) -> bool:
         image = self.replicas.newest
@@ -337,13 +338,11 @@ class VirtualCluster:
 @cache
 def new_lake() -> dict[str, bytes]:
     """The objects of a formatted lake; the same for all histories."""
-    scheduler = scheduling.active()
-    store = LakeStore(scheduler)
-    before, scheduler.outside.extra["lake"] = scheduler.outside.extra["lake"], store
+    running, own = scheduling.active(), Scheduler(0)
+    scheduling.activate(own)
+    store = own.outside.extra["lake"] = LakeStore(own)
     try:
-        bootstrap = BootstrapSnapshot(metadata=BootstrapMetadata.of(), timestamp=1_700_000_000_000)
-        contents = Contents(snapshots=[(bootstrap, bootstrap.batches())])
-        MetadataLog.create(ObjectPath(BUCKET, "lake"), CLUSTER_ID, "controlled", contents=contents)
+        format_lake(LAKE, cluster_id=CLUSTER_ID)
     finally:
-        scheduler.outside.extra["lake"] = before
+        scheduling.activate(running)
     return store.contents()

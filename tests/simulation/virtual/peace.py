@@ -34,6 +34,8 @@ class Peace:
         problem = "not looked at"
         while scheduler.now_ns < until_ns:
             scheduler.run(scheduler.now_ns + _LOOK_NS)
+            for node in cluster.nodes:  # one that was asked to leave may do so only now
+                node.start_if_down()
             problem = self._problem()
             if not problem:
                 break

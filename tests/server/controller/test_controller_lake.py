@@ -1,0 +1,82 @@
+"""A controller's process: where its lake may lie, and how it ends when it can't go on."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from kraftlake.controller import BootstrapMetadata
+from kraftlake.controller.quorum.formatting import format_lake
+from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.delta_table.table_state import commit_path
+from kraftlake.metadata_log.log_facts import LOG_TABLE
+from kraftlake.runtime.errors import LakeError
+from kraftlake.server.controller.controller_config import ControllerServerConfig
+from kraftlake.server.controller.controller_server import ControllerEndedError, ControllerServer
+from kraftlake.server.node_config import ListenerAddress, NodeSettings
+from tests.metadata_log.object_store import BUCKET
+
+PATIENCE = 60.0
+
+
+class Running:
+    """A controller in a thread."""
+
+    def __init__(self, lake: str, **settings: str) -> None:
+        named = {name.replace("_", "."): value for name, value in settings.items()}
+        self.stop = threading.Event()
+        self.fault: Exception | None = None
+        listener = ListenerAddress(name="CONTROLLER", host="127.0.0.1", port=0)
+        config = ControllerServerConfig(
+            lake=lake, node_id=101, listeners=(listener,), settings=NodeSettings(values=named)
+        )
+        self.server = ControllerServer(config, stop=self.stop)
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.server.run()
+        except Exception as fault:
+            self.fault = fault
+
+    def end(self) -> None:
+        self.thread.join(PATIENCE)
+        assert not self.thread.is_alive()
+
+
+@pytest.mark.xdist_group("object_store")
+def test_a_lake_in_an_object_store_has_a_controller(server: dict[str, str]) -> None:
+    lake = f"s3://{BUCKET}/controlled"
+    format_lake(lake, BootstrapMetadata.of())
+    running = Running(lake, controller_quorum_fetch_timeout_ms="50")
+    deadline = time.monotonic() + PATIENCE
+    while MetadataLog.open(lake).epoch < 1 and time.monotonic() < deadline and running.thread.is_alive():
+        running.stop.wait(0.05)
+    running.stop.set()
+    running.end()
+    assert running.fault is None
+    assert MetadataLog.open(lake).epoch == 1
+
+
+def test_a_place_without_a_lake_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    running = Running(str(tmp_path / "lake"))
+    running.end()
+    assert isinstance(running.fault, LakeError)
+    assert str(running.fault).startswith("There is no lake at ")
+
+
+def test_a_controller_that_can_not_follow_the_log_ends(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    log = format_lake(str(lake), BootstrapMetadata.of())
+    running = Running(str(lake), controller_quorum_fetch_timeout_ms="600000")
+    deadline = time.monotonic() + PATIENCE
+    while running.server.node is None and time.monotonic() < deadline:
+        running.stop.wait(0.01)
+    commit_path(lake / LOG_TABLE, log.version + 1).write_bytes(b"{")
+    running.end()
+    assert isinstance(running.fault, ControllerEndedError)
+    assert "the lake can't be read" in str(running.fault)

@@ -12,12 +12,12 @@ from hypothesis import given
 import kraftlake
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.append.log_file import LogFile
-from kraftlake.metadata_log.delta_table.data_files import encode_parquet, integer_bounds
+from kraftlake.metadata_log.delta_table.data_files import encode_parquet, integer_bounds, open_parquet
 from kraftlake.metadata_log.maintenance.compaction import compact
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, to_rows
-from kraftlake.runtime.errors import CorruptDataError
+from kraftlake.runtime.errors import CorruptDataError, LakeError
 from tests.metadata_log.log_batches import UnsyncedDisk, data_batch, noop_batch
 from tests.metadata_log.strategies import logs
 from tests.metadata_log.unsealed import unseal
@@ -33,6 +33,14 @@ def test_a_file_holds_its_rows_and_their_offsets_bounds(batches: list[RecordBatc
     file = file_of(rows)
     assert file.read().cast(LOG_SCHEMA).equals(rows)
     assert integer_bounds(file, "offset") == [(batches[0].base_offset, batches[-1].last_offset)]
+
+
+def test_a_file_that_the_disk_refuses_is_not_called_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "a.c00000000.parquet"
+    path.mkdir()
+    with pytest.raises(LakeError, match=r"can't be read: Is a directory\.$") as told:
+        open_parquet(path)
+    assert isinstance(told.value.__cause__, OSError)
 
 
 def compressions(*batches: RecordBatch) -> set[str]:

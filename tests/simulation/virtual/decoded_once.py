@@ -13,6 +13,7 @@ import pyarrow as pa
 from kraftlake.metadata_log.delta_table import actions, data_files
 from kraftlake.metadata_log.storage import location, sealed_files
 from kraftlake.metadata_log.storage.location import Location
+from kraftlake.records import rows
 
 
 class DecodedOnce:
@@ -21,10 +22,14 @@ class DecodedOnce:
     def __init__(self) -> None:
         self._commits: dict[bytes, Any] = {}
         self._files: dict[bytes, Any] = {}
+        self._kept: set[int] = set()
+        """The identities of the files in `_files` and of the tables in `_rows`, which live as long as this does."""
+        self._batches: dict[int, list[Any]] = {}
         self._rows: dict[tuple[int, tuple[int, ...], tuple[str, ...]], Any] = {}
 
     def replaced(self) -> dict[Any, Any]:
         """The real functions and their replacements."""
+        decode_rows = rows.from_rows
         decode, open_file, read = actions.decode_commit, location.open_parquet_file, data_files.read_row_groups
 
         def decode_commit(data: bytes, version: int, file: str, table: str) -> Any:
@@ -40,17 +45,35 @@ class DecodedOnce:
                 found = open_file(place, dictionaries=dictionaries)
                 if not dictionaries:
                     self._files[data] = found
+                    self._kept.add(id(found))
             return found
 
         def read_row_groups(parquet: Any, path: Location, groups: Sequence[int], schema: Any) -> Any:
             key = (id(parquet), tuple(groups), tuple(schema.names))
+            if id(parquet) not in self._kept:
+                return read(parquet, path, groups, schema)
             found = self._rows.get(key)
             if found is None:
                 found = self._rows[key] = read(parquet, path, groups, schema)
+                self._kept.add(id(found))
             return found
 
         def checked_source(place: Location) -> Any:
             # the real one lets pyarrow's threads read a large file in parts, and they have no virtual time
             return pa.BufferReader(place.read_bytes())
 
-        return {sealed_files.checked_source: checked_source, decode: decode_commit, open_file: open_parquet_file, read: read_row_groups}
+        def from_rows(table: Any) -> Any:
+            if id(table) not in self._kept:
+                return decode_rows(table)
+            found = self._batches.get(id(table))
+            if found is None:
+                found = self._batches[id(table)] = list(decode_rows(table))
+            return iter(found)
+
+        return {
+            decode_rows: from_rows,
+            sealed_files.checked_source: checked_source,
+            decode: decode_commit,
+            open_file: open_parquet_file,
+            read: read_row_groups,
+        }

@@ -19,8 +19,8 @@ SECOND = 1_000_000_000
 MILLISECOND = 1_000_000
 FOREVER = 1 << 62
 WALL_START_NS = 1_800_000_000 * SECOND
-_INTERRUPTED = 0.02
-"""The share of lock acquisitions before which another task may run."""
+_LOCKS_A_INTERRUPTION = 50
+"""The mean number of lock acquisitions between two before which another task may run."""
 
 
 class Killed(BaseException):
@@ -73,6 +73,8 @@ class Scheduler:
         self.after_step: Callable[[], None] = lambda: None
         self.fault: BaseException | None = None
         """What ended a task that no task handles: the simulation has failed."""
+        self.until_interruption = _LOCKS_A_INTERRUPTION
+        """The number of lock acquisitions up to the one at which the running task is interrupted."""
         self._numbers = count()
         self._ready: list[Task] = []
         self._timers: list[tuple[int, int, Callable[[], None] | None, Task | None, int]] = []
@@ -114,10 +116,10 @@ class Scheduler:
         if not task.process.alive:
             raise Killed
 
-    def maybe_pause(self) -> None:
-        """Let others run now and then. Raises Killed."""
-        if self.current is not None and self.chance.random() < _INTERRUPTED:
-            self.pause()
+    def interrupt(self) -> None:
+        """Let others run, and draw when the next interruption is due. Raises Killed."""
+        self.until_interruption = self.chance.randrange(1, 2 * _LOCKS_A_INTERRUPTION)
+        self.pause()
 
     def sleep(self, nanoseconds: int) -> None:
         """Wait for some time. Raises Killed."""

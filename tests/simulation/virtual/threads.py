@@ -44,24 +44,33 @@ class Lock:
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         scheduler = active()
-        scheduler.maybe_pause()
+        scheduler.until_interruption -= 1
+        if scheduler.until_interruption <= 0:
+            scheduler.interrupt()
+        if self._owner is not None and not self._wait(blocking, timeout):
+            return False
+        self._owner = scheduler.current or self
+        return True
+
+    def _wait(self, blocking: bool, timeout: float) -> bool:
+        """Wait until nobody has the lock; False where that does not come in time."""
+        scheduler = active()
         me = scheduler.current
-        if self._owner is not None:
-            if not blocking:
+        if not blocking:
+            return False
+        assert me is not None, "a lock that is held can't be waited for outside of tasks"
+        deadline_ns = _deadline(timeout)
+        while self._owner is not None:
+            self._waiting.append(me)
+            if not scheduler.park(deadline_ns):
+                _forget(self._waiting, me)
                 return False
-            assert me is not None, "a lock that is held can't be waited for outside of tasks"
-            deadline_ns = _deadline(timeout)
-            while self._owner is not None:
-                self._waiting.append(me)
-                if not scheduler.park(deadline_ns):
-                    _forget(self._waiting, me)
-                    return False
-        self._owner = me or self
         return True
 
     def release(self) -> None:
         self._owner = None
-        _wake_first(self._waiting)
+        if self._waiting:
+            _wake_first(self._waiting)
 
     def locked(self) -> bool:
         return self._owner is not None
@@ -79,15 +88,21 @@ class RLock(Lock):
     __slots__ = ("_count",)
 
     def __init__(self) -> None:
-        super().__init__()
+        self._owner = None
+        self._waiting = deque()
         self._count = 0
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        if self._count and self._owner is (active().current or self):
+        scheduler = active()
+        if self._count and self._owner is (scheduler.current or self):
             self._count += 1
             return True
-        if not super().acquire(blocking, timeout):
+        scheduler.until_interruption -= 1
+        if scheduler.until_interruption <= 0:
+            scheduler.interrupt()
+        if self._owner is not None and not self._wait(blocking, timeout):
             return False
+        self._owner = scheduler.current or self
         self._count = 1
         return True
 
@@ -95,7 +110,14 @@ class RLock(Lock):
         self._count -= 1
         if self._count <= 0:
             self._count = 0
-            super().release()
+            self._owner = None
+            if self._waiting:
+                _wake_first(self._waiting)
+
+    __enter__ = acquire
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
     def release_all(self) -> int:
         count, self._count = self._count, 1
@@ -116,10 +138,10 @@ class Condition:
         self.acquire, self.release = self._lock.acquire, self._lock.release
 
     def __enter__(self) -> bool:
-        return self._lock.acquire()
+        return self.acquire()
 
     def __exit__(self, *_: object) -> None:
-        self._lock.release()
+        self.release()
 
     def wait(self, timeout: float | None = None) -> bool:
         scheduler = active()

@@ -36,12 +36,12 @@ class NodeToControllerChannel:
     """A channel with a connection and a thread of its own; it sends its requests one at a time, in their order.
 
     `addresses` are those of controllers, or return them; the active one is found through them. `active` is asked before
-    each attempt where that is known without them, so that none waits for a controller that was replaced. A request is sent again,
-    after a pause with jitter, until a controller has answered it or `retry_timeout_ms` have passed since it was given
-    to the channel (None: without limit); each attempt may take `request_timeout_ms` (`controller.socket.timeout.ms`). A
-    controller that refuses the broker's certificate or login ends the request at once, as if the time were over. After
-    `close` no more callbacks are called. Kafka's broker has three channels: for its lifecycle, for ISRs, and for
-    directories.
+    each attempt where that is known without them, so that none waits for a controller that was replaced. A request is
+    sent again, after a pause with jitter, until a controller has answered it or `retry_timeout_ms` have passed since it
+    was given to the channel (None: without limit); each attempt may take `request_timeout_ms`
+    (`controller.socket.timeout.ms`). A controller that refuses the broker's certificate or login ends the request at
+    once, as if the time were over. After `close` no more callbacks are called. Kafka's broker has three channels: for
+    its lifecycle, for ISRs, and for directories.
     """
 
     def __init__(

@@ -48,9 +48,7 @@ class Admin:
         """Create a topic with three replicas. Raises NodeError."""
 
         def make(module: Any) -> Any:
-            named = tuple(
-                module.CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()
-            )
+            named = tuple(module.CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items())
             topic = module.CreatableTopic(
                 name=name, num_partitions=partitions, replication_factor=3, assignments=(), configs=named
             )

@@ -123,9 +123,7 @@ class VirtualListener:
             network.scheduler.after(network.latency(), connection.reset)
         elif answer:
             network.scheduler.note(crc32(answer))
-            network.send(
-                self.process, connection.process, lambda: connection.receive(number, answer), connection.reset
-            )
+            network.send(self.process, connection.process, lambda: connection.receive(number, answer), connection.reset)
 
 
 class Network:
@@ -308,9 +306,7 @@ class VirtualConnection:
         self._number += 1
         number, listener = self._number, self._listener
         self._scheduler.note(crc32(payload))
-        self._network.send(
-            self.process, listener.process, lambda: listener.arrive(self, number, payload), self.reset
-        )
+        self._network.send(self.process, listener.process, lambda: listener.arrive(self, number, payload), self.reset)
         answer = self._wait(allowed)
         if answer is not None and len(answer) <= self._limit:
             return answer

@@ -112,9 +112,7 @@ class Node(ABC):
 class ControllerMachine(Node):
     """A controller."""
 
-    def __init__(
-        self, scheduler: Scheduler, network: Network, id_: int, settings: dict[str, str], lake: str
-    ) -> None:
+    def __init__(self, scheduler: Scheduler, network: Network, id_: int, settings: dict[str, str], lake: str) -> None:
         super().__init__(scheduler, network, f"controller-{id_}")
         self.id, self._settings, self._lake = id_, settings, lake
 
@@ -138,7 +136,10 @@ class ControllerMachine(Node):
 
 def hooks() -> list[tuple[Any, str, Any]]:
     """Let processes know their brokers and controllers."""
-    return [(Broker, "__init__", _noted(Broker, "broker")), (QuorumController, "__init__", _noted(QuorumController, "controller"))]
+    return [
+        (Broker, "__init__", _noted(Broker, "broker")),
+        (QuorumController, "__init__", _noted(QuorumController, "controller")),
+    ]
 
 
 def _noted(kind: type[Any], name: str) -> Any:

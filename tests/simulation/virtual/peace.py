@@ -89,9 +89,7 @@ class Peace:
 
     def _ends(self, topic: str, number: int, isr: tuple[int, ...]) -> dict[int, tuple[int, int]]:
         logs = {id_: self._cluster.brokers[id_].log(TopicPartition(topic, number)) for id_ in isr}
-        return {
-            id_: (-1, -2) if log is None else (log.log_end_offset, log.high_watermark) for id_, log in logs.items()
-        }
+        return {id_: (-1, -2) if log is None else (log.log_end_offset, log.high_watermark) for id_, log in logs.items()}
 
     def _check_records(self) -> None:
         """All replicas hold the same bytes, and in them all that was acknowledged or read, where it was."""

@@ -50,7 +50,12 @@ class Producer:
     """An idempotent producer with acks=all, which sends a batch until it is acknowledged."""
 
     def __init__(
-        self, number: int, topics: list[tuple[str, int]], history: History, watch: ReplicaWatch, bootstrap: list[Address]
+        self,
+        number: int,
+        topics: list[tuple[str, int]],
+        history: History,
+        watch: ReplicaWatch,
+        bootstrap: list[Address],
     ) -> None:
         self.number, self.topics, self.history, self.watch = number, topics, history, watch
         self.client = Client(bootstrap)

@@ -40,7 +40,7 @@ class ReplicaProgress:
         now = self._clock.milliseconds()
         before = self._replicas.get(id_, Replica(id=id_))
         self._replicas[id_] = Replica(
-            id=id_, log_end_offset=log_end_offset, last_fetch_ms=now,
+            id=id_, log_end_offset=min(log_end_offset, end_offset), last_fetch_ms=now,
             directory_id=before.directory_id if directory_id == Uuid.ZERO else directory_id,
             last_caught_up_ms=now if log_end_offset >= end_offset else before.last_caught_up_ms,
         )  # fmt: skip

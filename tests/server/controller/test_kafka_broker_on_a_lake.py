@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -17,7 +18,8 @@ from tests.interop.jars import kafka_tools_jars
 from tests.interop.restored_nodes import consumed, produced
 from tests.kafka_node import KafkaNode
 from tests.ports import free_ports
-from tests.server.controller.controllers import PATIENCE, ControllerProcess, await_, new_lake
+from tests.server.controller import wire_requests as w
+from tests.server.controller.controllers import PATIENCE, ControllerProcess, await_, new_lake, started_controller
 
 pytestmark = pytest.mark.spark
 
@@ -45,13 +47,18 @@ class Cluster:
 
     def tool(self, *words: str) -> dict[str, str]:
         """What `kafka-metadata-quorum` prints, by its names."""
-        class_path = ":".join(map(str, kafka_tools_jars().values()))
-        command = [str(find_java().executable), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", class_path]
-        command += ["org.apache.kafka.tools.MetadataQuorumCommand", *words]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        pairs = (line.partition(":") for line in done.stdout.splitlines())
+        pairs = (line.partition(":") for line in said("MetadataQuorumCommand", *words).splitlines())
         return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def said(tool: str, *words: str) -> str:
+    """What one of Kafka's tools prints."""
+    class_path = ":".join(map(str, kafka_tools_jars().values()))
+    command = [str(find_java().executable), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", class_path]
+    command += [f"org.apache.kafka.tools.{tool}", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +111,27 @@ def test_kafkas_broker_lives_with_our_controllers_through_a_take_over(cluster: C
     await_(is_fenced, "the broker has left in a controlled way")
     topics = kraftlake.open(cluster.lake).image().topics.topics_by_name()
     assert {*topics} == {"bills", "__consumer_offsets"}
+
+
+@pytest.mark.skipif(
+    os.environ.get("KRAFTLAKE_TESTS") != "long", reason="make test-long: seven JVMs one after the other"
+)
+def test_kafkas_tools_ask_our_controllers(tmp_path: Path) -> None:
+    quiet = {"metadata_max_idle_interval_ms": "500", "controller_quorum_fetch_timeout_ms": "1500"}
+    with started_controller(new_lake(tmp_path / "lake"), **quiet) as made:
+        made.await_active()
+        at = ("--bootstrap-controller", made.address)
+        rpc = made.rpc()
+        rpc.ask(w.heartbeat(1, rpc.ask(w.registration(1)).broker_epoch))
+        rows = [line.split() for line in said("MetadataQuorumCommand", *at, "describe", "--replication").splitlines()]
+        told = {row[0]: (int(row[3]), row[-1]) for row in rows[1:] if row}
+        assert told["100"] == (0, "Leader")
+        assert told["1"][0] >= 0  # no-op records since its heartbeat
+        assert told["1"][1] == "Observer"
+        brokers = (*at, "--entity-type", "brokers", "--entity-default")
+        assert "Completed" in said("ConfigCommand", *brokers, "--alter", "--add-config", "log.retention.ms=777")
+        assert "log.retention.ms=777" in said("ConfigCommand", *brokers, "--describe")
+        assert made.address.rpartition(":")[2] in said("ClusterTool", "list-endpoints", *at)
+        assert CLUSTER_ID in said("ClusterTool", "cluster-id", *at)
+        assert "Broker 1 is no longer registered" in said("ClusterTool", "unregister", *at, "--id", "1")
+        assert "FinalizedVersionLevel: 4.4-IV2" in said("FeatureCommand", *at, "describe")

@@ -6,6 +6,7 @@ Source: kafka.server.ControllerServer.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Final
@@ -55,6 +56,7 @@ from kraftlake.server.requests.messages import versions_of
 _POLL_SECONDS: Final = 0.005
 """How often the log is looked at for the controller's own image; an active one acts on another, which is never late."""
 _LOOK_SECONDS: Final = 0.05
+_TOLD_WITHIN_SECONDS: Final = 0.5
 _PLAINTEXT: Final = 0
 
 
@@ -241,6 +243,8 @@ class ControllerServer:
         if was_active:
             self._log.info("resigned")
             self.fetches.wake()  # standbys that wait for more learn it by the answer
+            if len(self.node.view.image.cluster.controllers) > 1:
+                time.sleep(_TOLD_WITHIN_SECONDS)  # others, which were between two fetches, by that to their next one
 
     def end(self, why: str) -> None:
         """End the controller; `why` is told by `run`."""

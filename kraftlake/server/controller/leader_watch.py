@@ -79,6 +79,8 @@ class LeaderWatch:
             self._client, at, leader_epoch=leader.epoch, cluster_id=node.cluster_id or None, wait_ms=_WAIT_MS,
             high_watermark=at.offset, replica_id=node.node_id,
         )  # fmt: skip
+        if answer.batches or answer.snapshot is not None:
+            self._changed.wait(_WAIT_MS / 1000)  # what it lacks comes from the lake: the leader would answer at once
         if answer.error is ErrorCode.not_leader_or_follower and answer.leader.epoch == leader.epoch:
             node.controller.expect_vacancy()
         return answer.error is ErrorCode.none

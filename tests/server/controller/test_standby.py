@@ -167,6 +167,30 @@ def test_the_active_controller_knows_how_far_a_standby_is(
     await_(is_caught_up, "the standby has told where it is")
 
 
+def test_a_standby_whose_image_is_behind_does_not_ask_all_the_time(tmp_path: Path) -> None:
+    with pair(tmp_path / "lake") as (active, standby):
+        goes_on, is_behind, asked = threading.Event(), threading.Event(), list[bytes]()
+        handle = active.server.dispatcher.handle
+
+        def counted(frame: bytes, *more: Any) -> None:
+            asked.append(frame)
+            handle(frame, *more)
+
+        def wait() -> None:
+            is_behind.set()
+            goes_on.wait(PATIENCE)
+
+        standby.node.view.listeners.append(wait)  # called by the thread that makes images
+        try:
+            assert is_behind.wait(PATIENCE)
+            active.server.dispatcher.handle = counted
+            time.sleep(1.5)  # the leader writes a record each 0.1 s meanwhile
+            assert 1 <= len(asked) < 20
+        finally:
+            active.server.dispatcher.handle = handle
+            goes_on.set()
+
+
 def test_a_standby_claims_at_once_when_the_active_controller_resigns(tmp_path: Path) -> None:
     with pair(tmp_path / "lake") as (active, standby):
         began = time.monotonic()

@@ -28,6 +28,8 @@ class Admin:
         """Topics that come and go."""
         self.retention: dict[str, int] = {}
         """The retention.ms that each topic was last given by an acknowledged change, while no other may have been."""
+        self._asked: set[str] = set()
+        self._in_doubt: set[str] = set()
         self._count = 0
 
     def run(self, pause_ns: int) -> None:
@@ -89,7 +91,11 @@ class Admin:
         chance = active().process.chance
         name = chance.choice([topic for topic, _ in self.topics])
         value = chance.randrange(10**8, 10**9)
-        self.retention.pop(name, None)  # unless an answer comes, either value may be
+        if name in self.retention:
+            del self.retention[name]  # unless an answer comes, either value may be
+        elif name in self._asked:
+            self._in_doubt.add(name)  # an earlier request without an answer may be carried out at any time
+        self._asked.add(name)
 
         def make(module: Any) -> Any:
             config = module.AlterableConfig(name="retention.ms", config_operation=_SET, value=str(value))
@@ -98,7 +104,7 @@ class Admin:
 
         answer = self.client.ask_any("incremental_alter_configs", range(2), make)
         error: ErrorCode = answer.responses[0].error_code
-        if error is ErrorCode.none:
+        if error is ErrorCode.none and name not in self._in_doubt:
             self.retention[name] = value
         return error
 

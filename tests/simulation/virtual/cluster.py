@@ -24,7 +24,7 @@ from kraftlake.replica_manager.logs.disk.files import DiskFiles
 from kraftlake.runtime import Backoff
 from kraftlake.runtime.log import without_logs
 from kraftlake.server.broker import broker, broker_life
-from kraftlake.server.controller import controller_server, registrar
+from kraftlake.server.controller import controller_server, leader_watch, registrar
 from kraftlake.server.requests.listener import RequestListener
 from tests.simulation.virtual import lake_store, nodes
 from tests.simulation.virtual import scheduler as scheduling
@@ -77,6 +77,10 @@ def _relaxed() -> list[tuple[Any, str, Any]]:
         (quorum_controller, "POLL_MS", 7_000), (broker_life, "LOOK_SECONDS", 8.0),
         (controller_server, "_LOOK_SECONDS", 8.0), (broker, "_FLUSH_MS", 15_000), (broker, "_DELETION_MS", 60_000),
         (node_to_controller_channel, "_BACKOFF", Backoff(base=0.5, cap=10.0)),
+        (broker_lifecycle, "_AFTER_FIRST_SHUTDOWN_ANSWER_MS", 2_000),
+        (leader_watch, "_WAIT_MS", 20_000),
+        (leader_watch, "_ANSWER_SECONDS", 40.0),
+        (leader_watch, "_BACKOFF", Backoff(base=0.5, cap=20.0)),
         (registrar, "_BACKOFF", Backoff(base=0.5, cap=20.0)),
         (LakeFeed, "__init__", slow_feed), (UpkeepThread, "__init__", slow_upkeep),
     ]  # fmt: skip

@@ -20,6 +20,7 @@ from kraftlake.protocol import Abort, Address
 from kraftlake.protocol.connection import Connection
 from kraftlake.replay import LakeFeed
 from kraftlake.replica_manager import node_to_controller_channel
+from kraftlake.replica_manager.lifecycle import broker_lifecycle
 from kraftlake.replica_manager.logs.disk.files import DiskFiles
 from kraftlake.runtime import Backoff
 from kraftlake.runtime.log import without_logs

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tests.simulation.virtual.cluster import VirtualCluster
 
 _LOOK_NS = 10 * SECOND
+_QUIET_NS = 150 * SECOND
+"""How long before the end clients stop."""
 
 
 class Peace:
@@ -33,6 +35,8 @@ class Peace:
         self._heal()
         problem = "not looked at"
         while scheduler.now_ns < until_ns:
+            if scheduler.now_ns >= until_ns - _QUIET_NS:
+                cluster.is_over = True  # under load there are always records that not all replicas know to be committed
             scheduler.run(scheduler.now_ns + _LOOK_NS)
             for node in cluster.nodes:  # one that was asked to leave may do so only now
                 node.start_if_down()

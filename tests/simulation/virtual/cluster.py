@@ -47,21 +47,21 @@ CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 HOUR = 3600 * SECOND
 _PEACE_NS = 600 * SECOND
 """How long the cluster has at the end of an hour, without faults, to become whole."""
-_SESSION_MS = 50_000
+_SESSION_MS = 60_000
 _BROKER_SETTINGS = {
-    "broker.heartbeat.interval.ms": "15000", "broker.session.timeout.ms": str(_SESSION_MS),
+    "broker.heartbeat.interval.ms": "20000", "broker.session.timeout.ms": str(_SESSION_MS),
     "initial.broker.registration.timeout.ms": "300000", "replica.lag.time.max.ms": "80000",
     "replica.fetch.wait.max.ms": "25000", "replica.socket.timeout.ms": "40000", "replica.fetch.backoff.ms": "3000",
     "replica.high.watermark.checkpoint.interval.ms": "20000", "log.segment.bytes": "20000",
     "log.segment.delete.delay.ms": "30000", "auto.create.topics.enable": "false",
 }  # fmt: skip
 _CONTROLLER_SETTINGS = {
-    "broker.session.timeout.ms": str(_SESSION_MS), "broker.heartbeat.interval.ms": "15000",
+    "broker.session.timeout.ms": str(_SESSION_MS), "broker.heartbeat.interval.ms": "20000",
     "controller.quorum.fetch.timeout.ms": "70000", "metadata.max.idle.interval.ms": "30000",
     "default.replication.factor": "3", "min.insync.replicas": "2",
 }  # fmt: skip
 LAKE = f"{BUCKET}/lake"
-_POLL_SECONDS = 3.0
+_POLL_SECONDS = 4.0
 
 
 def _relaxed() -> list[tuple[Any, str, Any]]:
@@ -77,8 +77,8 @@ def _relaxed() -> list[tuple[Any, str, Any]]:
     return [
         (quorum_controller, "POLL_MS", 7_000), (broker_life, "LOOK_SECONDS", 8.0),
         (controller_server, "_LOOK_SECONDS", 8.0), (broker, "_FLUSH_MS", 15_000), (broker, "_DELETION_MS", 60_000),
-        (node_to_controller_channel, "_BACKOFF", Backoff(base=0.5, cap=10.0)),
-        (broker_lifecycle, "_AFTER_FIRST_SHUTDOWN_ANSWER_MS", 2_000),
+        (node_to_controller_channel, "_BACKOFF", Backoff(base=1.0, cap=15.0)),
+        (broker_lifecycle, "_AFTER_CATCH_UP_MS", 1_000),
         (leader_watch, "_WAIT_MS", 20_000),
         (leader_watch, "_ANSWER_SECONDS", 40.0),
         (leader_watch, "_BACKOFF", Backoff(base=0.5, cap=20.0)),
@@ -317,7 +317,7 @@ class VirtualCluster:
     def _inject(self) -> None:
         """Faults, some of them at the same time."""
         while not self.is_over:
-            self.scheduler.sleep(self.chance.randrange(120 * SECOND))
+            self.scheduler.sleep(self.chance.randrange(150 * SECOND))
             if not self.is_over:
                 self.scheduler.start(self.scheduler.outside, "fault", self.faults.inject)
 

@@ -39,7 +39,7 @@ from tests.simulation.virtual.network import Network, NetworkTrouble, VirtualAbo
 from tests.simulation.virtual.nodes import HOST, BrokerMachine, ControllerMachine, Node
 from tests.simulation.virtual.patching import patched
 from tests.simulation.virtual.peace import Peace
-from tests.simulation.virtual.replica_watch import ReplicaWatch
+from tests.simulation.virtual.replica_watch import MIN_ISR, ReplicaWatch
 from tests.simulation.virtual.scheduler import SECOND, Process, Scheduler
 from tests.simulation.virtual.workload import Consumer, History, Producer
 
@@ -58,7 +58,7 @@ _BROKER_SETTINGS = {
 _CONTROLLER_SETTINGS = {
     "broker.session.timeout.ms": str(_SESSION_MS), "broker.heartbeat.interval.ms": "20000",
     "controller.quorum.fetch.timeout.ms": "70000", "metadata.max.idle.interval.ms": "30000",
-    "default.replication.factor": "3", "min.insync.replicas": "2",
+    "default.replication.factor": "3", "min.insync.replicas": str(MIN_ISR),
 }  # fmt: skip
 LAKE = f"{BUCKET}/lake"
 _POLL_SECONDS = 4.0

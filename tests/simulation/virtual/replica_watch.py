@@ -24,6 +24,8 @@ from tests.simulation.virtual.scheduler import Process, active
 
 Key = tuple[Uuid, int]
 _LOG_SUFFIX = ".log"
+MIN_ISR = 2
+"""min.insync.replicas of all topics."""
 
 
 class InvariantError(AssertionError):
@@ -269,13 +271,17 @@ class ReplicaWatch:
         mirror.compared = max(mirror.compared, upto)
 
     def _check_in_sync(self, process: Process, name: Any, key: Key, epoch: int, offset: int) -> None:
-        """No member of the ISR that the newest metadata has ends before the high watermark of the current leader."""
+        """By the newest metadata, the ISR is large enough to commit, and no member ends before the high watermark."""
         state = self.newest.topics.get_partition(*key)
         if state is None or state.leader_epoch != epoch or f"broker-{state.leader}" != process.name:
             return
         partition = process.extra["node"].partition(name)
         if partition is None or partition.partition_epoch != state.partition_epoch:
             return
+        self._require(
+            len(state.isr) >= MIN_ISR,
+            lambda: f"{name}: {process.name} commits up to {offset} with the ISR {state.isr}",
+        )
         for id_ in state.isr:
             other = active().outside.extra["brokers"].get(id_)
             if other is None or not other.is_registered(self.newest):

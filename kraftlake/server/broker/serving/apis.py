@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from kio.schema.errors import ErrorCode
+
 from kraftlake.image import AclOperation
 from kraftlake.replica_manager import DiskLogManager, FetchManager, ReplicationQuota, RequestServer
 from kraftlake.server.broker.broker_config import BrokerConfig
@@ -24,12 +26,26 @@ from kraftlake.server.requests.messages import LONGEST_READ, versions_of
 
 _LONGEST_PRODUCE: Final = 100 * 1024 * 1024
 """socket.request.max.bytes."""
-_VERSIONS: Final = {"init_producer_id": range(6)}
-"""The versions of an API, where the newest one that is known here is not stable in Kafka (KIP-939)."""
+_VERSIONS: Final = {"init_producer_id": range(6), "find_coordinator": range(1)}
+"""The versions of an API, where not all that are known here are served.
+
+The newest of InitProducerId is not stable in Kafka (KIP-939). librdkafka compresses with lz4 only where version 0 of
+FindCoordinator is served.
+"""
 _FORWARDED: Final = (
     "create_topics", "delete_topics", "create_partitions", "alter_partition_reassignments",
     "list_partition_reassignments", "elect_leaders", "describe_quorum", "unregister_broker",
 )  # fmt: skip
+
+
+def _no_coordinator(request: Request) -> None:
+    """There are no coordinators here.
+
+    At BROKER_NOT_AVAILABLE Java clients give up their group, and consumers of librdkafka that assign their partitions,
+    which have to name a group, go on.
+    """
+    error = ErrorCode.broker_not_available
+    request.answer(request.module.FindCoordinatorResponse(error_code=error, node_id=-1, host="", port=-1))
 
 
 def broker_apis(
@@ -65,6 +81,7 @@ def broker_apis(
         "describe_cluster": metadata.describe_cluster,
         "describe_configs": DescribeConfigsHandler(context, config),
         "describe_log_dirs": log_dirs,
+        "find_coordinator": _no_coordinator,
         **dict.fromkeys(("alter_configs", "incremental_alter_configs"), ConfigChangesHandler(config, forwarding)),
         **dict.fromkeys(_FORWARDED, forwarding),
     }

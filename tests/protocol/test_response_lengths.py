@@ -77,6 +77,14 @@ def test_an_unknown_tagged_field_is_passed_over() -> None:
     assert end_of_message(kind, data[:-1] + b"\x01\x09\x02xy", 0) == len(data) + 4
 
 
+def test_a_message_within_another_may_be_null() -> None:
+    module = import_module("kio.schema.describe_topic_partitions.v0.request")
+    kind = module.DescribeTopicPartitionsRequest
+    for cursor in (None, module.Cursor(topic_name="t", partition_index=3)):
+        data = encoded(kind(topics=(module.TopicRequest(name="t"),), response_partition_limit=9, cursor=cursor))
+        assert end_of_message(kind, data, 0) == len(data)
+
+
 @pytest.mark.parametrize("count", [2**31 - 1, 2**32 - 2, 100])
 def test_an_answer_that_claims_a_longer_array_than_it_holds_is_one_error(count: int) -> None:
     def talk(connection: Any) -> None:

@@ -11,7 +11,13 @@ from kraftlake.records.batch_format import COMPRESSION_BITS, COMPRESSIONS, CRC_F
 from kraftlake.records.compression import compress, decompress
 from kraftlake.records.crc32c import crc32c
 from kraftlake.replica_manager import LogConfig
-from kraftlake.replica_manager.errors import CorruptRecordError, InvalidRecordError, InvalidTimestampError
+from kraftlake.replica_manager.errors import (
+    CorruptRecordError,
+    InvalidRecordError,
+    InvalidTimestampError,
+    RecordBatchTooLargeError,
+    RecordTooLargeError,
+)
 from kraftlake.replica_manager.logs.batch_run import find_batches
 from kraftlake.replica_manager.logs.client_batches import prepared_batches
 from tests.replica_manager.data_batches import batch, marker
@@ -131,3 +137,44 @@ def test_a_wrong_checksum_is_not_hidden_by_a_new_one() -> None:
     data[-2] ^= 1
     with pytest.raises(CorruptRecordError):
         prepared_batches(bytes(data), LogConfig(message_timestamp_type="LogAppendTime"), NOW)
+
+
+def test_a_batch_is_checked_for_its_size_before_anything_else_that_a_topic_wants() -> None:
+    data = batch(b"a" * 100, times=(NOW,))
+    with pytest.raises(RecordTooLargeError):
+        prepared_batches(data, LogConfig(max_message_bytes=100, cleanup_policy=("compact",)), NOW)
+    with pytest.raises(RecordBatchTooLargeError):
+        prepared_batches(data, LogConfig(segment_bytes=100), NOW)
+    with pytest.raises(RecordTooLargeError):  # of the batch as it was sent, not as it would be compressed
+        prepared_batches(data, LogConfig(max_message_bytes=150, compression_type="gzip"), NOW)
+
+
+@pytest.mark.parametrize("fields", [{"base": 5}, {"last_delta": -1}])
+def test_a_batch_begins_at_0_and_ends_later(fields: dict[str, int]) -> None:
+    with pytest.raises(InvalidRecordError):
+        prepared_batches(changed(batch(b"a"), **fields), LogConfig(), NOW)
+
+
+def test_the_largest_time_is_that_of_the_records() -> None:
+    data = batch(b"a", b"b", times=(NOW - 9, NOW - 5))
+    for lie in (NOW - 100, NOW + 9 * HOUR):
+        assert prepared_batches(changed(data, max_time=lie), LogConfig(), NOW)[0] == data
+
+
+def test_the_time_of_the_append_is_the_leaders_to_say() -> None:
+    data = changed(batch(b"a", times=(NOW - 5,)), attributes=0x08)
+    assert prepared_batches(data, LogConfig(), NOW)[0] == batch(b"a", times=(NOW - 5,))
+    with pytest.raises(InvalidTimestampError) as raised:
+        prepared_batches(data, LogConfig(message_timestamp_type="LogAppendTime"), NOW)
+    assert [error.place for error in raised.value.records] == [0]
+
+
+def test_what_can_not_be_written_anew_is_refused_where_it_has_to_be() -> None:
+    gzipped = LogConfig(compression_type="gzip")
+    for data in (
+        batch(b"a", times=(-5,)), changed(batch(b"a", producer=7), producer_epoch=-1),
+        changed(batch(b"a"), producer=-5),
+    ):  # fmt: skip
+        assert prepared_batches(data, LogConfig(), NOW)
+        with pytest.raises(InvalidRecordError):
+            prepared_batches(data, gzipped, NOW)

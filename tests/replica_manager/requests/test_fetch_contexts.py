@@ -95,6 +95,17 @@ def test_a_forgotten_partition_is_no_longer_read():
     assert list(sessions.new_context(request(id_, 1, forgotten=[A])).partitions) == [B]
 
 
+def test_a_partition_that_is_named_and_forgotten_at_once_is_forgotten():
+    sessions, ids = manager(), {A: uuid_of(7), B: uuid_of(8)}
+    named = request(a=0, b=0)
+    wanted = {name: attrs.evolve(one, topic_id=ids[name]) for name, one in named.partitions.items()}
+    full = attrs.evolve(named, partitions=wanted)
+    session = sessions.new_context(full).respond(dict.fromkeys(wanted, STILL)).session_id
+    gone = frozenset({(ids[A], A.partition)})
+    again = attrs.evolve(full, session_id=session, session_epoch=1, forgotten_ids=gone)
+    assert list(sessions.new_context(again).partitions) == [B]
+
+
 def test_a_session_that_forgets_everything_ends():
     sessions = manager()
     id_ = begun(sessions)

@@ -553,3 +553,25 @@ def test_an_append_whose_callback_raises_still_completes_waiting_fetches(acks):
     with suppress(RuntimeError):
         served.server.append_records({FOO0: batch(b"x")}, required_acks=acks, timeout_ms=1_000, on_answer=raising)
     assert served.of("waits").size_in_bytes > 0
+
+
+def test_records_that_are_at_fault_are_named():
+    served = Served(cleanup_policy=("compact",))
+    answer = served.append("produce", b"a", b"b")
+    assert (answer.error, answer.base_offset, answer.log_start_offset) == (ErrorCode.INVALID_RECORD, -1, 0)
+    assert [error.place for error in answer.records] == [0, 1]
+    assert "without a key" in answer.message
+
+
+def test_the_answer_to_a_batch_that_is_too_large_has_no_log_start():
+    answer = Served(max_message_bytes=70).append("produce", b"a" * 100)
+    assert (answer.error, answer.log_start_offset) == (ErrorCode.MESSAGE_TOO_LARGE, -1)
+
+
+def test_a_client_may_ask_any_replica_for_its_offsets():
+    served = Served(topic(), partition(leader=2, epoch=3))
+    listed = {
+        leader: served.server.list_offsets({FOO0: LATEST_TIMESTAMP}, require_leader=leader) for leader in (True, False)
+    }
+    assert listed[True][FOO0].error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert listed[False][FOO0].found is not None

@@ -27,8 +27,10 @@ class Difference:
 DIFFERENCES: Final = (
     Difference("Error messages", r"error_message$"),
     Difference(
-        "APIs that are not served", r"^api_versions: api_versions v\d of \d+ \.api_keys\.(?!produce|api_versions)"
+        "APIs that are not served",
+        r"^api_versions: api_versions v\d of \d+ \.api_keys\.(?!produce|api_versions|find_coordinator)",
     ),
+    Difference("Coordinators", r"^api_versions: .* \.api_keys\.find_coordinator"),
     Difference("ApiVersions", r"^api_versions: api_versions v\S+ of \d+ (\.api_keys\.api_versions)?"),
     Difference("Produce", r"^api_versions: .* \.api_keys\.produce"),
     Difference("Requests that Kafka fails at", r"^metadata: metadata v1[23] zero id "),

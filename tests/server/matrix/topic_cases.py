@@ -193,6 +193,10 @@ def incremental_alter_configs(sides: Sides, side: Side) -> None:
             _resource(_TOPIC, name, ("segment.ms", _SET, "1000")), _resource(_TOPIC, "unknown", ("a", _SET, "1")),
             _resource(_BROKER, "1", ("log.cleaner.threads", _DELETE, None)),
         ],
+        "some are wrong": lambda name: [
+            _resource(_TOPIC, name, ("segment.ms", _SET, "2000")), _resource(_BROKER, "9", ("a", _SET, "1")),
+            _resource(_TOPIC, "unknown", ("retention.ms", _SET, None)),
+        ],
         "nothing": lambda _: [],
     }  # fmt: skip
     for node in NODES:

@@ -162,6 +162,18 @@ def test_a_client_that_takes_a_level_of_0_for_an_error_is_not_told_of_it() -> No
     assert [one.name for one in response.supported_features] == ["metadata.version"]
 
 
+@pytest.mark.parametrize("name", ["a b", "", "-a", "a\n"])
+def test_software_without_a_proper_name_is_told_nothing(name: str) -> None:
+    kind = entity("api_versions", 4, EntityType.request)
+    node = Node()
+    node.ask(frame_of(kind(client_software_name=name, client_software_version="1")))
+    (answer,) = node.answers
+    assert answer is not None
+    response, _ = entity_reader(entity("api_versions", 4, EntityType.response))(answer, 4)
+    assert response.error_code is ErrorCode.invalid_request
+    assert response.api_keys == ()
+
+
 def test_an_unknown_version_of_api_versions_is_answered_in_the_oldest_with_an_error() -> None:
     response = told_versions(Node(), 9)
     assert response.error_code is ErrorCode.unsupported_version

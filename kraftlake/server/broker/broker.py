@@ -103,8 +103,9 @@ class Broker:
         self._connect = connect
         self.loader = MetadataLoader(clock=clock, fault_handler=self._faults, high_watermark=self._feed.high_watermark)
 
+        self._incarnation_id = Uuid.random()
         registration = BrokerRegistrationRequest(
-            broker_id=config.broker_id, cluster_id=cluster_id, incarnation_id=Uuid.random(), rack=config.rack,
+            broker_id=config.broker_id, cluster_id=cluster_id, incarnation_id=self._incarnation_id, rack=config.rack,
             listeners=listeners, features=SUPPORTED if config.serves else {**SUPPORTED, SERVES_NOBODY: NO_LEVELS},
             log_dirs=tuple(self.logs.directories.values()),
             previous_broker_epoch=self.logs.previous_broker_epoch,
@@ -122,6 +123,16 @@ class Broker:
     def controller(self) -> Address | None:
         """Where the active controller is, None while that is not known."""
         return self._feed.controller
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether another process has registered with the broker's id after it, and leads in its place."""
+        registered, epoch = self.cache.image.cluster.brokers.get(self._config.broker_id), self.lifecycle.broker_epoch
+        return (
+            registered is not None
+            and 0 <= epoch < registered.epoch
+            and (registered.incarnation_id != self._incarnation_id)
+        )
 
     def to_controller(self, name: str, retry_timeout_ms: int | None = None) -> NodeToControllerChannel:
         """A channel of its own to the active controller, which ends with the broker."""

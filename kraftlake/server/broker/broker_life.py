@@ -87,6 +87,8 @@ class BrokerLife(ABC):
         while True:
             if broker.lifecycle.state is LifecycleState.SHUTTING_DOWN:
                 self.end(broker.lifecycle.fault or "the controller has let it shut down")
+            if broker.is_replaced:
+                self.end(f"another process has registered as broker {self._config.broker_id} after it")
             if broker.loader.stopped is not None:
                 self.end(f"the metadata log can't be replayed: {str(broker.loader.stopped).rstrip('.')}")
             if self._ended is not None or self._stop.is_set():
@@ -96,7 +98,9 @@ class BrokerLife(ABC):
             self._stop.wait(LOOK_SECONDS)
 
     def _leave(self, broker: Broker) -> None:
-        """Controlled shutdown, as far as the controller answers."""
+        """Controlled shutdown, as far as the controller answers; it lets nobody go whose registration is over."""
+        if broker.is_replaced:
+            return
         if broker.leaderships.alone:
             self._log.warning("leaves_unavailable", partitions=[str(name) for name in broker.leaderships.alone])
         broker.manager.begin_controlled_shutdown()

@@ -37,8 +37,8 @@ class Member:
         self._stop = threading.Event()
         self.server = make(self._stop)
         self._fault: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
 
     def _run(self) -> None:
         try:
@@ -48,8 +48,8 @@ class Member:
 
     def stop(self) -> None:
         self._stop.set()
-        self._thread.join(PATIENCE)
-        assert not self._thread.is_alive(), "it has not ended"
+        self.thread.join(PATIENCE)
+        assert not self.thread.is_alive(), "it has not ended"
         if self._fault is not None:
             raise self._fault
 

@@ -52,9 +52,7 @@ class LogDirectory:
 
         Raises UsageError for a directory of another cluster or node, or one that a running node holds.
         """
-        if not files.exists(path):
-            files.make_folder(path)
-            files.sync_folder(posixpath.dirname(path) or ".")
+        _make(path, files)
         lock = files.open(f"{path}/{LOCK}")
         try:
             if not lock.lock():
@@ -102,6 +100,16 @@ class LogDirectory:
             content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
             self.files.write_whole(f"{self.path}/{CLEAN_SHUTDOWN}", content.encode())
         self._lock.close()
+
+
+def _make(path: str, files: Files) -> None:
+    """Make a folder and those that it lies in, where they are missing."""
+    if not files.exists(path):
+        parent = posixpath.dirname(path)
+        if parent not in ("", path):
+            _make(parent, files)
+        files.make_folder(path)
+        files.sync_folder(parent or ".")
 
 
 def _epoch_in(marker: bytes) -> int:

@@ -145,7 +145,6 @@ class ControllerServer:
             settings=config.settings.values,
             delete_topic_enable=config.delete_topic_enable, heartbeat_timeout_ms=config.heartbeat_timeout_ms,
         )  # fmt: skip
-        self.node = node
         served = ServedLog(config.lake, self._clock)
         stack.callback(served.close)
         self.dispatcher = self._dispatcher_of(node, served)
@@ -160,6 +159,7 @@ class ControllerServer:
         watch = LeaderWatch(node, listener=config.listeners[0].name)
         stack.callback(watch.close)
         watch.start()
+        self.node = node
         self._log.info(
             "started", lake=config.lake, cluster_id=cluster_id,
             listeners=[

@@ -10,6 +10,7 @@ from pathlib import Path
 from structlog.testing import capture_logs
 
 from kraftlake.metadata_log import MetadataLog
+from kraftlake.runtime import LakeError
 from tests.server.controller import wire_requests as w
 from tests.server.controller.controllers import PATIENCE, await_, new_lake, started_controller
 
@@ -62,15 +63,20 @@ def test_its_log_is_followed_into_another_lake(tmp_path: Path) -> None:
         made.rpc().ask(w.registration(1))
         end = made.node.controller.read(lambda image: image.offset).result(PATIENCE)
         command = [sys.executable, "-m", "kraftlake", "import", "--follow", made.address, str(copy)]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
 
             def has_all() -> bool:
-                assert process.poll() is None, process.stderr
-                return (copy / "log").exists() and MetadataLog.open(copy).end_offset > end + 10
+                assert process.poll() is None
+                try:
+                    return MetadataLog.open(copy).end_offset > end + 10
+                except LakeError:  # it is being made
+                    return False
 
-            await_(has_all, "the other lake has what was written before and after")
-            process.send_signal(signal.SIGINT)
-            process.communicate(timeout=PATIENCE)
+            try:
+                await_(has_all, "the other lake has what was written before and after")
+            finally:
+                process.send_signal(signal.SIGINT)
+            assert process.wait(PATIENCE) == 130
     followed = list(MetadataLog.open(copy).batches())
     written = list(MetadataLog.open(tmp_path / "lake").batches(0, followed[-1].last_offset))
     assert [(one.base_offset, one.epoch, one.timestamp, one.values) for one in followed] == [

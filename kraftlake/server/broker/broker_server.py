@@ -49,16 +49,16 @@ class BrokerServer(BrokerLife):
         self._lake = config.lake
         largest = config.replication.replica_fetch_response_max_bytes + _LARGEST_BATCH
         self._connect = NodeConnector(config=ClientConfig(), max_response_bytes=largest)
-        self._dispatcher: Dispatcher | None = None
+        self.dispatcher: Dispatcher | None = None
         self.broker: Broker | None = None
         """The parts, once they are made."""
         self.listener = RequestListener(config.listener.name, config.listener.host, config.listener.port, self._handle)
 
     def _handle(self, frame: bytes, peer: Peer, respond: Respond) -> None:
-        if self._dispatcher is None:
+        if self.dispatcher is None:
             respond(None)
         else:
-            self._dispatcher.handle(frame, peer, respond)
+            self.dispatcher.handle(frame, peer, respond)
 
     def _open(self, closing: ExitStack) -> Broker | None:
         """Raises LakeError for what is no lake, or one that no controller of ours writes to."""
@@ -100,7 +100,7 @@ class BrokerServer(BrokerLife):
 
     def _loaded(self, broker: Broker) -> None:
         """Begin to answer, now that there is an image to answer from."""
-        self._dispatcher = self._dispatcher_of(broker)
+        self.dispatcher = self._dispatcher_of(broker)
         self._producer_ids.prefetch()  # an idempotent producer need not wait for the first block
 
     def _dispatcher_of(self, broker: Broker) -> Dispatcher:

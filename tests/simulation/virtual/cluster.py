@@ -108,11 +108,6 @@ class Outcome:
         """All of it, for another process."""
         return attrs.asdict(self)
 
-    @property
-    def counts(self) -> bool:
-        """Whether enough happened."""
-        return self.records >= 1_000 and sum(self.faults.values()) >= 20 and self.leader_moves >= 5
-
 
 class VirtualCluster:
     """The nodes of one history, and what they live in."""

@@ -87,6 +87,9 @@ class InSyncReplicas:
         if is_leader and registration.partition_epoch == self.partition.partition_epoch and self.awaits_answer:
             return
         self.awaits_answer = False
+        for id_ in self.state.isr - frozenset(registration.isr):
+            if id_ in self.remote_replicas:
+                self.remote_replicas[id_].left_isr()
         self.state = CommittedIsr(
             isr=frozenset(registration.isr) if is_leader else frozenset(), leader_recovery_state=recovery
         )

@@ -179,7 +179,8 @@ def update_follower_fetch_state(partition: Partition, replica: Replica, fetch: F
         log = partition.leader_log
         moved = (
             log is not None
-            and replica.state.log_end_offset != end_before
+            # it may wait for a replica that has been fenced since, of which nothing else tells
+            and (replica.state.log_end_offset != end_before or replica.state.log_end_offset > log.high_watermark)
             and partition.in_sync.maybe_increment_high_watermark(log, fetch.time_ms)
         )
     if moved or low_moved:

@@ -80,6 +80,14 @@ class Replica:
             broker_epoch=broker_epoch,
         )
 
+    def left_isr(self) -> None:
+        """Count as never caught up until the next fetch: the controller has taken it out of the ISR.
+
+        Kafka 4.4 goes on to count it as caught up for `replica.lag.time.max.ms`, and the high watermark waits for it
+        where its broker lives, though its directory has failed: producers wait for a replica that fetches no more.
+        """
+        self.state = attrs.evolve(self.state, last_caught_up_time_ms=0)
+
     def reset(self, *, now_ms: int, leader_end_offset: int, is_new_leader: bool, in_sync: bool) -> None:
         """Start a leader epoch: a replica in the ISR counts as caught up now, any other as never caught up.
 

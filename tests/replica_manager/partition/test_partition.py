@@ -114,6 +114,29 @@ def test_the_high_watermark_does_not_wait_for_a_fenced_replica():
     assert hw(me) == 1
 
 
+def test_the_high_watermark_does_not_wait_for_a_replica_that_the_controller_takes_out_of_the_isr():
+    """Its directory has failed, say: its broker is alive, and may fetch no more."""
+    me = leading()
+    append(me)
+    fetch(me, 2, 0)
+    fetch(me, 3, 1)
+    assert hw(me) == 0
+    me.hear(change(isr=(1, 3)))
+    assert hw(me) == 1
+
+
+def test_a_fetch_moves_a_high_watermark_that_waited_for_a_replica_that_is_fenced_since():
+    me = leading(isr=(1, 3))
+    fetch(me, 2, 0)
+    answer(me, ErrorCode.INELIGIBLE_REPLICA)
+    append(me)
+    fetch(me, 3, 1)
+    assert hw(me) == 0
+    me.hear(broker(2, fenced=True))
+    fetch(me, 3, 1)
+    assert hw(me) == 1
+
+
 def test_the_high_watermark_does_not_move_while_the_isr_is_below_its_minimum():
     me = leading(isr=(1,), min_isr=2)
     assert me.partition().in_sync.is_under_min_isr

@@ -242,6 +242,12 @@ def test_a_directory_of_another_broker_or_of_a_running_one_is_refused(broker: Br
             broker.start(**other)
 
 
+def test_the_folders_that_a_new_directory_lies_in_are_made(tmp_path: Path) -> None:
+    broker = Broker(tmp_path / "disk" / "kafka")
+    assert list(broker.start().directories) == broker.paths
+    assert not broker.failed
+
+
 def test_changed_topic_configs_reach_the_logs_at_once(broker: Broker) -> None:
     manager = broker.start()
     log = log_of(manager, FOO_0, 1)

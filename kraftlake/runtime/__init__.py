@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         offset_or_time,
         time_of,
     )
-    from kraftlake.runtime.process_setup import configure_service
+    from kraftlake.runtime.process_setup import configure_service, return_freed_memory
     from kraftlake.runtime.scheduler import Scheduler
     from kraftlake.runtime.value import Value
     from kraftlake.runtime.whole_file import check_folder_of, write_whole
@@ -99,6 +99,7 @@ __all__ = [
     "offset_or_time",
     "parse_properties",
     "path_texts",
+    "return_freed_memory",
     "sentence_of",
     "shown",
     "time_of",

@@ -85,6 +85,13 @@ def keep_freed_memory() -> bool:
     return True
 
 
+def return_freed_memory() -> None:
+    """Give freed memory back to the system, as far as the C library can; a process that runs for days would grow."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
 def _set_options(options: Mapping[int, int]) -> bool:
     """Set options of the C library's allocator; returns whether it has them."""
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)

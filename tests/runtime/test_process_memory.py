@@ -66,3 +66,21 @@ def test_settings_of_the_user_have_precedence(name: str) -> None:
 
 def test_the_pool_that_the_user_has_chosen_for_arrow_stays() -> None:
     assert told(ARROW_DEFAULT_MEMORY_POOL="mimalloc")[::2] == (GLIBC, "mimalloc")
+
+
+# Frees a hundred megabytes below something that stays, and tells how many pages the process has before and after.
+GIVEN_BACK = """
+from kraftlake.runtime.process_setup import return_freed_memory
+pages = lambda: int(open("/proc/self/statm").read().split()[1])
+parts = [bytearray(2_000) for _ in range(50_000)]
+del parts[:-1]
+before = pages()
+return_freed_memory()
+print(before - pages())
+"""
+
+
+@pytest.mark.skipif(not GLIBC, reason="it is glibc that keeps freed memory")
+def test_freed_memory_goes_back_to_the_system_when_a_service_says_so() -> None:
+    ran = subprocess.run([sys.executable, "-c", GIVEN_BACK], capture_output=True, text=True, timeout=120, check=True)
+    assert int(ran.stdout) * os.sysconf("SC_PAGE_SIZE") > 50_000_000

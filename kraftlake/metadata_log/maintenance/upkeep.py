@@ -25,6 +25,7 @@ from kraftlake.metadata_log.maintenance.trimming import (
 from kraftlake.metadata_log.maintenance.vacuum import Vacuum, vacuum
 from kraftlake.metadata_log.storage.disk import Disk, disk_for
 from kraftlake.metadata_log.storage.location import Location, lake_location
+from kraftlake.runtime import return_freed_memory
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.log import get_logger
 
@@ -152,6 +153,7 @@ class UpkeepThread:
                 self._upkeep.vacuum()
             except Exception as fault:  # the next round may succeed
                 logger.warning("upkeep_failed", reason=str(fault) or type(fault).__name__)
+            return_freed_memory()  # a round reads the table's whole state
 
     def close(self) -> None:
         """End after the round that is under way."""

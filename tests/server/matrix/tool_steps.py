@@ -68,7 +68,8 @@ def _topics() -> Iterator[Step]:
     yield topics("create, wrong", "--create", "--topic", "tools-3", "--replication-factor", 9)
     for topic in ("tools-1", "tools-2", "tools-9"):
         yield topics(f"describe {topic}", "--describe", "--topic", topic)
-    yield topics("more partitions", "--alter", "--topic", "tools-2", "--partitions", 4)
+    placed = ("--replica-assignment", "1:2,2:3,3:1,1:2")
+    yield topics("more partitions", "--alter", "--topic", "tools-2", "--partitions", 4, *placed)
     yield topics("fewer partitions", "--alter", "--topic", "tools-2", "--partitions", 1)
     for kind in (
         "--under-replicated-partitions", "--unavailable-partitions", "--under-min-isr-partitions",

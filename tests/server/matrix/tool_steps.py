@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from tests.interop.kafka_tools import KafkaTools, run_tool
-from tests.server.matrix.sides import Side
+from tests.server.matrix.sides import LONG, Side
 
 _TOOLS: Final = "org.apache.kafka.tools."
 _WRITTEN: Final = "".join(f"key-{number}:value-{number}\n" for number in range(20))
@@ -119,10 +119,11 @@ def _records(side: Side) -> Iterator[Step]:
     for time in (-1, -2, 0):
         yield Step(f"offsets at {time}", "GetOffsetShell", ("--topic", "tools-1", "--time", time))
     yield Step("create for one", "TopicCommand", ("--create", "--topic", "tools-4", "--replica-assignment", "1:2"))
-    yield Step(
-        "write verifiably", "VerifiableProducer", ("--topic", "tools-4", "--max-messages", 30, "--acks", "-1"),
-        own_jvm=True,
-    )  # fmt: skip
+    if LONG:
+        yield Step(
+            "write verifiably", "VerifiableProducer", ("--topic", "tools-4", "--max-messages", 30, "--acks", "-1"),
+            own_jvm=True,
+        )  # fmt: skip
     yield Step("perform", "ProducerPerformance", (
         "--topic", "tools-4", "--num-records", 500, "--record-size", 100, "--throughput", "-1",
     ))  # fmt: skip

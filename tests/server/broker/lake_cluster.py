@@ -18,7 +18,7 @@ from kraftlake.server import BrokerConfig, BrokerServer, ControllerServer, Contr
 from kraftlake.server.node_config import NodeSettings
 from tests.controller.controlled_cluster import CLUSTER_ID
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 QUICK = {"broker.heartbeat.interval.ms": "300", "replica.fetch.backoff.ms": "100"}
 SESSION = {"broker.session.timeout.ms": "3000", "controller.quorum.fetch.timeout.ms": "1000"}
 

@@ -21,6 +21,8 @@ from kraftlake.server.requests.messages import entity, versions_of
 from tests.memory import peak_memory
 from tests.server.broker.lake_cluster import LakeCluster, lake_cluster
 
+# threads of the cluster draw from the generator that hypothesis looks after
+pytestmark = pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisDeprecationWarning")
 PEER = Peer(listener="PLAINTEXT", host="127.0.0.1")
 SERVED = (
     "produce", "fetch", "list_offsets", "offset_for_leader_epoch", "delete_records", "init_producer_id", "metadata",

@@ -49,7 +49,7 @@ def test_the_longest_request_that_a_broker_takes_fits_into_an_envelope(tmp_path:
     answers: queue.Queue[bytes | None] = queue.Queue()
     with lake_cluster(tmp_path, brokers=(1,)) as cluster:
         server = cluster.members[1].server
-        cluster.wait_for(lambda: server._dispatcher is not None)
+        cluster.wait_for(lambda: server.dispatcher is not None)
         server._handle(frame, PEER, answers.put)
         answer = answers.get(timeout=20)
     assert answer is not None

@@ -14,7 +14,9 @@ from tests.cli.running import DIRECTORY
 def typed(*lines: str, source: object = DIRECTORY, code: int = 0, options: tuple[str, ...] = ()) -> Result:
     """What the shell of a source says to lines on its stdin; its exit code is held against `code`."""
     words = ["shell", str(source), *options]
-    result = CliRunner().invoke(application, words, input="".join(f"{line}\n" for line in lines), prog_name="kraftlake")
+    script = "".join(f"{line}\n" for line in lines)
+    variables = {"COLUMNS": None}  # as wide as a pipe, whatever runs the tests
+    result = CliRunner(env=variables).invoke(application, words, input=script, prog_name="kraftlake")
     assert result.exit_code == code, f"exit code {result.exit_code}\n{result.stderr}\n{result.stdout[:2000]}"
     assert "Traceback" not in result.stderr
     assert "a fault in kraftlake" not in result.stderr

@@ -54,7 +54,7 @@ def test_a_changed_config_reaches_logs_and_future_logs_and_a_removed_one_has_its
     )
     with pytest.raises(NotEnoughReplicasError):
         append_records_to_leader(led, batch(b"x"))
-    told(me, min_insync_replicas=None)
+    told(me, min_insync_replicas=None, cleanup_policy=None)  # a compacted log would take no record without a key
     append_records_to_leader(led, batch(b"x"))
     assert led.local_log.config.retention_ms == 1000
 

@@ -139,7 +139,8 @@ class Asked:
             return {"error": int(error.code)}
 
     def append(self, producer: int, epoch: int, first: int, count: int, transactional: bool) -> list[int]:
-        data = batch(*[b"x"] * count, producer=producer, epoch=epoch, sequence=first, transactional=transactional)
+        values, key = [b"x"] * count, b"k"  # a compacted log takes no record without a key
+        data = batch(*values, producer=producer, epoch=epoch, sequence=first, transactional=transactional, key=key)
         info = append_records_to_leader(self.me.partition(), data, required_acks=1)
         return [info.first_offset, info.last_offset]
 

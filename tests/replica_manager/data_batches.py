@@ -18,11 +18,12 @@ def batch(
     transactional: bool = False,
     epoch: int = 0,
     sequence: int | None = None,
+    key: bytes | None = None,
 ) -> bytes:
-    """One batch; `times` are the records' timestamps, `epoch` and `sequence` an idempotent producer's."""
+    """One batch; `times` are the records' timestamps, `epoch` and `sequence` an idempotent producer's, `key` of all."""
     times = times or (1000,) * len(values)
     first = sequence if sequence is not None else -1 if producer < 0 else 0
-    return _batch(list(values), times, (producer, epoch, first), TRANSACTIONAL_BIT if transactional else 0)
+    return _batch(list(values), times, (producer, epoch, first), TRANSACTIONAL_BIT if transactional else 0, key=key)
 
 
 def marker(

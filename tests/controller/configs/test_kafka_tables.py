@@ -8,7 +8,7 @@ import pytest
 
 from kraftlake.controller.cluster import features
 from kraftlake.controller.cluster.supported_features import FEATURES, default_level
-from kraftlake.controller.configs.config_schema import TOPIC_CONFIGS, _in_milliseconds
+from kraftlake.controller.configs.config_schema import TOPIC_CONFIGS, in_milliseconds
 from kraftlake.controller.errors import Errors
 from kraftlake.records import metadata_version as mv
 from tests.interop.kafka_controllers import ask_kafka
@@ -23,7 +23,7 @@ def test_the_error_codes_are_kafkas() -> None:
 
 def test_the_synonyms_of_topic_configs_are_kafkas() -> None:
     ours = {
-        name: [[synonym, _in_milliseconds(synonym, "1")] for synonym in key.synonyms]
+        name: [[synonym, in_milliseconds(synonym, "1")] for synonym in key.synonyms]
         for name, key in TOPIC_CONFIGS.items()
         if key.synonyms
     }

@@ -61,6 +61,10 @@ class Typist:
         self._read = place + len(wanted)
         return drawn
 
+    def drawn(self) -> str:
+        """All that was waited for, without colours."""
+        return self._plain()[: self._read]
+
     def run(self, line: str, directory: str) -> str:
         """Type a line; what is drawn below it, up to the next prompt, which ends with this directory."""
         self.type(f"{line}\r")
@@ -118,6 +122,7 @@ def test_names_are_completed(cache: Path) -> None:
         shell.wait("name")
         shell.type("\r")
         shell.wait("\n")
+        assert shell.drawn().split("\n")[-2].endswith("cat /image/topics/byName/elr-a/name")
         assert shell.wait("/>").split()[0] == "elr-a"
         shell.type("ls /image/cluster/brokers/\t")
         shell.wait("\n1 2 3 4 \n")

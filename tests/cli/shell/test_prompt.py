@@ -126,6 +126,7 @@ def test_names_are_completed(cache: Path) -> None:
         assert shell.wait("/>").split()[0] == "elr-a"
         shell.type("ls /image/cluster/brokers/\t")
         shell.wait("\n1 2 3 4 \n")
+        shell.wait("brokers/")  # only then the terminal is the prompt's again, and reads keys
         shell.type("\x03")
         shell.wait("\n")
         shell.wait("/>")

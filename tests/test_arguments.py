@@ -13,6 +13,7 @@ import pytest
 import kraftlake
 from kraftlake import generate, image, replay, replica_manager, spark_jobs
 from kraftlake.api import Source
+from kraftlake.controller import open_controlled
 from kraftlake.generate import Plan, generate_lake
 from kraftlake.metadata_log import MetadataLog, Upkeep, lake_location
 from kraftlake.replay import (
@@ -154,6 +155,7 @@ CALLS: dict[str, tuple[Call, tuple[Any, ...]]] = {
     "MetadataLog.batches": (lambda a, bad: list(MetadataLog.open(a.lake).batches(bad)), OFFSETS),
     "MetadataLog.claim": (lambda a, bad: MetadataLog.open(a.lake).claim(bad), (*OFFSETS, None)),
     "MetadataLog.offset_at_time": (lambda a, bad: MetadataLog.open(a.lake).offset_at_time(bad), OFFSETS),
+    "open_controlled": (lambda _, bad: open_controlled(bad), (*LAKES, "nowhere")),
     "Upkeep": (lambda _, bad: Upkeep(bad), LAKES),
     "state_at": (lambda _, bad: state_at(bad, 5), LAKES),
     "state_at offset": (lambda a, bad: state_at(a.lake, bad), (*OFFSETS, None, -1)),

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kraftlake.controller.quorum.active_controller import ActiveController, Executed
     from kraftlake.controller.quorum.bootstrap import BootstrapMetadata, BootstrapSnapshot
     from kraftlake.controller.quorum.embedded import EmbeddedController
-    from kraftlake.controller.quorum.formatting import format_lake
+    from kraftlake.controller.quorum.formatting import format_lake, open_controlled
     from kraftlake.controller.quorum.quorum_controller import QuorumController
     from kraftlake.controller.quorum.trial_controller import TrialController
     from kraftlake.controller.replication.alter_partition import IsrChange, alter_partition
@@ -103,6 +103,7 @@ __all__ = [
     "incremental_alter_configs",
     "legacy_alter_configs",
     "list_partition_reassignments",
+    "open_controlled",
     "process_heartbeat",
     "register_broker",
     "register_controller",

@@ -86,26 +86,32 @@ class MetadataLog(ReadableLog):
         return cls(path, state, disk)
 
     @classmethod
-    def open(cls, path: str | Location, *, disk: Disk | None = None, durability: Durability = "fsync") -> MetadataLog:
+    def open(
+        cls,
+        path: str | Location,
+        *,
+        disk: Disk | None = None,
+        durability: Durability = "fsync",
+        maker: str = "kraftlake import SOURCE LAKE",
+    ) -> MetadataLog:
         """Open the lake at `path`, a folder or a URI.
 
-        Raises LakeError that names what lies there instead of a lake, CorruptDataError for a torn lake.
+        Raises LakeError that names what lies there instead of a lake, and `maker`, the command that makes one;
+        CorruptDataError for a torn lake.
         """
         path = lake_location(path)
         try:
             state = read_table(path / LOG_TABLE)
         except NotADeltaTableError as fault:
             if not path.exists():
-                raise LakeError(f"There is no lake at {path}; `kraftlake import SOURCE LAKE` makes one.") from fault
+                raise LakeError(f"There is no lake at {path}; `{maker}` makes one.") from fault
             if was_begun(path):
                 raise LakeError(
                     f"The lake at {path} was begun and never finished, so nothing is in it: make it again, by "
-                    "`kraftlake import SOURCE LAKE` for instance."
+                    f"`{maker}` for instance."
                 ) from fault
             found = "is no lake" if not path.is_dir() or any(path.iterdir()) else "is an empty folder"
-            raise LakeError(
-                f"{path} {found}: `kraftlake import SOURCE LAKE` makes a lake in an empty folder or a new one."
-            ) from fault
+            raise LakeError(f"{path} {found}: `{maker}` makes a lake in an empty folder or a new one.") from fault
         configuration = state.metadata.configuration
         if state.metadata.partition_columns or not holds_columns(
             state.metadata.schema_string, LOG_SCHEMA, str(path / LOG_TABLE)

@@ -6,12 +6,11 @@ import threading
 from contextlib import ExitStack
 from typing import Final
 
-from kraftlake.controller import SUPPORTED
+from kraftlake.controller import SUPPORTED, open_controlled
 from kraftlake.image import Endpoint
-from kraftlake.metadata_log import MetadataLog
 from kraftlake.protocol import ClientConfig, NodeConnector
 from kraftlake.replica_manager import ExpirationReaper, FetchManager, FetchSessionCache, RequestServer
-from kraftlake.runtime import Clock, KafkaEventQueue, LakeError
+from kraftlake.runtime import Clock, KafkaEventQueue
 from kraftlake.server.broker.broker import Broker
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.broker_life import BrokerLife
@@ -63,12 +62,7 @@ class BrokerServer(BrokerLife):
     def _open(self, closing: ExitStack) -> Broker | None:
         """Raises LakeError for what is no lake, or one that no controller of ours writes to."""
         config = self._config
-        log = MetadataLog.open(self._lake)
-        if log.role != "controlled":
-            raise LakeError(
-                f"{log.path} is an imported lake, whose cluster lives elsewhere: `kraftlake fork {log.path} COPY` "
-                f"makes one that controllers and brokers of ours can have."
-            )
+        log = open_controlled(self._lake)
         if config.without_effect:
             hints = [hint for hint in config.without_effect.values() if hint]
             self._log.warning("settings_without_effect", settings=sorted(config.without_effect), hints=hints)

@@ -7,11 +7,11 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, Self
 
 import kraftlake
-from kraftlake.controller import format_lake
+from kraftlake.controller import format_lake, open_controlled
 from kraftlake.image import BrokerCounts, MetadataImage, count_partitions_of_brokers
 from kraftlake.metadata_log import MetadataLog, lake_location
 from kraftlake.protocol import Address
-from kraftlake.runtime import EnvironmentFaultError, LakeError
+from kraftlake.runtime import EnvironmentFaultError
 from kraftlake.server.cluster_up.cluster_plan import HOST, ClusterPlan, NodeKind
 from kraftlake.server.cluster_up.cluster_processes import ClusterProcesses
 from kraftlake.server.cluster_up.cluster_state import ClusterState, NodeState, NodeView, incarnations, state_of
@@ -129,12 +129,4 @@ class ClusterUp:
 def _controlled(lake: str) -> MetadataLog:
     """The log of a controlled lake, which is made where there is nothing."""
     location = lake_location(lake)
-    if not location.exists():
-        return format_lake(lake)
-    log = MetadataLog.open(location)
-    if log.role != "controlled":
-        raise LakeError(
-            f"{log.path} is an imported lake, whose cluster lives elsewhere: `kraftlake fork {log.path} COPY` makes a "
-            f"copy that a cluster can have."
-        )
-    return log
+    return open_controlled(lake) if location.is_dir() or location.exists() else format_lake(lake)

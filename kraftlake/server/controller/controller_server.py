@@ -15,10 +15,11 @@ from kraftlake.controller import (
     SUPPORTED,
     ControllerRegistrationRequest,
     QuorumController,
+    open_controlled,
 )
 from kraftlake.controller.quorum.embedded import WATCH_SECONDS
 from kraftlake.image import MetadataImage
-from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepThread, lake_location
+from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepThread
 from kraftlake.publisher import LakeSnapshotEmitter, SnapshotGenerator, StandardAuthorizer
 from kraftlake.records.metadata_records import ControllerEndpoint, ControllerFeature
 from kraftlake.records.uuid import Uuid
@@ -94,9 +95,7 @@ class ControllerServer:
         itself.
         """
         config = self._config
-        log = _opened(config.lake)
-        if log.role != "controlled":
-            raise LakeError(f"{log.path} is an imported lake, which has no controller: `kraftlake fork` makes a copy.")
+        log = open_controlled(config.lake)
         if config.without_effect:
             self._log.warning("settings_without_effect", settings=sorted(config.without_effect), hints=[
                 hint for hint in config.without_effect.values() if hint
@@ -249,18 +248,6 @@ class ControllerServer:
     def end(self, why: str) -> None:
         """End the controller; `why` is told by `run`."""
         self._ended = self._ended or why
-
-
-def _opened(lake: str) -> MetadataLog:
-    """The lake's log. Raises LakeError with what makes a lake where there is none, and where it can't be read."""
-    place = lake_location(lake)
-    try:
-        is_there = place.is_dir() or place.exists()  # a prefix of an object store is no object
-    except OSError as fault:
-        raise LakeError(f"{lake} can't be read: {fault.strerror or fault}.") from fault
-    if not is_there:
-        raise LakeError(f"There is no lake at {lake}: `kraftlake format {lake}` makes one.")
-    return MetadataLog.open(lake)
 
 
 class _SnapshotsOfTheLeader:

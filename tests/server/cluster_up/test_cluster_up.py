@@ -15,6 +15,8 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.runtime import EnvironmentFaultError, LakeError
 from kraftlake.server import ClusterPlan, ClusterState, ClusterUp, NodeKind, NodeSettings, NodeState
+from kraftlake.server.cluster_up.cluster_up import _controlled
+from tests.metadata_log.object_store import BUCKET
 
 PATIENCE = 90.0
 QUICK = NodeSettings(
@@ -134,6 +136,19 @@ def test_what_has_no_cluster_of_ours_is_refused_before_a_node_is_started(tmp_pat
     with pytest.raises(LakeError, match=r"imported lake.*kraftlake fork"), ClusterUp(plan):
         pass
     assert not (tmp_path / "data").exists()
+
+
+def test_a_folder_without_a_lake_points_to_what_makes_one_for_a_cluster(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    plan = ClusterPlan.of(str(tmp_path / "lake"), tmp_path / "data")
+    with pytest.raises(LakeError, match=r"is an empty folder: `kraftlake format "), ClusterUp(plan):
+        pass
+
+
+@pytest.mark.xdist_group("object_store")
+def test_a_lake_in_an_object_store_is_made_once(server: dict[str, str]) -> None:
+    made = _controlled(f"s3://{BUCKET}/cluster")
+    assert _controlled(f"s3://{BUCKET}/cluster").cluster_id == made.cluster_id
 
 
 def test_a_data_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:

@@ -265,9 +265,9 @@ def test_what_it_can_not_start_with_is_one_sentence(tmp_path: Path) -> None:
         assert "can't be listened on: Address already in use" in refused("--lake", lake, "--id", "1", *used, code=1)
     nowhere = str(tmp_path / "nowhere")
     assert refused("--lake", nowhere, "--id", "1", *listener, code=1) == (
-        f"There is no lake at {nowhere}: `kraftlake format {nowhere}` makes one."
+        f"There is no lake at {nowhere}; `kraftlake format {nowhere}` makes one."
     )
-    no_controller = "is an imported lake, which has no controller"
+    no_controller = "is an imported lake, whose cluster lives elsewhere"
     assert no_controller in refused("--lake", imported, "--id", "1", *listener, code=1)
     assert "A controller needs an id" in refused("--lake", lake, *listener)
     assert "A controller needs a listener" in refused("--lake", lake, "--id", "1")

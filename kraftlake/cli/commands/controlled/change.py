@@ -35,10 +35,9 @@ class Change:
     @functools.cached_property
     def controller(self) -> EmbeddedController:
         """The lake's controller from now on. Check the command line before."""
-        from kraftlake.controller import EmbeddedController
-        from kraftlake.metadata_log import MetadataLog
+        from kraftlake.controller import EmbeddedController, open_controlled
 
-        return EmbeddedController(MetadataLog.open(self._lake), take_over=self._take_over)
+        return EmbeddedController(open_controlled(self._lake), take_over=self._take_over)
 
     def result(self, name: str, error: ApiError | None = None, /, **told: Any) -> None:
         """Add the result for one thing; no error is success."""

@@ -5,7 +5,6 @@ Source: org.apache.kafka.common.requests.AbstractRequest.getErrorResponse, kafka
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from kio.schema.index import api_key_map
 from kio.static.constants import EntityType
 
 from kraftlake.protocol import REQUEST_HEADER
+from kraftlake.server.requests.error_responses import error_response
 from kraftlake.server.requests.messages import (
     AT_ONCE,
     answered,
@@ -26,6 +26,7 @@ from kraftlake.server.requests.messages import (
 
 _API_VERSIONS: Final = 18
 _ERROR: Final = ErrorCode.not_leader_or_follower
+_FOR_DATA: Final = frozenset({"delete_records", "fetch", "list_offsets", "offset_for_leader_epoch", "produce"})
 _OF_A_BROKER: Final = frozenset({"alter_replica_log_dirs", "describe_log_dirs", "list_groups", "list_transactions"})
 """The APIs whose answer is about the broker that is asked."""
 _OF_CONTROLLERS: Final = frozenset(
@@ -41,7 +42,7 @@ _OF_CONTROLLERS: Final = frozenset(
 def is_of_any_broker(frame: bytes) -> bool:
     """Whether another broker answers a request as this one would, if it served: it is not about the broker itself."""
     name = api_of(frame)
-    return name not in _OF_A_BROKER and name not in _ANSWERS
+    return name not in _OF_A_BROKER and name not in _FOR_DATA
 
 
 def api_versions(frame: bytes) -> bytes | None:
@@ -62,20 +63,9 @@ def refusal(frame: bytes) -> bytes | None:
 
     Raises as `request_in`.
     """
-    answer = _ANSWERS.get(api_of(frame) or "")
-    return None if answer is None else answered(frame, answer)
-
-
-def _topics(kind: Any, topics: Iterable[Any], field: str, partitions: Callable[[Any], tuple[Any, ...]]) -> Any:
-    """The answers of topics, each under the name and the id that it was asked for."""
-    return tuple(
-        of_version(
-            kind,
-            **{name: getattr(topic, name) for name in ("name", "topic", "topic_id") if hasattr(topic, name)},
-            **{field: partitions(topic)},
-        )
-        for topic in topics
-    )
+    if api_of(frame) not in _FOR_DATA:
+        return None
+    return answered(frame, lambda _, asked: error_response(asked, _ERROR, each_alone=True))
 
 
 def _api_versions(version: int, *, is_known: bool) -> Any:
@@ -89,80 +79,3 @@ def _api_versions(version: int, *, is_known: bool) -> Any:
     )
     error = ErrorCode.none if is_known else ErrorCode.unsupported_version
     return of_version(response, error_code=error, api_keys=offered, throttle_time=AT_ONCE)
-
-
-def _produce(response: Any, asked: Any) -> Any:
-    if asked.acks == 0:
-        return None
-
-    def partitions(topic: Any) -> tuple[Any, ...]:
-        return tuple(
-            of_version(
-                response.PartitionProduceResponse,
-                index=one.index, error_code=_ERROR, base_offset=-1, record_errors=(),
-            )
-            for one in topic.partition_data
-        )  # fmt: skip
-
-    topics = _topics(response.TopicProduceResponse, asked.topic_data, "partition_responses", partitions)
-    return of_version(response.ProduceResponse, responses=topics, throttle_time=AT_ONCE)
-
-
-def _fetch(response: Any, asked: Any) -> Any:
-    def partitions(topic: Any) -> tuple[Any, ...]:
-        return tuple(
-            of_version(
-                response.PartitionData,
-                partition_index=one.partition, error_code=_ERROR, high_watermark=-1, last_stable_offset=-1,
-                aborted_transactions=(), records=None,
-            )
-            for one in topic.partitions
-        )  # fmt: skip
-
-    topics = _topics(response.FetchableTopicResponse, asked.topics, "partitions", partitions)
-    return of_version(
-        response.FetchResponse, responses=topics, throttle_time=AT_ONCE, error_code=ErrorCode.none, session_id=0
-    )
-
-
-def _list_offsets(response: Any, asked: Any) -> Any:
-    def partitions(topic: Any) -> tuple[Any, ...]:
-        kind = response.ListOffsetsPartitionResponse
-        return tuple(
-            of_version(kind, partition_index=one.partition_index, error_code=_ERROR, offset=-1, leader_epoch=-1)
-            for one in topic.partitions
-        )
-
-    topics = _topics(response.ListOffsetsTopicResponse, asked.topics, "partitions", partitions)
-    return of_version(response.ListOffsetsResponse, topics=topics, throttle_time=AT_ONCE)
-
-
-def _offset_for_leader_epoch(response: Any, asked: Any) -> Any:
-    def partitions(topic: Any) -> tuple[Any, ...]:
-        return tuple(
-            of_version(response.EpochEndOffset, partition=one.partition, error_code=_ERROR) for one in topic.partitions
-        )
-
-    topics = _topics(response.OffsetForLeaderTopicResult, asked.topics, "partitions", partitions)
-    return of_version(response.OffsetForLeaderEpochResponse, topics=topics, throttle_time=AT_ONCE)
-
-
-def _delete_records(response: Any, asked: Any) -> Any:
-    def partitions(topic: Any) -> tuple[Any, ...]:
-        kind = response.DeleteRecordsPartitionResult
-        return tuple(
-            of_version(kind, partition_index=one.partition_index, error_code=_ERROR, low_watermark=-1)
-            for one in topic.partitions
-        )
-
-    topics = _topics(response.DeleteRecordsTopicResult, asked.topics, "partitions", partitions)
-    return of_version(response.DeleteRecordsResponse, topics=topics, throttle_time=AT_ONCE)
-
-
-_ANSWERS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
-    "produce": _produce,
-    "fetch": _fetch,
-    "list_offsets": _list_offsets,
-    "offset_for_leader_epoch": _offset_for_leader_epoch,
-    "delete_records": _delete_records,
-}

@@ -25,7 +25,7 @@ from kraftlake.image import AclOperation
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.requests.dispatcher import Request
-from kraftlake.server.requests.handlers import Handler, refusal_of, response_to, then
+from kraftlake.server.requests.handlers import Handler, response_to, then
 from kraftlake.server.requests.messages import kafka_id, wire_id
 
 _LONGEST: Final = 16 * 1024 * 1024
@@ -35,17 +35,11 @@ def broker_handlers(node: ControllerNode) -> Mapping[str, Handler]:
     """The handlers of what brokers ask of the active controller."""
     return {
         "broker_registration": Handler(begin=partial(_register, node)),
-        "broker_heartbeat": Handler(begin=partial(_heartbeat, node), refuse=refusal_of(should_shut_down=False)),
+        "broker_heartbeat": Handler(begin=partial(_heartbeat, node)),
         "unregister_broker": Handler(begin=partial(_unregister, node)),
-        "alter_partition": Handler(
-            begin=partial(_alter_partition, node), refuse=refusal_of(topics=()), longest=_LONGEST
-        ),
-        "assign_replicas_to_dirs": Handler(
-            begin=partial(_assign_directories, node), refuse=refusal_of(directories=()), longest=_LONGEST
-        ),
-        "allocate_producer_ids": Handler(
-            begin=partial(_allocate_producer_ids, node), refuse=refusal_of(producer_id_start=0, producer_id_len=0)
-        ),
+        "alter_partition": Handler(begin=partial(_alter_partition, node), longest=_LONGEST),
+        "assign_replicas_to_dirs": Handler(begin=partial(_assign_directories, node), longest=_LONGEST),
+        "allocate_producer_ids": Handler(begin=partial(_allocate_producer_ids, node)),
     }
 
 

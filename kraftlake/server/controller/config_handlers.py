@@ -31,8 +31,8 @@ _OPERATIONS: Final = {kind.value: kind for kind in OpType}
 def config_handlers(node: ControllerNode) -> Mapping[str, Handler]:
     """The handlers of IncrementalAlterConfigs and AlterConfigs."""
     return {
-        "incremental_alter_configs": Handler(begin=partial(_change, node), refuse=_not_changed, longest=_LONGEST),
-        "alter_configs": Handler(begin=partial(_replace, node), refuse=_not_changed, longest=_LONGEST),
+        "incremental_alter_configs": Handler(begin=partial(_change, node), longest=_LONGEST),
+        "alter_configs": Handler(begin=partial(_replace, node), longest=_LONGEST),
     }
 
 
@@ -116,9 +116,3 @@ def _answer(request: Request, answers: list[tuple[ConfigResource, ApiError]]) ->
             for resource, error in answers
         ),
     )  # fmt: skip
-
-
-def _not_changed(request: Request, error: ErrorCode, message: str | None) -> Any:
-    failure = ApiError(Errors(error), message)
-    asked = [ConfigResource(int(one.resource_type), one.resource_name) for one in request.body.resources]
-    return _answer(request, [(resource, failure) for resource in asked])

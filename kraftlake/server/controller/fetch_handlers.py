@@ -23,7 +23,7 @@ from kraftlake.runtime.event_queue import FunctionEvent
 from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.controller.served_log import LogRead, ServedLog
 from kraftlake.server.requests.dispatcher import Request
-from kraftlake.server.requests.handlers import Answering, Handler, refusal_of, response_to
+from kraftlake.server.requests.handlers import Answering, Handler, response_to
 from kraftlake.server.requests.messages import kafka_id, of_version, wire_id
 
 _TOPIC_ID: Final = Uuid(METADATA_TOPIC_ID)
@@ -51,19 +51,18 @@ class FetchHandlers:
     def handlers(self) -> Mapping[str, Handler]:
         """The handlers by API."""
         return {
-            "fetch": Handler(begin=self._fetch, refuse=refusal_of(responses=())),
-            "fetch_snapshot": Handler(begin=self._fetch_snapshot, refuse=refusal_of(topics=())),
+            "fetch": Handler(begin=self._fetch),
+            "fetch_snapshot": Handler(begin=self._fetch_snapshot),
         }
 
     def _fetch(self, request: Request) -> Answering:
         self._node.check_cluster(request, AclOperation.CLUSTER_ACTION)
         asked = request.body
-        refuse = refusal_of(responses=())
         if getattr(asked, "cluster_id", None) not in (None, self._node.cluster_id):
-            return refuse(request, ErrorCode.inconsistent_cluster_id, None)
+            return response_to(request, error_code=ErrorCode.inconsistent_cluster_id, responses=())
         partitions = [(_names_the_log(topic), one) for topic in asked.topics for one in topic.partitions]
         if len(partitions) != 1 or not partitions[0][0] or int(partitions[0][1].partition) != 0:
-            return refuse(request, ErrorCode.invalid_request, None)
+            return response_to(request, error_code=ErrorCode.invalid_request, responses=())
         partition = partitions[0][1]
         epoch, last = int(getattr(partition, "current_leader_epoch", -1)), getattr(partition, "last_fetched_epoch", -1)
         wait_ms = asked.max_wait.total_seconds() * 1000

@@ -32,11 +32,9 @@ _LONGEST: Final = 16 * 1024 * 1024
 def partition_handlers(node: ControllerNode) -> Mapping[str, Handler]:
     """The handlers of AlterPartitionReassignments, ListPartitionReassignments and ElectLeaders."""
     return {
-        "alter_partition_reassignments": Handler(
-            begin=partial(_reassign, node), refuse=_not_reassigned, longest=_LONGEST
-        ),
-        "list_partition_reassignments": Handler(begin=partial(_list, node), refuse=_not_listed, longest=_LONGEST),
-        "elect_leaders": Handler(begin=partial(_elect, node), refuse=_not_elected, longest=_LONGEST),
+        "alter_partition_reassignments": Handler(begin=partial(_reassign, node), longest=_LONGEST),
+        "list_partition_reassignments": Handler(begin=partial(_list, node), longest=_LONGEST),
+        "elect_leaders": Handler(begin=partial(_elect, node), longest=_LONGEST),
     }
 
 
@@ -50,16 +48,14 @@ def _reassign(node: ControllerNode, request: Request) -> Future[Any]:
     ]
     allow = getattr(asked, "allow_replication_factor_change", True)
 
-    def answer(errors: Mapping[tuple[str, int], ApiError]) -> Any:
-        return _reassigned(request, lambda topic, index: errors[topic, index], ApiError.NONE)
-
     return node.run(
-        lambda state: alter_partition_reassignments(state, targets, allow_replication_factor_change=allow), answer,
+        lambda state: alter_partition_reassignments(state, targets, allow_replication_factor_change=allow),
+        lambda errors: _reassigned(request, errors),
         timeout=asked.timeout,
-    )  # fmt: skip
+    )
 
 
-def _reassigned(request: Request, error_of: Any, error: ApiError) -> Any:
+def _reassigned(request: Request, errors: Mapping[tuple[str, int], ApiError]) -> Any:
     module = request.module
     topics = tuple(
         module.ReassignableTopicResponse(
@@ -69,20 +65,15 @@ def _reassigned(request: Request, error_of: Any, error: ApiError) -> Any:
                     partition_index=one.partition_index, error_code=ErrorCode(told.error), error_message=told.message
                 )
                 for one in topic.partitions
-                for told in (error_of(topic.name, int(one.partition_index)),)
+                for told in (errors[topic.name, int(one.partition_index)],)
             ),
         )
         for topic in request.body.topics
     )
     return response_to(
-        request, error_code=ErrorCode(error.error), error_message=error.message, responses=topics,
+        request, error_code=ErrorCode.none, error_message=None, responses=topics,
         allow_replication_factor_change=getattr(request.body, "allow_replication_factor_change", True),
     )  # fmt: skip
-
-
-def _not_reassigned(request: Request, error: ErrorCode, message: str | None) -> Any:
-    failure = ApiError(Errors(error), message)
-    return _reassigned(request, lambda *_: failure, failure)
 
 
 def _list(node: ControllerNode, request: Request) -> Future[Any]:
@@ -111,20 +102,6 @@ def _list(node: ControllerNode, request: Request) -> Future[Any]:
     return then(node.controller.read(lambda image: list_partition_reassignments(image, names)), answer)
 
 
-def _not_listed(request: Request, error: ErrorCode, message: str | None) -> Any:
-    module = request.module
-    told = tuple(
-        module.OngoingTopicReassignment(
-            name=topic.name,
-            partitions=tuple(
-                module.OngoingPartitionReassignment(partition_index=index) for index in topic.partition_indexes
-            ),
-        )
-        for topic in request.body.topics or ()
-    )
-    return response_to(request, error_code=error, error_message=message, topics=told)
-
-
 def _elect(node: ControllerNode, request: Request) -> Future[Any]:
     node.check_cluster(request, AclOperation.ALTER)
     asked = request.body
@@ -147,12 +124,12 @@ def _elect(node: ControllerNode, request: Request) -> Future[Any]:
         by_topic: dict[str, list[tuple[int, ApiError]]] = {name: [] for name in all_topics}
         for topic, index in needed if names is None else names:
             by_topic.setdefault(topic, []).append((index, errors[topic, index]))
-        return _elected(request, by_topic.items(), ErrorCode.none)
+        return _elected(request, by_topic.items())
 
     return node.run(elect, answer, timeout=asked.timeout)
 
 
-def _elected(request: Request, topics: Iterable[tuple[str, Iterable[tuple[int, ApiError]]]], error: ErrorCode) -> Any:
+def _elected(request: Request, topics: Iterable[tuple[str, Iterable[tuple[int, ApiError]]]]) -> Any:
     module = request.module
     results = tuple(
         module.ReplicaElectionResult(
@@ -167,10 +144,4 @@ def _elected(request: Request, topics: Iterable[tuple[str, Iterable[tuple[int, A
         )
         for name, partitions in topics
     )  # fmt: skip
-    return response_to(request, error_code=error, replica_election_results=results)
-
-
-def _not_elected(request: Request, error: ErrorCode, message: str | None) -> Any:
-    failure = ApiError(Errors(error), message)
-    asked = request.body.topic_partitions or ()
-    return _elected(request, [(one.topic, [(index, failure) for index in one.partitions]) for one in asked], error)
+    return response_to(request, error_code=ErrorCode.none, replica_election_results=results)

@@ -23,7 +23,7 @@ from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.controller.quorum_view import NOBODY
 from kraftlake.server.controller.replica_progress import Replica
 from kraftlake.server.requests.dispatcher import Request
-from kraftlake.server.requests.handlers import Answering, Handler, NotReadyError, RefusedError, refusal_of, response_to
+from kraftlake.server.requests.handlers import Answering, Handler, NotReadyError, RefusedError, response_to
 from kraftlake.server.requests.messages import kafka_id, of_version, wire_id
 
 _NOT_ASKED_FOR: Final = -(2**31)
@@ -35,10 +35,9 @@ _OF_A_CLUSTER: Final = (
 
 def quorum_handlers(node: ControllerNode) -> Mapping[str, Handler]:
     """The handlers of DescribeCluster, DescribeQuorum and ControllerRegistration."""
-    no_cluster: dict[str, Any] = {"cluster_id": "", "controller_id": NOBODY, "brokers": ()}
     return {
-        "describe_cluster": Handler(begin=partial(_describe_cluster, node), refuse=refusal_of(**no_cluster)),
-        "describe_quorum": Handler(begin=partial(_describe_quorum, node), refuse=refusal_of(topics=(), nodes=())),
+        "describe_cluster": Handler(begin=partial(_describe_cluster, node)),
+        "describe_quorum": Handler(begin=partial(_describe_quorum, node)),
         "controller_registration": Handler(begin=partial(_register, node)),
     }
 

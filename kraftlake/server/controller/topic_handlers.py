@@ -46,9 +46,9 @@ _WITH_OWN_ERROR: Final = 3
 def topic_handlers(node: ControllerNode) -> Mapping[str, Handler]:
     """The handlers of CreateTopics, DeleteTopics and CreatePartitions."""
     return {
-        "create_topics": Handler(begin=partial(_create, node), refuse=_not_created, longest=_LONGEST),
-        "delete_topics": Handler(begin=partial(_delete, node), refuse=_not_deleted, longest=_LONGEST),
-        "create_partitions": Handler(begin=partial(_add, node), refuse=_not_added, longest=_LONGEST),
+        "create_topics": Handler(begin=partial(_create, node), longest=_LONGEST),
+        "delete_topics": Handler(begin=partial(_delete, node), longest=_LONGEST),
+        "create_partitions": Handler(begin=partial(_add, node), longest=_LONGEST),
     }
 
 
@@ -138,11 +138,6 @@ def _source(config: str, sources: Iterable[Mapping[str, str]]) -> int:
     return _DEFAULT_CONFIG
 
 
-def _not_created(request: Request, error: ErrorCode, message: str | None) -> Any:
-    failure = ApiError(Errors(error), message)
-    return response_to(request, topics=tuple(_result(request, topic.name, failure) for topic in request.body.topics))
-
-
 def _add(node: ControllerNode, request: Request) -> Future[Any]:
     asked = request.body
     names = [topic.name for topic in asked.topics]
@@ -172,13 +167,6 @@ def _add(node: ControllerNode, request: Request) -> Future[Any]:
 def _partitions(request: Request, name: str, error: ApiError) -> Any:
     return request.module.CreatePartitionsTopicResult(
         name=name, error_code=ErrorCode(error.error), error_message=error.message
-    )
-
-
-def _not_added(request: Request, error: ErrorCode, message: str | None) -> Any:
-    failure = ApiError(Errors(error), message)
-    return response_to(
-        request, results=tuple(_partitions(request, topic.name, failure) for topic in request.body.topics)
     )
 
 
@@ -281,11 +269,3 @@ def _chosen(
         else:
             found[topic.id] = name
     return answers, found
-
-
-def _not_deleted(request: Request, error: ErrorCode, _message: str | None) -> Any:
-    results = tuple(
-        of_version(request.module.DeletableTopicResult, name=name, topic_id=id_, error_code=error, error_message=None)
-        for name, id_ in _topics_of(request)
-    )
-    return response_to(request, responses=results)

@@ -15,6 +15,8 @@ from kio.schema.errors import ErrorCode
 from kio.static.constants import EntityType
 
 from kraftlake.protocol import REQUEST_HEADER
+from kraftlake.publisher import AuthorizerNotReadyError
+from kraftlake.server.requests.error_responses import error_response
 from kraftlake.server.requests.messages import (
     AT_ONCE,
     LONGEST_READ,
@@ -77,6 +79,14 @@ class Request:
         """Send the frame of another node's answer to this request, without the length before it."""
         self._respond(frame)
 
+    def fail(self, error: ErrorCode, message: str | None = None) -> None:
+        """Answer with an error for all that the request names; a Produce that wants no answer ends the connection."""
+        response = error_response(self.body, error, message)
+        if response is None:
+            self.close()
+        else:
+            self.answer(response)
+
     def answer_nothing(self) -> None:
         """Send nothing, and go on with the connection: the client wants no answer."""
         self._respond(NO_ANSWER)
@@ -116,7 +126,8 @@ class Dispatcher:
 
     A request of another API or version closes the connection, as in Kafka; of an unknown version of ApiVersions, the
     answer is that of version 0 with UNSUPPORTED_VERSION, and the versions of ApiVersions alone. `features` are told
-    with ApiVersions. `tell` gets what went wrong with a request: the connection of a fault is closed, others go on.
+    with ApiVersions. `tell` gets what went wrong with a request: a fault of its handler is answered with
+    UNKNOWN_SERVER_ERROR, and the connection goes on; bytes that are no request close it.
     """
 
     def __init__(
@@ -131,35 +142,43 @@ class Dispatcher:
         self._tell = tell
 
     def handle(self, frame: bytes, peer: Peer, respond: Respond) -> None:
-        """Answer a request, at once or later. Raises nothing: a fault closes the connection."""
+        """Answer a request, at once or later. Raises nothing."""
         try:
-            self._handle(frame, peer, respond)
+            request = self._read(frame, peer, respond)
         except UNREADABLE as fault:
             self._tell("unreadable_request", fault)
             respond(None)
-        except Exception as fault:  # a fault of ours ends one connection, not the node
+            return
+        if request is None:
+            return
+        try:
+            self._apis[request.name].handle(request)
+        except Exception as fault:
             self._tell("request_failed", fault)
-            respond(None)
+            if isinstance(fault, AuthorizerNotReadyError):
+                request.close()
+            else:
+                request.fail(ErrorCode.unknown_server_error)
 
-    def _handle(self, frame: bytes, peer: Peer, respond: Respond) -> None:
+    def _read(self, frame: bytes, peer: Peer, respond: Respond) -> Request | None:
+        """A request for a handler; None for one that is answered here. Raises one of UNREADABLE for what is none."""
         name = api_of(frame)
         _, version, correlation, length = REQUEST_HEADER.unpack_from(frame)
         if name == _API_VERSIONS:
             respond(self._api_versions(frame, version, correlation))
-            return
+            return None
         api = self._apis.get(name or "")
         if name is None or api is None or version not in api.versions:
             respond(None)
-            return
+            return None
         body = request_in(frame, longest=api.longest)
         start = REQUEST_HEADER.size
         client_id = None if length < 0 else frame[start : start + length].decode(errors="replace")
         module = import_module(entity(name, version, EntityType.response).__module__)
-        request = Request(
+        return Request(
             name=name, version=version, client_id=client_id, peer=peer, body=body, module=module, frame=frame,
             respond=respond,
         )  # fmt: skip
-        api.handle(request)
 
     def _api_versions(self, frame: bytes, version: int, correlation: int) -> bytes:
         """What is served (KIP-511); with its old header in every version."""

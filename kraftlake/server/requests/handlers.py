@@ -24,8 +24,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 Answering: TypeAlias = Any | Future[Any]
 """A response as kio declares it, or a future of one."""
-Refuse: TypeAlias = Callable[[Request, ErrorCode, str | None], Any]
-"""The response to a request that is refused as a whole, with the reason where one is told."""
 Tell: TypeAlias = Callable[[str, BaseException], None]
 
 
@@ -52,15 +50,6 @@ def response_to(request: Request, **values: Any) -> Any:
     return of_version(kind, throttle_time=AT_ONCE, **values)
 
 
-def refusal_of(**empty: Any) -> Refuse:
-    """A refusal by the error of the whole response; `empty` are the other fields that have no default."""
-
-    def refuse(request: Request, error: ErrorCode, message: str | None) -> Any:
-        return response_to(request, error_code=error, error_message=message, **empty)
-
-    return refuse
-
-
 @attrs.frozen(kw_only=True)
 class Handler:
     """How the requests of an API are answered, the versions that are served, and the longest of them in bytes.
@@ -69,7 +58,6 @@ class Handler:
     """
 
     begin: Callable[[Request], Answering]
-    refuse: Refuse = refusal_of()
     versions: range | None = None
     longest: int = LONGEST_READ
 
@@ -105,35 +93,35 @@ def _handle(handler: Handler, tell: Tell, request: Request) -> None:
     try:
         answer = handler.begin(request)
     except Exception as fault:
-        _refuse(handler, tell, request, fault)
+        _refuse(tell, request, fault)
         return
     if isinstance(answer, Future):
-        answer.add_done_callback(partial(_done, handler, tell, request))
+        answer.add_done_callback(partial(_done, tell, request))
     else:
         request.answer(answer)
 
 
-def _done(handler: Handler, tell: Tell, request: Request, future: Future[Any]) -> None:
+def _done(tell: Tell, request: Request, future: Future[Any]) -> None:
     fault = future.exception()
     try:
         if fault is None:
             request.answer(future.result())
         else:
-            _refuse(handler, tell, request, fault)
+            _refuse(tell, request, fault)
     except Exception as failed:
         tell("request_failed", failed)
         request.close()
 
 
-def _refuse(handler: Handler, tell: Tell, request: Request, fault: BaseException) -> None:
+def _refuse(tell: Tell, request: Request, fault: BaseException) -> None:
     match fault:
         case AuthorizerNotReadyError() | NotReadyError():
             request.close()
         case RefusedError():
-            request.answer(handler.refuse(request, fault.error, fault.message))
+            request.fail(fault.error, fault.message)
         case ControllerApiError():
             message = None if fault.error in _WITHOUT_REASON else fault.message
-            request.answer(handler.refuse(request, ErrorCode(fault.error), message))
+            request.fail(ErrorCode(fault.error), message)
         case _:
             tell("request_failed", fault)
-            request.answer(handler.refuse(request, ErrorCode.unknown_server_error, None))
+            request.fail(ErrorCode.unknown_server_error)

@@ -105,13 +105,24 @@ def test_what_is_not_served_closes_the_connection(frame: bytes) -> None:
     assert (node.answers, node.requests) == ([None], [])
 
 
-def test_a_handlers_fault_ends_one_connection_and_is_told() -> None:
+@pytest.mark.parametrize("fault", [RuntimeError, ValueError, IndexError])
+def test_a_handlers_fault_is_answered_and_told(fault: type[Exception]) -> None:
     def fail(_: Request) -> None:
-        raise RuntimeError("a bug")
+        raise fault("a bug")
 
     node = Node(fail)
-    node.ask(frame_of(describe_cluster()))
-    assert (node.answers, node.told) == ([None], ["request_failed"])
+    frame = frame_of(describe_cluster())
+    node.ask(frame)
+    (answer,) = node.answers
+    assert answer is not None
+    assert response_in(frame, answer).error_code is ErrorCode.unknown_server_error
+    assert node.told == ["request_failed"]
+
+
+def test_bytes_that_are_no_request_end_the_connection() -> None:
+    node = Node()
+    node.ask(frame_of(describe_cluster())[:-1])
+    assert (node.answers, node.requests, node.told) == ([None], [], ["unreadable_request"])
 
 
 def test_a_request_that_is_longer_than_its_api_allows_is_not_read() -> None:

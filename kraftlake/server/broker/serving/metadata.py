@@ -47,7 +47,7 @@ class MetadataHandler:
         if request.version < _NULL_NAME_SINCE and any(
             topic.name is None or getattr(topic, "topic_id", None) is not None for topic in asked or ()
         ):
-            self._refuse(request, ErrorCode.invalid_request)
+            request.fail(ErrorCode.invalid_request)
             return
         is_all = asked is None or (request.version == _FIRST_VERSIONS and not asked)
         ids = [topic for topic in asked or () if getattr(topic, "topic_id", None) is not None]
@@ -55,7 +55,7 @@ class MetadataHandler:
             names: Iterable[str] = sorted(cache.all_topics())
         else:
             if any(topic.name is None and topic not in ids for topic in asked):
-                self._refuse(request, ErrorCode.invalid_request)
+                request.fail(ErrorCode.invalid_request)
                 return
             names = dict.fromkeys(str(topic.name) for topic in asked) if not ids else ()
         answers: list[Any] = []
@@ -110,20 +110,6 @@ class MetadataHandler:
             )
         )
 
-    def _refuse(self, request: Request, error: ErrorCode) -> None:
-        """Refuse the request as a whole, which old versions have no error for: each topic has it."""
-        module = request.module
-        topics = (
-            _topic(module, error, topic.name, getattr(topic, "topic_id", None)) for topic in request.body.topics or ()
-        )
-        request.answer(
-            of_version(
-                module.MetadataResponse,
-                throttle_time=AT_ONCE, brokers=(), cluster_id=None, controller_id=_NO_ONE, topics=tuple(topics),
-                error_code=error,
-            )
-        )  # fmt: skip
-
     def _missing(self, request: Request, names: list[str], *, may_create: bool, wants_operations: bool) -> list[Any]:
         """The answers for topics that there are none of; those that may be created are there a moment later."""
         module, context = request.module, self._context
@@ -161,15 +147,7 @@ class MetadataHandler:
         if cursor is not None:
             is_unknown = not is_all and cursor.topic_name not in names
             if is_unknown or cursor.partition_index < 0:
-                kind = "DescribeTopicPartitionsResponseTopic"
-                refused = tuple(
-                    _topic(module, ErrorCode.invalid_request, str(one.name), kind=kind) for one in body.topics
-                )
-                request.answer(
-                    of_version(
-                        module.DescribeTopicPartitionsResponse, throttle_time=AT_ONCE, topics=refused, next_cursor=None
-                    )
-                )
+                request.fail(ErrorCode.invalid_request)
                 return
             names = [name for name in names if name >= cursor.topic_name]
         hidden = [name for name in names if not context.allows_on_topic(peer, AclOperation.DESCRIBE, name)]

@@ -1,0 +1,143 @@
+"""The response to a request that has failed as a whole: its error for each topic, partition or resource that it names.
+
+Source: org.apache.kafka.common.requests.AbstractRequest.getErrorResponse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from types import NoneType
+from typing import Any, Final, get_args, get_origin, get_type_hints
+
+import attrs
+from kio.schema.errors import ErrorCode
+from kio.schema.index import api_key_map
+from kio.static.constants import EntityType
+
+from kraftlake.server.requests.messages import AT_ONCE, entity
+
+_LISTS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
+    "produce": (("topic_data", "responses"), ("partition_data", "partition_responses")),
+    "fetch": (("topics", "responses"), ("partitions", "partitions")),
+    "list_offsets": (("topics", "topics"), ("partitions", "partitions")),
+    "offset_for_leader_epoch": (("topics", "topics"), ("partitions", "partitions")),
+    "delete_records": (("topics", "topics"), ("partitions", "partitions")),
+    "metadata": (("topics", "topics"),),
+    "describe_topic_partitions": (("topics", "topics"),),
+    "describe_configs": (("resources", "results"),),
+    "alter_configs": (("resources", "responses"),),
+    "incremental_alter_configs": (("resources", "responses"),),
+    "create_topics": (("topics", "topics"),),
+    "delete_topics": (("topics", "responses"),),
+    "create_partitions": (("topics", "results"),),
+    "alter_partition_reassignments": (("topics", "responses"), ("partitions", "partitions")),
+    "list_partition_reassignments": (("topics", "topics"), ("partition_indexes", "partitions")),
+    "elect_leaders": (("topic_partitions", "replica_election_results"), ("partitions", "partition_result")),
+}
+"""The lists of a request, the inner one last, each with the list of its response that answers it one by one."""
+_OLD_NAMES: Final = {"topics": "topic_names", "partition_index": "partition"}
+"""What a request calls a field that has another name in most requests, or in the response."""
+_COPIED: Final = frozenset(
+    {
+        "name", "topic", "topic_id", "index", "partition", "partition_index", "partition_id", "resource_type",
+        "resource_name", "session_id", "allow_replication_factor_change",
+    }
+)  # fmt: skip
+_UNKNOWN: Final = frozenset(
+    {"base_offset", "controller_id", "high_watermark", "low_watermark", "node_id", "port", "producer_epoch"}
+)
+"""Numbers that are −1 where they are not known."""
+_WITHOUT_PARTITIONS: Final = 13
+"""The version of Fetch from which on the error of the whole response is told alone."""
+
+
+def error_response(asked: Any, error: ErrorCode, message: str | None = None, *, each_alone: bool = False) -> Any | None:
+    """The response to a request as kio declares it; None for a Produce that wants none.
+
+    `each_alone` has the error for each partition, and none for the whole response.
+    """
+    name, version = api_key_map[asked.__api_key__], asked.__version__
+    if name == "produce" and asked.acks == 0:
+        return None
+    is_told_once = name == "fetch" and version >= _WITHOUT_PARTITIONS and not each_alone
+    return _response(
+        entity(name, version, EntityType.response),
+        asked,
+        () if is_told_once else _LISTS.get(name, ()),
+        error,
+        None if name == "delete_topics" else message,
+        whole=ErrorCode.none if each_alone else error,
+    )
+
+
+def _response(
+    kind: Any,
+    asked: Any,
+    lists: tuple[tuple[str, str], ...],
+    error: ErrorCode,
+    message: str | None,
+    *,
+    whole: ErrorCode | None = None,
+) -> Any:
+    """A response, or a part of one, to a request or a part of one; `whole` is its error where that is another."""
+    values: dict[str, Any] = {}
+    wanted, told = lists[0] if lists else ("", "")
+    for field in _fields(kind):
+        name = field.name
+        if name == told:
+            parts = _value(asked, wanted) or ()
+            values[name] = tuple(_response(field.element, one, lists[1:], error, message) for one in parts)
+        elif name == "error_code":
+            values[name] = error if whole is None else whole
+        elif name == "error_message":
+            values[name] = message
+        elif name == "throttle_time":
+            values[name] = AT_ONCE
+        elif name in _COPIED and (copied := _value(asked, name)) is not None:
+            values[name] = copied
+        elif field.is_required:
+            values[name] = field.nothing
+    return kind(**values)
+
+
+def _value(asked: Any, name: str) -> Any:
+    """What a request has for a field; None where it has nothing. A plain number or name is all there is to copy."""
+    if not is_dataclass(asked):
+        return asked
+    return getattr(asked, name, getattr(asked, _OLD_NAMES.get(name, name), None))
+
+
+@attrs.frozen
+class _Field:
+    """A field of a response: the type of a list's elements, and what it is where nothing is known of it."""
+
+    name: str
+    element: Any
+    is_required: bool
+    nothing: Any
+
+
+@cache
+def _fields(kind: Any) -> tuple[_Field, ...]:
+    hints = get_type_hints(kind)
+    return tuple(
+        _Field(
+            name=field.name,
+            element=next(filter(is_dataclass, get_args(hints[field.name])), None),
+            is_required=field.default is MISSING and field.default_factory is MISSING,
+            nothing=-1 if field.name in _UNKNOWN else _nothing(hints[field.name]),
+        )
+        for field in fields(kind)
+    )
+
+
+def _nothing(hint: Any) -> Any:
+    """The empty value of a field's type; a list is empty rather than null."""
+    kinds = get_args(hint) if NoneType in get_args(hint) else (hint,)
+    if any(get_origin(kind) is tuple for kind in kinds):
+        return ()
+    if NoneType in kinds:
+        return None
+    return next((kind() for kind in (bool, int, str) if isinstance(hint, type) and issubclass(hint, kind)), None)

@@ -1,0 +1,108 @@
+"""Responses to requests that have failed as a whole, in each version of each API, with the names asked for."""
+
+from __future__ import annotations
+
+import io
+import uuid
+from dataclasses import fields, is_dataclass, replace
+from datetime import timedelta
+from types import NoneType
+from typing import Any, get_args, get_origin, get_type_hints
+
+import pytest
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_writer
+from kio.static.constants import EntityType
+
+from kraftlake.server.requests.error_responses import error_response
+from kraftlake.server.requests.messages import AT_ONCE, encoded, entity, response_in, versions_of
+from tests.server.requests.test_dispatcher import frame_of
+
+NAMED = {
+    "produce": 1, "fetch": 1, "list_offsets": 1, "offset_for_leader_epoch": 1, "delete_records": 1, "metadata": 0,
+    "describe_topic_partitions": 0, "describe_configs": 0, "alter_configs": 0, "incremental_alter_configs": 0,
+    "create_topics": 0, "delete_topics": 0, "create_partitions": 0, "alter_partition_reassignments": 1,
+    "elect_leaders": 1,
+}  # fmt: skip
+"""The APIs that answer each thing that is named, and whether that is a partition of a topic."""
+WHOLE = (
+    "init_producer_id", "describe_cluster", "describe_log_dirs", "find_coordinator", "list_partition_reassignments",
+    "describe_quorum", "unregister_broker", "broker_registration", "broker_heartbeat", "alter_partition",
+    "assign_replicas_to_dirs", "allocate_producer_ids", "fetch_snapshot", "controller_registration", "envelope",
+)  # fmt: skip
+SERVED = {"find_coordinator": range(1)}
+NOT_TOLD = {("describe_log_dirs", 1), ("describe_log_dirs", 2)}
+"""Old versions that have no field for the error."""
+ALL = [(name, version) for name in (*NAMED, *WHOLE) for version in SERVED.get(name) or versions_of(name)]
+
+
+def made(kind: Any) -> Any:
+    """A request, or a part of one, with one of everything: the number 5, the name `foo`."""
+    return kind(**{name: value_of(hint) for name, hint in get_type_hints(kind).items() if not name.startswith("__")})
+
+
+def value_of(hint: Any) -> Any:
+    if get_origin(hint) is tuple:
+        return (value_of(get_args(hint)[0]),)
+    if NoneType in get_args(hint):
+        is_id = uuid.UUID in get_args(hint)
+        return None if is_id else value_of(get_args(hint)[0])
+    if is_dataclass(hint):
+        return made(hint)
+    if issubclass(hint, timedelta):
+        return AT_ONCE
+    values = {bool: False, int: 5, str: "foo", bytes: b"foo"}
+    return next(value for kind, value in values.items() if issubclass(hint, kind))
+
+
+def parts(message: Any) -> list[Any]:
+    """All parts of a message that have an error of their own."""
+    found = [message] if hasattr(message, "error_code") else []
+    for field in fields(message):
+        value = getattr(message, field.name)
+        for one in value if isinstance(value, tuple) else ():
+            if is_dataclass(one):
+                found += parts(one)
+    return found
+
+
+@pytest.mark.parametrize(("name", "version"), ALL)
+def test_what_was_named_is_answered_with_the_error(name: str, version: int) -> None:
+    asked = made(entity(name, version, EntityType.request))
+    response = error_response(asked, ErrorCode.request_timed_out, "why")
+    frame = frame_of(asked)
+    assert response_in(frame, encoded(7, response, flexible_header=response.__flexible__)) == response
+    told = parts(response)
+    errors = set() if (name, version) in NOT_TOLD else {ErrorCode.request_timed_out}
+    assert {one.error_code for one in told} == errors
+    if name not in NAMED or (name == "fetch" and version >= 13):
+        assert [one is response for one in told] == [True] * len(errors)
+        return
+    named = [one for one in told if one is not response]
+    assert len(named) == 1
+    identity = {"index", "partition", "partition_index", "partition_id"} if NAMED[name] else {"name", "resource_name"}
+    (value,) = [getattr(named[0], each) for each in identity if hasattr(named[0], each)]
+    assert value == (5 if NAMED[name] else "foo")
+
+
+def test_a_list_of_plain_numbers_is_answered_one_by_one() -> None:
+    kind = entity("list_partition_reassignments", 0, EntityType.request)
+    response = error_response(made(kind), ErrorCode.request_timed_out)
+    assert response is not None
+    assert [(one.name, [int(each.partition_index) for each in one.partitions]) for one in response.topics] == [
+        ("foo", [5])
+    ]
+
+
+def test_a_topic_without_a_name_is_told_in_versions_that_have_no_null() -> None:
+    kind = entity("metadata", 10, EntityType.request)
+    nameless = replace(made(kind).topics[0], name=None)
+    response = error_response(replace(made(kind), topics=(nameless,)), ErrorCode.invalid_request)
+    assert response is not None
+    assert response.topics[0].name == ""
+    entity_writer(type(response))(io.BytesIO(), response)
+
+
+def test_a_produce_that_wants_no_answer_gets_none() -> None:
+    kind = entity("produce", 9, EntityType.request)
+    assert error_response(replace(made(kind), acks=0), ErrorCode.unknown_server_error) is None

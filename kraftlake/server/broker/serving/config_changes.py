@@ -57,15 +57,16 @@ class ConfigChangesHandler:
         if not taken:
             self._answer(request, answers)
             return
-        frame = _frame_of(request, taken)
+        body = replace(request.body, resources=tuple(taken))
+        frame = _frame_of(request, body)
 
-        def answered(answer: Any | None) -> None:
-            if answer is None or answer.error_code is not ErrorCode.none or answer.response_data is None:
+        def respond(answer: bytes | None) -> None:
+            if answer is None:
                 request.close()
-                return
-            self._answer(request, (*response_in(frame, bytes(answer.response_data)).responses, *answers))
+            else:
+                self._answer(request, (*response_in(frame, answer).responses, *answers))
 
-        self._forwarding.forward(frame, request.peer, answered)
+        self._forwarding(attrs.evolve(request, body=body, frame=frame, respond=respond))
 
     def _answer(self, request: Request, answers: tuple[Any, ...]) -> None:
         kind = getattr(request.module, "IncrementalAlterConfigsResponse", None) or request.module.AlterConfigsResponse
@@ -101,10 +102,9 @@ def _deletes(one: Any) -> bool:
     return int(getattr(one, "config_operation", OpType.SET.value)) == OpType.DELETE.value
 
 
-def _frame_of(request: Request, resources: list[Any]) -> bytes:
-    """A request for some of the resources alone."""
+def _frame_of(request: Request, body: Any) -> bytes:
+    """The request with another body."""
     key, version, correlation, _ = REQUEST_HEADER.unpack_from(request.frame)
-    body = replace(request.body, resources=tuple(resources))
     frame = io.BytesIO()
     frame.write(REQUEST_HEADER.pack(key, version, correlation, -1) + (b"\0" if body.__flexible__ else b""))
     entity_writer(type(body))(frame, body)

@@ -21,8 +21,8 @@ Ask: TypeAlias = Callable[[str, range, Callable[[Any], Any], Callable[[Any | Non
 class ForwardingManager:
     """Passes requests of clients on to the active controller, with who sent them, and its answers back.
 
-    A controller that can't be reached in time closes the client's connection, so that the client asks again; Kafka
-    answers REQUEST_TIMED_OUT.
+    Where no controller answers in time, the answer is REQUEST_TIMED_OUT. A controller that does not know the request's
+    version has the client's connection closed, so that the client asks for the versions again.
     """
 
     def __init__(self, ask: Ask) -> None:
@@ -32,11 +32,15 @@ class ForwardingManager:
         """Pass a request on."""
 
         def answered(answer: Any | None) -> None:
-            if answer is None or answer.error_code is not ErrorCode.none or answer.response_data is None:
+            if answer is None:
+                request.fail(ErrorCode.request_timed_out)
+            elif answer.error_code is ErrorCode.unsupported_version:
                 request.close()
-                return
-            # the controller answers under the number of the request in the envelope, which is the client's
-            request.answer_frame(bytes(answer.response_data))
+            elif answer.error_code is not ErrorCode.none or answer.response_data is None:
+                request.fail(ErrorCode.unknown_server_error)  # the client knows nothing of envelopes
+            else:
+                # the controller answers under the number of the request in the envelope, which is the client's
+                request.answer_frame(bytes(answer.response_data))
 
         self.forward(request.frame, request.peer, answered)
 

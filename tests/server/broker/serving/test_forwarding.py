@@ -5,17 +5,28 @@ from __future__ import annotations
 import io
 import queue
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+import pytest
 from kio.schema.create_topics.v7 import request as create_topics
+from kio.schema.envelope.v0.response import EnvelopeResponse
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
+from kio.static.constants import EntityType
 from kio.static.primitive import i32Timedelta
 
 from kraftlake.protocol import REQUEST_HEADER
-from kraftlake.server.requests.dispatcher import Peer
-from kraftlake.server.requests.messages import LONGEST_READ, response_in
+from kraftlake.publisher import ConfigType
+from kraftlake.server.broker.broker_config import BrokerConfig
+from kraftlake.server.broker.serving.config_changes import ConfigChangesHandler
+from kraftlake.server.broker.serving.forwarding import ForwardingManager
+from kraftlake.server.node_config import ListenerAddress
+from kraftlake.server.requests.dispatcher import Api, Dispatcher, Peer
+from kraftlake.server.requests.messages import LONGEST_READ, entity, response_in, versions_of
 from tests.server.broker.lake_cluster import lake_cluster
+from tests.server.requests.test_dispatcher import frame_of as request_frame_of
 
 PEER = Peer(listener="PLAINTEXT", host="127.0.0.1")
 LONG = 30_000
@@ -54,3 +65,60 @@ def test_the_longest_request_that_a_broker_takes_fits_into_an_envelope(tmp_path:
         answer = answers.get(timeout=20)
     assert answer is not None
     assert {one.error_code for one in response_in(frame, answer).topics} == {ErrorCode.invalid_topic_exception}
+
+
+def envelope(error: ErrorCode, data: bytes | None = None) -> Any:
+    return EnvelopeResponse(error_code=error, response_data=data)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (None, ErrorCode.request_timed_out),
+        (envelope(ErrorCode.principal_deserialization_failure), ErrorCode.unknown_server_error),
+        (envelope(ErrorCode.none), ErrorCode.unknown_server_error),
+    ],
+)
+def test_what_no_controller_answers_is_told_and_the_connection_lives_on(answer: Any, error: ErrorCode) -> None:
+    forwarding = ForwardingManager(lambda _name, _versions, _make, answered: answered(answer))
+    answers: list[bytes | None] = []
+    api = Api(versions=versions_of("create_topics"), handle=forwarding)
+    frame = frame_of(LONG)
+    Dispatcher({"create_topics": api}, tell=lambda *_: None).handle(frame, PEER, answers.append)
+    (told,) = answers
+    assert told is not None
+    assert {one.error_code for one in response_in(frame, told).topics} == {error}
+
+
+def test_a_controller_without_the_version_ends_the_connection_so_that_the_client_asks_for_versions() -> None:
+    unsupported = envelope(ErrorCode.unsupported_version)
+    forwarding = ForwardingManager(lambda _name, _versions, _make, answered: answered(unsupported))
+    answers: list[bytes | None] = []
+    api = Api(versions=versions_of("create_topics"), handle=forwarding)
+    Dispatcher({"create_topics": api}, tell=lambda *_: None).handle(frame_of(LONG), PEER, answers.append)
+    assert answers == [None]
+
+
+def test_what_a_broker_refuses_itself_is_told_although_no_controller_answers() -> None:
+    listener = ListenerAddress(name="PLAINTEXT", host="127.0.0.1", port=9092)
+    config = BrokerConfig(broker_id=1, lake="lake", log_dirs=("logs",), listener=listener)
+    forwarding = ForwardingManager(lambda _name, _versions, _make, answered: answered(None))
+    kind = entity("incremental_alter_configs", 1, EntityType.request)
+    module = import_module(kind.__module__)
+    resources = tuple(
+        module.AlterConfigsResource(
+            resource_type=resource_type, resource_name="2",
+            configs=(module.AlterableConfig(name="compression.type", config_operation=0, value="zstd"),),
+        )
+        for resource_type in (ConfigType.TOPIC, ConfigType.BROKER)
+    )  # fmt: skip
+    frame = request_frame_of(kind(resources=resources, validate_only=False))
+    answers: list[bytes | None] = []
+    api = Api(versions=range(2), handle=ConfigChangesHandler(config, forwarding))
+    Dispatcher({"incremental_alter_configs": api}, tell=lambda *_: None).handle(frame, PEER, answers.append)
+    (told,) = answers
+    assert told is not None
+    assert {int(one.resource_type): one.error_code for one in response_in(frame, told).responses} == {
+        ConfigType.TOPIC: ErrorCode.request_timed_out,
+        ConfigType.BROKER: ErrorCode.invalid_request,
+    }

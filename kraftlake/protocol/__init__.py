@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from kraftlake.protocol.observer.requests import METADATA_TOPIC_ID, OffsetAndEpoch
     from kraftlake.protocol.quorum_client import QuorumClient, QuorumPosition
     from kraftlake.protocol.quorum_watch import QuorumWatch
-    from kraftlake.protocol.response_lengths import end_of_message
+    from kraftlake.protocol.response_lengths import ElementCount, end_of_message
 
 
 __all__ = [
@@ -56,6 +56,7 @@ __all__ = [
     "ClientConfig",
     "Connection",
     "DivergedLogError",
+    "ElementCount",
     "FetchHeader",
     "FetchResponse",
     "NoLeaderError",

@@ -1,4 +1,4 @@
-"""Checks that the arrays of a response fit into its bytes, before kio reads it.
+"""Checks that the arrays of a message fit into its bytes, and counts their elements, before kio reads it.
 
 kio's reader reserves memory for whatever length an array claims, and ends the process where there is not so much. It
 also reads a null in place of an array that can't be null.
@@ -11,6 +11,7 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import Any, Final
 
+import attrs
 from kio.serial._introspect import EntityField, EntityTupleField, PrimitiveTupleField, classify_field, is_optional
 
 from kraftlake.records.varint import MalformedError, read_uvarint
@@ -26,6 +27,20 @@ _NULL: Final = b"\xff\xff\xff\xff"
 _NULL_COMPACT: Final = b"\0"
 
 
+@attrs.define
+class ElementCount:
+    """Counts the elements of a message's arrays; more than `most` are refused, as each becomes an object or two."""
+
+    most: int
+    total: int = 0
+
+    def add(self, count: int) -> None:
+        """Count more. Raises MalformedError beyond `most`."""
+        self.total += count
+        if self.total > self.most:
+            raise MalformedError(f"its arrays have more than {self.most} elements")
+
+
 class _Plan:
     """How one field is passed over: by its size, its length, its nested message, or as an array of such."""
 
@@ -38,29 +53,31 @@ class _Plan:
         self.kind = field.metadata.get("kafka_type", "")
         self.size = _SIZES.get(self.kind)
 
-    def end(self, data: bytes, position: int, *, flexible: bool) -> int:
+    def end(self, data: bytes, position: int, elements: ElementCount | None, *, flexible: bool) -> int:
         """The position after the field."""
         if not self.is_array:
-            return self._end_of_one(data, position, flexible=flexible)
+            return self._end_of_one(data, position, elements, flexible=flexible)
         begin = position
         count, position = _length(data, position, flexible=flexible)
         if not self.may_be_null and data[begin:position] == (_NULL_COMPACT if flexible else _NULL):
             raise MalformedError(f"the array {self.name} is null")
         if count > len(data) - position:  # each element has at least a byte
             raise MalformedError(f"an array of {count} elements does not fit into {len(data) - position} bytes")
+        if elements is not None:
+            elements.add(count)
         if self.size is not None:
             return position + count * self.size
         for _ in range(count):
-            position = self._end_of_one(data, position, flexible=flexible)
+            position = self._end_of_one(data, position, elements, flexible=flexible)
         return position
 
-    def _end_of_one(self, data: bytes, position: int, *, flexible: bool) -> int:
+    def _end_of_one(self, data: bytes, position: int, elements: ElementCount | None, *, flexible: bool) -> int:
         if self.entity is not None:
             if self.may_be_null and not self.is_array:  # a byte says whether there is one
                 position += 1
                 if data[position - 1] > 0x7F:
                     return position
-            return end_of_message(self.entity, data, position)
+            return end_of_message(self.entity, data, position, elements)
         if self.size is not None:
             return position + self.size
         length, position = _length(data, position, flexible=flexible, short=self.kind == _STRING)
@@ -74,22 +91,23 @@ def _plans(message: Any) -> tuple[tuple[_Plan, ...], dict[int, _Plan]]:
     return tuple(plan for tag, plan in plans if tag is None), {tag: plan for tag, plan in plans if tag is not None}
 
 
-def end_of_message(message: Any, data: bytes, position: int) -> int:
-    """The position after a message of a type of kio's.
+def end_of_message(message: Any, data: bytes, position: int, elements: ElementCount | None = None) -> int:
+    """The position after a message of a type of kio's; `elements` counts those of its arrays.
 
-    Raises MalformedError, IndexError or struct.error where an array is longer than what is left of `data`.
+    Raises MalformedError, IndexError or struct.error where an array is longer than what is left of `data`, and
+    MalformedError where there are more elements than may be.
     """
     in_order, tagged = _plans(message)
     flexible = message.__flexible__
     for plan in in_order:
-        position = plan.end(data, position, flexible=flexible)
+        position = plan.end(data, position, elements, flexible=flexible)
     if flexible:
         count, position = read_uvarint(data, position)
         for _ in range(count):
             tag, position = read_uvarint(data, position)
             size, position = read_uvarint(data, position)
             if tag in tagged:
-                tagged[tag].end(data, position, flexible=True)
+                tagged[tag].end(data, position, elements, flexible=True)
             position += size
     if position > len(data):
         raise MalformedError("the response ends too early")

@@ -13,7 +13,7 @@ from kio.schema.errors import ErrorCode
 from kio.serial._introspect import EntityField, EntityTupleField, PrimitiveTupleField, classify_field
 
 from kraftlake.protocol import Connection, NodeClient, NodeError
-from kraftlake.protocol.response_lengths import end_of_message
+from kraftlake.protocol.response_lengths import ElementCount, end_of_message
 from kraftlake.records.varint import MalformedError, uvarint
 from tests.protocol.fake_nodes import encoded, frame, receive_frame, serving
 
@@ -69,6 +69,20 @@ def test_every_response_that_kio_writes_ends_where_it_ends(kind: type[Any], draw
     cut = drawn.draw(st.integers(0, len(data) - 1))
     with pytest.raises((MalformedError, IndexError, struct.error)):
         end_of_message(kind, data[:cut], 0)
+
+
+def test_the_elements_of_all_arrays_are_counted() -> None:
+    module = import_module("kio.schema.list_partition_reassignments.v0.request")
+    kind = module.ListPartitionReassignmentsRequest
+    topics = tuple(
+        module.ListPartitionReassignmentsTopics(name=name, partition_indexes=(1, 2, 3)) for name in ("foo", "bar")
+    )
+    data = encoded(kind(topics=topics))
+    elements = ElementCount(8)
+    end_of_message(kind, data, 0, elements)
+    assert elements.total == 8
+    with pytest.raises(MalformedError, match="more than 7 elements"):
+        end_of_message(kind, data, 0, ElementCount(7))
 
 
 def test_an_unknown_tagged_field_is_passed_over() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from functools import partial
 from itertools import groupby
-from typing import Any, Final
+from typing import Any
 
 from kio.schema.errors import ErrorCode
 
@@ -28,8 +28,6 @@ from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.handlers import Handler, response_to, then
 from kraftlake.server.requests.messages import kafka_id, wire_id
 
-_LONGEST: Final = 16 * 1024 * 1024
-
 
 def broker_handlers(node: ControllerNode) -> Mapping[str, Handler]:
     """The handlers of what brokers ask of the active controller."""
@@ -37,8 +35,8 @@ def broker_handlers(node: ControllerNode) -> Mapping[str, Handler]:
         "broker_registration": Handler(begin=partial(_register, node)),
         "broker_heartbeat": Handler(begin=partial(_heartbeat, node)),
         "unregister_broker": Handler(begin=partial(_unregister, node)),
-        "alter_partition": Handler(begin=partial(_alter_partition, node), longest=_LONGEST),
-        "assign_replicas_to_dirs": Handler(begin=partial(_assign_directories, node), longest=_LONGEST),
+        "alter_partition": Handler(begin=partial(_alter_partition, node)),
+        "assign_replicas_to_dirs": Handler(begin=partial(_assign_directories, node)),
         "allocate_producer_ids": Handler(begin=partial(_allocate_producer_ids, node)),
     }
 

@@ -24,15 +24,14 @@ from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.handlers import Handler, response_to
 
 _BROKER_LOGGER: Final = 8
-_LONGEST: Final = 16 * 1024 * 1024
 _OPERATIONS: Final = {kind.value: kind for kind in OpType}
 
 
 def config_handlers(node: ControllerNode) -> Mapping[str, Handler]:
     """The handlers of IncrementalAlterConfigs and AlterConfigs."""
     return {
-        "incremental_alter_configs": Handler(begin=partial(_change, node), longest=_LONGEST),
-        "alter_configs": Handler(begin=partial(_replace, node), longest=_LONGEST),
+        "incremental_alter_configs": Handler(begin=partial(_change, node)),
+        "alter_configs": Handler(begin=partial(_replace, node)),
     }
 
 

@@ -34,8 +34,6 @@ FORWARDED: Final = frozenset(
 )  # fmt: skip
 """The APIs that brokers pass on (ApiKeys.forwardable), of those that are served."""
 _VERSION: Final = struct.Struct(">h")
-_LONGEST: Final = 17 * 1024 * 1024
-"""A little more than any request that may be inside."""
 
 
 def envelope_handler(node: ControllerNode, dispatcher: Callable[[], Dispatcher]) -> Handler:
@@ -61,7 +59,7 @@ def envelope_handler(node: ControllerNode, dispatcher: Callable[[], Dispatcher])
         dispatcher().handle(inner, peer, respond)
         return told
 
-    return Handler(begin=begin, longest=_LONGEST)
+    return Handler(begin=begin)
 
 
 def _check(frame: bytes) -> None:

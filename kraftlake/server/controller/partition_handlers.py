@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from itertools import groupby
-from typing import Any, Final
+from typing import Any
 
 from kio.schema.errors import ErrorCode
 
@@ -26,15 +26,13 @@ from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.handlers import Handler, RefusedError, response_to, then
 from kraftlake.server.requests.messages import of_version
 
-_LONGEST: Final = 16 * 1024 * 1024
-
 
 def partition_handlers(node: ControllerNode) -> Mapping[str, Handler]:
     """The handlers of AlterPartitionReassignments, ListPartitionReassignments and ElectLeaders."""
     return {
-        "alter_partition_reassignments": Handler(begin=partial(_reassign, node), longest=_LONGEST),
-        "list_partition_reassignments": Handler(begin=partial(_list, node), longest=_LONGEST),
-        "elect_leaders": Handler(begin=partial(_elect, node), longest=_LONGEST),
+        "alter_partition_reassignments": Handler(begin=partial(_reassign, node)),
+        "list_partition_reassignments": Handler(begin=partial(_list, node)),
+        "elect_leaders": Handler(begin=partial(_elect, node)),
     }
 
 

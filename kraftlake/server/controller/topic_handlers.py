@@ -34,7 +34,6 @@ from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.handlers import Handler, RefusedError, response_to
 from kraftlake.server.requests.messages import kafka_id, of_version, wire_id
 
-_LONGEST: Final = 16 * 1024 * 1024
 _TOPIC_CONFIG: Final = 1
 _DEFAULT_CONFIG: Final = 5
 """Kafka's numbers of what a value comes from; those of the sources below a topic lie between."""
@@ -46,9 +45,9 @@ _WITH_OWN_ERROR: Final = 3
 def topic_handlers(node: ControllerNode) -> Mapping[str, Handler]:
     """The handlers of CreateTopics, DeleteTopics and CreatePartitions."""
     return {
-        "create_topics": Handler(begin=partial(_create, node), longest=_LONGEST),
-        "delete_topics": Handler(begin=partial(_delete, node), longest=_LONGEST),
-        "create_partitions": Handler(begin=partial(_add, node), longest=_LONGEST),
+        "create_topics": Handler(begin=partial(_create, node)),
+        "delete_topics": Handler(begin=partial(_delete, node)),
+        "create_partitions": Handler(begin=partial(_add, node)),
     }
 
 

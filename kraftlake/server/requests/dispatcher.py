@@ -6,7 +6,9 @@ Source: kafka.server.KafkaApis, kafka.server.ControllerApis, org.apache.kafka.co
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from importlib import import_module
 from typing import Any, Final, TypeAlias
 
@@ -19,9 +21,10 @@ from kraftlake.publisher import AuthorizerNotReadyError
 from kraftlake.server.requests.error_responses import error_response
 from kraftlake.server.requests.messages import (
     AT_ONCE,
-    LONGEST_READ,
     UNREADABLE,
     api_of,
+    counted_request_in,
+    elements_in,
     encoded,
     encoded_answer,
     entity,
@@ -37,6 +40,7 @@ NO_ANSWER: Final = b""
 ANONYMOUS: Final = "User:ANONYMOUS"
 _API_VERSIONS: Final = "api_versions"
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+_MANY_ELEMENTS: Final = 100_000
 _ZERO_IS_A_LEVEL: Final = 4
 """The version of ApiVersions from which on a client takes 0 for a level (KIP-1022)."""
 
@@ -98,11 +102,10 @@ class Request:
 
 @attrs.frozen(kw_only=True)
 class Api:
-    """An API that is served: its versions, what answers its requests, and the longest of them in bytes."""
+    """An API that is served: its versions, and what answers its requests."""
 
     versions: range
     handle: Callable[[Request], None]
-    longest: int = LONGEST_READ
 
 
 @attrs.frozen(kw_only=True)
@@ -127,7 +130,8 @@ class Dispatcher:
     A request of another API or version closes the connection, as in Kafka; of an unknown version of ApiVersions, the
     answer is that of version 0 with UNSUPPORTED_VERSION, and the versions of ApiVersions alone. `features` are told
     with ApiVersions. `tell` gets what went wrong with a request: a fault of its handler is answered with
-    UNKNOWN_SERVER_ERROR, and the connection goes on; bytes that are no request close it.
+    UNKNOWN_SERVER_ERROR, and the connection goes on; bytes that are no request close it. Requests of many elements are
+    handled one at a time, so that all together take the memory of one.
     """
 
     def __init__(
@@ -140,17 +144,20 @@ class Dispatcher:
         self._apis = dict(apis)
         self._features = features
         self._tell = tell
+        self._one_large = threading.Lock()
 
     def handle(self, frame: bytes, peer: Peer, respond: Respond) -> None:
-        """Answer a request, at once or later. Raises nothing."""
+        """Answer a request, at once or later."""
         try:
-            request = self._read(frame, peer, respond)
+            with self._one_large if elements_in(frame) > _MANY_ELEMENTS else nullcontext():
+                request = self._read(frame, peer, respond)
+                if request is not None:
+                    self._serve(request)
         except UNREADABLE as fault:
             self._tell("unreadable_request", fault)
             respond(None)
-            return
-        if request is None:
-            return
+
+    def _serve(self, request: Request) -> None:
         try:
             self._apis[request.name].handle(request)
         except Exception as fault:
@@ -171,7 +178,7 @@ class Dispatcher:
         if name is None or api is None or version not in api.versions:
             respond(None)
             return None
-        body = request_in(frame, longest=api.longest)
+        body = counted_request_in(frame)
         start = REQUEST_HEADER.size
         client_id = None if length < 0 else frame[start : start + length].decode(errors="replace")
         module = import_module(entity(name, version, EntityType.response).__module__)

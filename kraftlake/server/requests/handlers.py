@@ -18,7 +18,7 @@ from kraftlake.controller import ControllerApiError, Errors
 from kraftlake.publisher import AuthorizerNotReadyError
 from kraftlake.runtime import KraftlakeError
 from kraftlake.server.requests.dispatcher import Api, Request
-from kraftlake.server.requests.messages import AT_ONCE, LONGEST_READ, entity, of_version, versions_of
+from kraftlake.server.requests.messages import AT_ONCE, entity, of_version, versions_of
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -52,25 +52,21 @@ def response_to(request: Request, **values: Any) -> Any:
 
 @attrs.frozen(kw_only=True)
 class Handler:
-    """How the requests of an API are answered, the versions that are served, and the longest of them in bytes.
+    """How the requests of an API are answered, and the versions that are served.
 
     `begin` raises ControllerApiError or RefusedError, or its future has it, where the request is refused as a whole.
     """
 
     begin: Callable[[Request], Answering]
     versions: range | None = None
-    longest: int = LONGEST_READ
 
 
 def apis_of(handlers: Mapping[str, Handler], tell: Tell) -> dict[str, Api]:
     """The APIs of a `Dispatcher`; without versions those that are known here. `tell` gets faults of ours."""
     return {
-        name: Api(
-            versions=handler.versions or versions_of(name), handle=partial(_handle, handler, tell),
-            longest=handler.longest,
-        )
+        name: Api(versions=handler.versions or versions_of(name), handle=partial(_handle, handler, tell))
         for name, handler in handlers.items()
-    }  # fmt: skip
+    }
 
 
 def then(future: Future[T], make: Callable[[T], R]) -> Future[R]:

@@ -21,13 +21,14 @@ from kio.serial.errors import SerialError
 from kio.static.constants import EntityType
 from kio.static.primitive import i32Timedelta
 
-from kraftlake.protocol import REQUEST_HEADER, end_of_message
+from kraftlake.protocol import REQUEST_HEADER, ElementCount, end_of_message
 from kraftlake.records.uuid import Uuid
 from kraftlake.records.varint import MalformedError, read_uvarint
 
 _CORRELATION: Final = struct.Struct(">i")
-LONGEST_READ: Final = 1024 * 1024
-"""What is longer is not read: a partition of few bytes becomes an object, and another in the answer."""
+MOST_ELEMENTS: Final = 1_000_000
+"""The elements of all lists of a request. Two bytes may be a topic, which becomes an object, and another in the answer:
+a hundred MiB of them would take ten GiB."""
 UNREADABLE: Final = (SerialError, ValueError, TypeError, IndexError, OverflowError, struct.error, MalformedError)
 """What is raised for bytes that are no request."""
 AT_ONCE: Final = i32Timedelta.parse(timedelta(0))
@@ -39,24 +40,39 @@ def api_of(frame: bytes) -> str | None:
     return api_key_map.get(REQUEST_HEADER.unpack_from(frame)[0])
 
 
-def request_in(frame: bytes, *, longest: int = LONGEST_READ) -> Any:
+def request_in(frame: bytes) -> Any:
     """A request as kio declares it; None for a version or an API that is not known here.
 
-    Raises ValueError, IndexError, struct.error, MalformedError or a SerialError for what is no request.
+    Raises one of UNREADABLE for what is no request, and for one of more than `MOST_ELEMENTS`.
     """
-    if len(frame) > longest:
-        raise MalformedError(f"{len(frame)} bytes are too many for a request that is answered here")
+    elements_in(frame)
+    return counted_request_in(frame)
+
+
+def elements_in(frame: bytes) -> int:
+    """The number of elements of all lists of a request, 0 for one that is not known here. Raises as `request_in`."""
+    request, position = _body_of(frame)
+    elements = ElementCount(MOST_ELEMENTS)
+    if request is not None:
+        end_of_message(request, frame, position, elements)
+    return elements.total
+
+
+def counted_request_in(frame: bytes) -> Any:
+    """A request that `elements_in` has not refused; as `request_in`."""
+    request, position = _body_of(frame)
+    return None if request is None else entity_reader(request)(frame, position)[0]
+
+
+def _body_of(frame: bytes) -> tuple[Any, int]:
+    """The type and the place of a request's body; None for a version or an API that is not known here."""
     _, version, _, length = REQUEST_HEADER.unpack_from(frame)
     position = REQUEST_HEADER.size + max(length, 0)
     name = api_of(frame)
     if name is None or version not in versions_of(name):
-        return None
+        return None, position
     request = entity(name, version, EntityType.request)
-    if request.__flexible__:
-        position = _after_tags(frame, position)
-    end_of_message(request, frame, position)
-    asked, _ = entity_reader(request)(frame, position)
-    return asked
+    return request, _after_tags(frame, position) if request.__flexible__ else position
 
 
 def response_in(frame: bytes, answer: bytes) -> Any:

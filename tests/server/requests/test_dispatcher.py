@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from importlib import import_module
 from typing import Any
 
@@ -15,7 +16,7 @@ from kio.static.constants import EntityType
 
 from kraftlake.protocol import REQUEST_HEADER
 from kraftlake.server.requests.dispatcher import Api, Dispatcher, NodeFeatures, Peer, Request
-from kraftlake.server.requests.messages import entity, response_in
+from kraftlake.server.requests.messages import MOST_ELEMENTS, entity, response_in
 
 PEER = Peer(listener="PLAINTEXT", host="127.0.0.1")
 
@@ -45,13 +46,13 @@ def describe_cluster(version: int = 0) -> Any:
 class Node:
     """A dispatcher of one API, what it has answered, and what it has told."""
 
-    def __init__(self, handle: Any = None, *, versions: range = range(1), longest: int = 1 << 20) -> None:
+    def __init__(self, handle: Any = None, *, api: str = "describe_cluster", versions: range = range(1)) -> None:
         self.requests: list[Request] = []
         self.answers: list[bytes | None] = []
         self.told: list[str] = []
-        api = Api(versions=versions, handle=handle or self.requests.append, longest=longest)
+        served = Api(versions=versions, handle=handle or self.requests.append)
         self.dispatcher = Dispatcher(
-            {"describe_cluster": api},
+            {api: served},
             features=lambda: NodeFeatures(
                 supported={"metadata.version": range(7, 30), "group.version": range(2)},
                 finalized={"metadata.version": 29}, epoch=12,
@@ -125,10 +126,44 @@ def test_bytes_that_are_no_request_end_the_connection() -> None:
     assert (node.answers, node.requests, node.told) == ([None], [], ["unreadable_request"])
 
 
-def test_a_request_that_is_longer_than_its_api_allows_is_not_read() -> None:
-    node = Node(longest=10)
-    node.ask(frame_of(describe_cluster()))
+def metadata(count: int) -> bytes:
+    """A request for topics without a name, in two bytes each."""
+    return REQUEST_HEADER.pack(3, 0, 7, -1) + count.to_bytes(4, "big") + b"\0\0" * count
+
+
+def test_a_request_of_more_elements_than_memory_is_kept_for_is_not_read() -> None:
+    node = Node(api="metadata")
+    node.ask(metadata(MOST_ELEMENTS + 1))
     assert (node.answers, node.requests, node.told) == ([None], [], ["unreadable_request"])
+
+
+def test_large_requests_are_handled_one_at_a_time_and_beside_small_ones() -> None:
+    release, begun = threading.Event(), threading.Semaphore(0)
+    at_work: list[int] = []
+    most: list[int] = []
+
+    def handle(request: Request) -> None:
+        if len(request.body.topics) > 1:
+            at_work.append(1)
+            most.append(len(at_work))
+            begun.release()
+            assert release.wait(60)
+            at_work.pop()
+        request.answer_nothing()
+
+    node = Node(handle, api="metadata")
+    large = metadata(100_001)
+    threads = [threading.Thread(target=node.ask, args=(large,)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    assert begun.acquire(timeout=60)
+    node.ask(metadata(1))
+    assert node.answers == [b""], "a small one does not wait"
+    release.set()
+    for thread in threads:
+        thread.join(60)
+    assert node.answers == [b""] * 3
+    assert most == [1, 1]
 
 
 @given(st.binary(max_size=40), st.integers(0, 3))

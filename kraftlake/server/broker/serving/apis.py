@@ -22,10 +22,8 @@ from kraftlake.server.broker.serving.produce import ProduceHandler
 from kraftlake.server.broker.serving.producer_ids import InitProducerIdHandler, ProducerIdManager
 from kraftlake.server.broker.serving.topic_creation import AutoTopicCreation
 from kraftlake.server.requests.dispatcher import Api, Request
-from kraftlake.server.requests.messages import LONGEST_READ, versions_of
+from kraftlake.server.requests.messages import versions_of
 
-_LONGEST_PRODUCE: Final = 100 * 1024 * 1024
-"""socket.request.max.bytes."""
 _VERSIONS: Final = {"init_producer_id": range(6), "find_coordinator": range(1)}
 """The versions of an API, where not all that are known here are served.
 
@@ -86,10 +84,5 @@ def broker_apis(
         **dict.fromkeys(_FORWARDED, forwarding),
     }
     return {
-        name: Api(
-            versions=_VERSIONS.get(name) or versions_of(name),
-            handle=handle,
-            longest=_LONGEST_PRODUCE if name == "produce" else LONGEST_READ,
-        )
-        for name, handle in handlers.items()
+        name: Api(versions=_VERSIONS.get(name) or versions_of(name), handle=handle) for name, handle in handlers.items()
     }

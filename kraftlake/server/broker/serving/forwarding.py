@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kio.schema.errors import ErrorCode
 
 from kraftlake.records.varint import uvarint
 from kraftlake.server.requests.dispatcher import Peer, Request
+from kraftlake.server.requests.listener_limits import ListenerLimits
 
 Ask: TypeAlias = Callable[[str, range, Callable[[Any], Any], Callable[[Any | None], None]], None]
 """Asks the active controller, as `NodeToControllerChannel.ask`."""
+
+
+LONGEST_FORWARDED: Final = ListenerLimits().socket_request_max_bytes - 64 * 1024
 
 
 class ForwardingManager:
@@ -29,7 +33,10 @@ class ForwardingManager:
         self._ask = ask
 
     def __call__(self, request: Request) -> None:
-        """Pass a request on."""
+        """Pass a request on; one that does not fit into an envelope is INVALID_REQUEST."""
+        if len(request.frame) > LONGEST_FORWARDED:  # the controller would close the connection, again and again
+            request.fail(ErrorCode.invalid_request)
+            return
 
         def answered(answer: Any | None) -> None:
             if answer is None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from kio.schema.create_topics.v7 import request as create_topics
+from kio.schema.envelope.v0 import request as envelope_request
 from kio.schema.envelope.v0.response import EnvelopeResponse
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
@@ -21,15 +22,17 @@ from kraftlake.protocol import REQUEST_HEADER
 from kraftlake.publisher import ConfigType
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.serving.config_changes import ConfigChangesHandler
-from kraftlake.server.broker.serving.forwarding import ForwardingManager
+from kraftlake.server.broker.serving.forwarding import LONGEST_FORWARDED, ForwardingManager
 from kraftlake.server.node_config import ListenerAddress
 from kraftlake.server.requests.dispatcher import Api, Dispatcher, Peer
-from kraftlake.server.requests.messages import LONGEST_READ, entity, response_in, versions_of
+from kraftlake.server.requests.listener_limits import ListenerLimits
+from kraftlake.server.requests.messages import entity, response_in, versions_of
 from tests.server.broker.lake_cluster import lake_cluster
 from tests.server.requests.test_dispatcher import frame_of as request_frame_of
 
 PEER = Peer(listener="PLAINTEXT", host="127.0.0.1")
 LONG = 30_000
+LONG_REQUEST = 2 * 1024 * 1024
 
 
 def frame_of(size: int) -> bytes:
@@ -53,10 +56,9 @@ def frame_of(size: int) -> bytes:
     return made([*lengths, LONG - 1 - len(made([*lengths, LONG - 1])) + size])
 
 
-def test_the_longest_request_that_a_broker_takes_fits_into_an_envelope(tmp_path: Path) -> None:
-    """Else it would be sent again and again, and all that come behind it would wait."""
-    frame = frame_of(LONGEST_READ)
-    assert len(frame) == LONGEST_READ
+def test_a_long_request_is_passed_on(tmp_path: Path) -> None:
+    frame = frame_of(LONG_REQUEST)
+    assert len(frame) == LONG_REQUEST
     answers: queue.Queue[bytes | None] = queue.Queue()
     with lake_cluster(tmp_path, brokers=(1,)) as cluster:
         server = cluster.members[1].server
@@ -65,6 +67,28 @@ def test_the_longest_request_that_a_broker_takes_fits_into_an_envelope(tmp_path:
         answer = answers.get(timeout=20)
     assert answer is not None
     assert {one.error_code for one in response_in(frame, answer).topics} == {ErrorCode.invalid_topic_exception}
+
+
+def test_the_longest_request_that_is_passed_on_fits_into_an_envelope() -> None:
+    """Else it would be sent again and again, and all that come behind it would wait."""
+    made: list[Any] = []
+    forwarding = ForwardingManager(lambda _name, _versions, make, _answered: made.append(make(envelope_request)))
+    peer = Peer(listener="PLAINTEXT", host="2001:db8::1", principal="User:" + "x" * 250)
+    forwarding.forward(b"x" * LONGEST_FORWARDED, peer, lambda _: None)
+    assert len(request_frame_of(made[0])) <= ListenerLimits().socket_request_max_bytes
+
+
+def test_a_request_that_does_not_fit_into_an_envelope_is_refused() -> None:
+    asked: list[bytes] = []
+    forwarding = ForwardingManager(lambda *_: asked.append(b""))
+    frame = frame_of(LONG) + b"\0" * LONGEST_FORWARDED
+    answers: list[bytes | None] = []
+    api = Api(versions=versions_of("create_topics"), handle=forwarding)
+    Dispatcher({"create_topics": api}, tell=lambda *_: None).handle(frame, PEER, answers.append)
+    (told,) = answers
+    assert told is not None
+    assert {one.error_code for one in response_in(frame, told).topics} == {ErrorCode.invalid_request}
+    assert asked == []
 
 
 def envelope(error: ErrorCode, data: bytes | None = None) -> Any:

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import io
+import queue
 import random
+import threading
 from collections.abc import Iterator
+from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 from kio.static.constants import EntityType
-from kio.static.primitive import Records
+from kio.static.primitive import Records, i32Timedelta
 
 from kraftlake.protocol import REQUEST_HEADER
+from kraftlake.records.varint import uvarint
 from kraftlake.server.requests.dispatcher import Peer
-from kraftlake.server.requests.messages import entity, versions_of
+from kraftlake.server.requests.messages import entity, response_in, versions_of
 from tests.memory import peak_memory
 from tests.server.broker.lake_cluster import LakeCluster, lake_cluster
+from tests.server.requests.test_dispatcher import frame_of
 
 # threads of the cluster draw from the generator that hypothesis looks after
 pytestmark = pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisDeprecationWarning")
@@ -90,6 +97,77 @@ def test_a_broker_answers_whatever_it_is_sent(cluster: LakeCluster, frame: bytes
 @given(frames((*SERVED, *OF_CONTROLLERS)))
 def test_a_controller_answers_whatever_it_is_sent(cluster: LakeCluster, frame: bytes) -> None:
     handled(cluster.members[101].server, frame)
+
+
+HEAD = {
+    "metadata": (3, 0, b""), "delete_topics": (20, 1, b""), "create_topics": (19, 7, b"\0"),
+    "create_partitions": (37, 3, b"\0"), "list_offsets": (2, 1, b"\xff\xff\xff\xff"),
+}  # fmt: skip
+"""APIs by key and version, and what comes before their lists."""
+SMALLEST = {
+    "metadata": (b"\0\0", b""),
+    "delete_topics": (b"\0\0", b"\0\0\0\0"),
+    "create_topics": (b"\1" + b"\0\0\0\1\0\1\1\1\0", b"\0\0\0\0\0\0"),
+    "create_partitions": (b"\1" + b"\0\0\0\1\1\0", b"\0\0\0\0\0\0"),
+    "list_offsets": (b"\0\0" + b"\0\0\0\0", b""),
+}
+"""The smallest element of each list, and what comes behind it."""
+OF_ONE_ELEMENT = 1024
+"""The bytes that an element may take from the reading of its request to the answer."""
+
+
+@pytest.mark.parametrize("node", [1, 101])
+@pytest.mark.parametrize("name", HEAD)
+def test_an_element_of_a_list_takes_little_memory_however_small_it_is(
+    cluster: LakeCluster, name: str, node: int
+) -> None:
+    key, version, head = HEAD[name]
+    element, tail = SMALLEST[name]
+    count = 5_000
+    size = uvarint(count + 1) if head == b"\0" else count.to_bytes(4, "big")
+    frame = REQUEST_HEADER.pack(key, version, 7, -1) + head + size + element * count + tail
+    dispatcher, answered = cluster.members[node].server.dispatcher, threading.Event()
+
+    def ask() -> None:
+        dispatcher.handle(frame, PEER, lambda _: answered.set())
+        assert answered.wait(60)
+
+    assert peak_memory(ask) < count * OF_ONE_ELEMENT
+
+
+def answer_of(server: Any, frame: bytes) -> Any:
+    answers: queue.Queue[bytes | None] = queue.Queue()
+    server.dispatcher.handle(frame, PEER, answers.put)
+    answer = answers.get(timeout=60)
+    assert answer is not None
+    return response_in(frame, answer)
+
+
+def test_thousands_of_topics_are_created_by_one_request(cluster: LakeCluster) -> None:
+    kind = entity("create_topics", 7, EntityType.request)
+    module = import_module(kind.__module__)
+    topics = tuple(
+        module.CreatableTopic(name=f"{number:0240}", num_partitions=1, replication_factor=1, assignments=(), configs=())
+        for number in range(4_900)
+    )
+    frame = frame_of(kind(topics=topics, timeout=i32Timedelta.parse(timedelta(seconds=60)), validate_only=True))
+    assert len(frame) > 1024 * 1024
+    response = answer_of(cluster.members[1].server, frame)
+    assert {(one.error_code, len(response.topics)) for one in response.topics} == {(ErrorCode.none, 4_900)}
+
+
+def test_a_fetch_of_20_000_partitions_is_answered(cluster: LakeCluster) -> None:
+    kind = entity("fetch", 12, EntityType.request)
+    module = import_module(kind.__module__)
+    partitions = tuple(
+        module.FetchPartition(partition=number, fetch_offset=0, partition_max_bytes=1) for number in range(20)
+    )
+    topics = tuple(module.FetchTopic(topic=f"{number:0200}", partitions=partitions) for number in range(1_000))
+    wait = i32Timedelta.parse(timedelta(0))
+    asked = kind(replica_id=-1, max_wait=wait, min_bytes=1, topics=topics, forgotten_topics_data=(), rack_id="")
+    response = answer_of(cluster.members[1].server, frame_of(asked))
+    errors = [one.error_code for topic in response.responses for one in topic.partitions]
+    assert errors == [ErrorCode.unknown_topic_or_partition] * 20_000
 
 
 def test_both_go_on_serving(cluster: LakeCluster) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from kraftlake.protocol.fetch_request import FETCH, FETCH_VERSIONS, FetchHeader, encode_fetch, encode_partition
     from kraftlake.protocol.fetch_response import FetchResponse, PartitionResponse, decode_fetch
+    from kraftlake.protocol.ids import kafka_id, wire_id
     from kraftlake.protocol.node_client import REQUEST_HEADER, NodeClient
     from kraftlake.protocol.node_connector import NodeConnector, connector_of
     from kraftlake.protocol.observer.observed_log import DivergedLogError, ObservedLog
@@ -85,9 +86,11 @@ __all__ = [
     "encode_partition",
     "end_of_message",
     "joined_addresses",
+    "kafka_id",
     "parse_addresses",
     "parse_client_config",
     "read_client_config",
+    "wire_id",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, __all__)

@@ -6,14 +6,12 @@ org.apache.kafka.server.BrokerLifecycleManager.
 
 from __future__ import annotations
 
-import uuid
 from collections import defaultdict
-from collections.abc import Iterable
 from typing import Any, Final
 
 from kraftlake.delta import TopicIdPartition
 from kraftlake.image import LeaderRecoveryState
-from kraftlake.protocol import QuorumObserver
+from kraftlake.protocol import QuorumObserver, kafka_id, wire_id
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.alter_partition_manager import AlterPartitionRequest, AlterPartitionResponse
 from kraftlake.replica_manager.assignments_manager import AssignReplicasRequest, AssignReplicasResponse
@@ -44,8 +42,8 @@ def register_broker(
             for name, levels in request.features.items()
         )
         return module.BrokerRegistrationRequest(
-            broker_id=request.broker_id, cluster_id=request.cluster_id, incarnation_id=_uuid(request.incarnation_id),
-            listeners=listeners, features=features, rack=request.rack, log_dirs=_uuids(request.log_dirs),
+            broker_id=request.broker_id, cluster_id=request.cluster_id, incarnation_id=wire_id(request.incarnation_id),
+            listeners=listeners, features=features, rack=request.rack, log_dirs=tuple(map(wire_id, request.log_dirs)),
             previous_broker_epoch=request.previous_broker_epoch,
         )  # fmt: skip
 
@@ -64,11 +62,12 @@ def send_heartbeat(
     def make(module: Any) -> Any:
         kind, more = module.BrokerHeartbeatRequest, {}
         if request.cordoned_log_dirs is not None and kind.__version__ >= _HEARTBEAT_WITH_CORDONED:
-            more["cordoned_log_dirs"] = _uuids(request.cordoned_log_dirs)
+            more["cordoned_log_dirs"] = tuple(map(wire_id, request.cordoned_log_dirs))
         return kind(
             broker_id=request.broker_id, broker_epoch=request.broker_epoch,
             current_metadata_offset=request.current_metadata_offset, want_fence=request.want_fence,
-            want_shut_down=request.want_shut_down, offline_log_dirs=_uuids(request.offline_log_dirs), **more,
+            want_shut_down=request.want_shut_down,
+            offline_log_dirs=tuple(map(wire_id, request.offline_log_dirs)), **more,
         )  # fmt: skip
 
     oldest = _HEARTBEAT_WITH_CORDONED if request.cordoned_log_dirs else 1
@@ -97,7 +96,7 @@ def alter_partition(
             )  # fmt: skip
 
         topics = tuple(
-            module.TopicData(topic_id=_uuid(id_), partitions=tuple(partition(*one) for one in partitions))
+            module.TopicData(topic_id=wire_id(id_), partitions=tuple(partition(*one) for one in partitions))
             for id_, partitions in by_topic.items()
         )
         return module.AlterPartitionRequest(
@@ -109,7 +108,7 @@ def alter_partition(
     answers: dict[TopicIdPartition, AlterPartitionAnswer] = {}
     for topic in answer.topics:
         for one in topic.partitions:
-            key = (_id(topic.topic_id), one.partition_index)
+            key = (kafka_id(topic.topic_id), one.partition_index)
             if key in names:
                 error = ErrorCode.of(one.error_code)
                 answers[names[key]] = _decided(one) if error is ErrorCode.NONE else error
@@ -138,10 +137,10 @@ def assign_replicas_to_dirs(
     def make(module: Any) -> Any:
         def topic(id_: Uuid, indexes: list[int]) -> Any:
             partitions = tuple(module.PartitionData(partition_index=index) for index in indexes)
-            return module.TopicData(topic_id=_uuid(id_), partitions=partitions)
+            return module.TopicData(topic_id=wire_id(id_), partitions=partitions)
 
         directories = tuple(
-            module.DirectoryData(id_=_uuid(directory), topics=tuple(topic(*one) for one in topics.items()))
+            module.DirectoryData(id_=wire_id(directory), topics=tuple(topic(*one) for one in topics.items()))
             for directory, topics in tree.items()
         )
         return module.AssignReplicasToDirsRequest(
@@ -150,7 +149,7 @@ def assign_replicas_to_dirs(
 
     answer = quorum.ask_controller("assign_replicas_to_dirs", range(1), make, timeout=timeout)
     codes = {
-        (_id(directory.id_), _id(topic.topic_id), int(one.partition_index)): ErrorCode.of(one.error_code)
+        (kafka_id(directory.id_), kafka_id(topic.topic_id), int(one.partition_index)): ErrorCode.of(one.error_code)
         for directory in answer.directories
         for topic in directory.topics
         for one in topic.partitions
@@ -161,16 +160,3 @@ def assign_replicas_to_dirs(
     }
     results = {name: codes[key] for name, key in keys.items() if key in codes}
     return AssignReplicasResponse(error=ErrorCode.of(answer.error_code), results=results)
-
-
-def _uuids(ids: Iterable[Uuid]) -> tuple[uuid.UUID, ...]:
-    return tuple(map(_uuid, ids))
-
-
-def _uuid(id_: Uuid) -> uuid.UUID:
-    return uuid.UUID(bytes=bytes(id_))
-
-
-def _id(found: uuid.UUID | None) -> Uuid:
-    """An id as kio reads it, which has None for the id of zeros."""
-    return Uuid.ZERO if found is None else Uuid(found.bytes)

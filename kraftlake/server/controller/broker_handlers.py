@@ -22,11 +22,11 @@ from kraftlake.controller import (
     unregister_broker,
 )
 from kraftlake.image import AclOperation
+from kraftlake.protocol import kafka_id, wire_id
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.handlers import Handler, response_to, then
-from kraftlake.server.requests.messages import kafka_id, wire_id
 
 
 def broker_handlers(node: ControllerNode) -> Mapping[str, Handler]:

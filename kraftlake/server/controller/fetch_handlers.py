@@ -16,7 +16,7 @@ from kio.schema.errors import ErrorCode
 
 from kraftlake.controller import ControllerApiError
 from kraftlake.image import AclOperation
-from kraftlake.protocol import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
+from kraftlake.protocol import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch, kafka_id, wire_id
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime import EventQueueClosedError
 from kraftlake.runtime.event_queue import FunctionEvent
@@ -24,7 +24,7 @@ from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.controller.served_log import LogRead, ServedLog
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.handlers import Answering, Handler, response_to
-from kraftlake.server.requests.messages import kafka_id, of_version, wire_id
+from kraftlake.server.requests.messages import of_version
 
 _TOPIC_ID: Final = Uuid(METADATA_TOPIC_ID)
 _UNKNOWN: Final = -1

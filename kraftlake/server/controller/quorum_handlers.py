@@ -17,14 +17,14 @@ from kraftlake.controller import (
     register_controller,
 )
 from kraftlake.image import AclOperation
-from kraftlake.protocol import BROKERS, CONTROLLERS, METADATA_TOPIC
+from kraftlake.protocol import BROKERS, CONTROLLERS, METADATA_TOPIC, kafka_id, wire_id
 from kraftlake.records.metadata_records import ControllerEndpoint, ControllerFeature
 from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.controller.quorum_view import NOBODY
 from kraftlake.server.controller.replica_progress import Replica
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.handlers import Answering, Handler, NotReadyError, RefusedError, response_to
-from kraftlake.server.requests.messages import kafka_id, of_version, wire_id
+from kraftlake.server.requests.messages import of_version
 
 _NOT_ASKED_FOR: Final = -(2**31)
 _OF_A_CLUSTER: Final = (

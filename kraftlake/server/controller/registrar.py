@@ -9,10 +9,9 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from kraftlake.controller import ControllerApiError, ControllerRegistrationRequest, register_controller
-from kraftlake.protocol import Abort, Address, NodeConnector, NodeError
+from kraftlake.protocol import Abort, Address, NodeConnector, NodeError, wire_id
 from kraftlake.runtime import Backoff, get_logger
 from kraftlake.server.controller.controller_node import ControllerNode
-from kraftlake.server.requests.messages import wire_id
 
 _BACKOFF: Final = Backoff(base=0.1, cap=5.0)
 _ANSWER_SECONDS: Final = 5.0

@@ -28,11 +28,12 @@ from kraftlake.controller import (
     fallback_sources,
 )
 from kraftlake.image import AclOperation, ResourceType
+from kraftlake.protocol import kafka_id, wire_id
 from kraftlake.records.uuid import Uuid
 from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.handlers import Handler, RefusedError, response_to
-from kraftlake.server.requests.messages import kafka_id, of_version, wire_id
+from kraftlake.server.requests.messages import of_version
 
 _TOPIC_CONFIG: Final = 1
 _DEFAULT_CONFIG: Final = 5

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import struct
-import uuid
 from collections.abc import Callable
 from dataclasses import fields
 from datetime import timedelta
@@ -22,7 +21,6 @@ from kio.static.constants import EntityType
 from kio.static.primitive import i32Timedelta
 
 from kraftlake.protocol import REQUEST_HEADER, ElementCount, end_of_message
-from kraftlake.records.uuid import Uuid
 from kraftlake.records.varint import MalformedError, read_uvarint
 
 _CORRELATION: Final = struct.Struct(">i")
@@ -123,16 +121,6 @@ def encoded(correlation: int, response: Any, *, flexible_header: bool) -> bytes:
     buffer.write(_CORRELATION.pack(correlation) + (b"\0" if flexible_header else b""))
     entity_writer(type(response))(buffer, response)
     return buffer.getvalue()
-
-
-def kafka_id(found: uuid.UUID | None) -> Uuid:
-    """An id as kio reads it, which has None for the id of zeros."""
-    return Uuid.ZERO if found is None else Uuid(found.bytes)
-
-
-def wire_id(id_: Uuid | None) -> uuid.UUID | None:
-    """An id as kio writes it."""
-    return None if id_ is None or id_ == Uuid.ZERO else uuid.UUID(bytes=bytes(id_))
 
 
 def of_version(kind: Any, **values: Any) -> Any:

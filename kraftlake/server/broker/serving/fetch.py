@@ -12,6 +12,7 @@ from kio.schema.errors import ErrorCode
 
 from kraftlake.delta import TopicPartition
 from kraftlake.image import AclOperation
+from kraftlake.protocol import kafka_id, wire_id
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager import (
     FetchedPartition,
@@ -27,7 +28,7 @@ from kraftlake.replica_manager import (
 )
 from kraftlake.server.broker.serving.context import ServingContext
 from kraftlake.server.requests.dispatcher import Request
-from kraftlake.server.requests.messages import AT_ONCE, kafka_id, of_version, wire_id
+from kraftlake.server.requests.messages import AT_ONCE, of_version
 
 _WITH_IDS: Final = 13
 """The version of Fetch from which on topics are named by ids (KIP-516)."""

@@ -8,12 +8,13 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from kraftlake.image import AclOperation, ResourceType, problem_of_name
+from kraftlake.protocol import kafka_id, wire_id
 from kraftlake.publisher import Cursor, PartitionMetadata, TopicMetadata
 from kraftlake.records.uuid import Uuid
 from kraftlake.server.broker.serving.context import NOT_ASKED_FOR, ServingContext
 from kraftlake.server.requests.authorization import CLUSTER_NAME
 from kraftlake.server.requests.dispatcher import Request
-from kraftlake.server.requests.messages import AT_ONCE, kafka_id, of_version, wire_id
+from kraftlake.server.requests.messages import AT_ONCE, of_version
 
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2

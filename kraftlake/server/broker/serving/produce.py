@@ -12,13 +12,14 @@ from kio.schema.errors import ErrorCode
 
 from kraftlake.delta import TopicPartition
 from kraftlake.image import AclOperation
+from kraftlake.protocol import kafka_id
 from kraftlake.records.batch_format import COMPRESSION_BITS, HEADER, LENGTH_FROM, MAGIC, OFFSET_AND_LENGTH
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager import CorruptRecordError, ProduceAnswer, RequestServer
 from kraftlake.replica_manager.logs.log_batch import TRANSACTIONAL_BIT
 from kraftlake.server.broker.serving.context import ServingContext, by_topic
 from kraftlake.server.requests.dispatcher import Request
-from kraftlake.server.requests.messages import AT_ONCE, kafka_id, of_version
+from kraftlake.server.requests.messages import AT_ONCE, of_version
 
 _LEADER_IN_ANSWER: Final = 10
 """The version of Produce from which on an answer names the leader (KIP-951)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from operator import attrgetter
+from operator import attrgetter, eq
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -118,7 +118,7 @@ class JsonForm:
         return [
             (key, one, two) if make is None else (key, make(one), make(two))
             for (key, make), one, two in values
-            if one is not two and one != two
+            if one is not two and not eq(one, two)  # rpds' != says that maps are equal where one value is
         ]
 
 

@@ -129,6 +129,24 @@ def test_added_and_removed_entries_have_all_their_fields():
     assert reverse["partitions"]["removed"] == form["partitions"]["added"]
 
 
+def test_a_listener_among_others_that_has_moved_is_told_and_no_listeners_are_no_change():
+    def registered(epoch, *ports):
+        endpoints = tuple(
+            r.BrokerEndpoint(name=name, host="h", port=port, security_protocol=0)
+            for name, port in zip("ABC", ports, strict=False)
+        )
+        return r.RegisterBrokerRecord(
+            broker_id=1, incarnation_id=uuid_of(9), broker_epoch=epoch, end_points=endpoints, features=(), rack=None
+        )
+
+    image, told = BASE, []
+    for record in (registered(1), registered(2), registered(3, 1, 2), registered(4, 1, 2), registered(5, 1, 3)):
+        new = after(image, record)
+        told += [sorted(field.field for field in change.fields) for change in diff_images(image, new).changes[:1]]
+        image = new
+    assert told[1:] == [["epoch"], ["epoch", "listeners"], ["epoch"], ["epoch", "listeners"]]
+
+
 def test_parts_that_are_shared_are_not_looked_into():
     class Explosive(dict):
         def __iter__(self):

@@ -162,6 +162,9 @@ def _broker_events(change: EntryChange) -> Iterator[Event]:
         words = "is in controlled shutdown" if stopping.after else "is no longer in controlled shutdown"
         kind = "broker_in_controlled_shutdown" if stopping.after else "broker_changed"
         yield event(kind, words, field="inControlledShutdown", **_sides(stopping))
+    cordoned = fields.get("cordonedDirectories")
+    if cordoned is not None and not cordoned.before and not cordoned.after:
+        del fields["cordonedDirectories"]  # a registration that tells of none is followed by a heartbeat with none
     for name, told in fields.items():
         yield event("broker_changed", f"has {_change_words(told)}", field=name, **_sides(told))
 

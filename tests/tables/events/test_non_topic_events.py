@@ -9,8 +9,11 @@ from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.image.diff import ImageDiff, diff_images
 from kraftlake.records import metadata_records as r
 from kraftlake.records.metadata_records import ConfigRecord
+from kraftlake.records.uuid import Uuid
 from kraftlake.tables.events import non_topic_events as module
 from kraftlake.tables.events.non_topic_events import non_topic_events
+
+DIRECTORY = Uuid(b"d" * 16)
 
 
 @pytest.mark.parametrize(
@@ -23,6 +26,36 @@ def test_configs_of_any_broker_name_are_told_with_the_id_that_it_is_if_any(name:
     (event,) = non_topic_events(delta, after)
     kind, _, _, _, _, told, *_ = event
     assert (kind, told) == ("config_changed", broker)
+
+
+def started(epoch: int) -> r.RegisterBrokerRecord:
+    return r.RegisterBrokerRecord(
+        broker_id=1, incarnation_id=Uuid(epoch.to_bytes(16)), broker_epoch=epoch, end_points=(), features=(), rack=None,
+        log_dirs=(DIRECTORY,),
+    )  # fmt: skip
+
+
+def heartbeat(epoch: int, *cordoned: Uuid) -> r.BrokerRegistrationChangeRecord:
+    return r.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=epoch, cordoned_log_dirs=cordoned)
+
+
+def test_cordoned_directories_are_told_where_there_are_others_not_where_none_are_reported() -> None:
+    image, told = MetadataImage.EMPTY, []
+    records = [
+        started(1), heartbeat(1), started(2), heartbeat(2), heartbeat(2, DIRECTORY), heartbeat(2), started(3),
+        heartbeat(3, DIRECTORY), started(4), heartbeat(4),
+    ]  # fmt: skip
+    for offset, record in enumerate(records):
+        delta = MetadataDelta(image)
+        delta.replay(record)
+        image = delta.apply(MetadataProvenance(offset=offset, epoch=1))
+        told += [(offset, kind, field) for kind, _, _, _, _, _, field, *_ in non_topic_events(delta, image)]
+    registered, changed = "broker_registered", "broker_changed"
+    assert told == [
+        (0, registered, None), (2, registered, "incarnationId"), (4, changed, "cordonedDirectories"),
+        (5, changed, "cordonedDirectories"), (6, registered, "incarnationId"), (7, changed, "cordonedDirectories"),
+        (8, registered, "incarnationId"), (8, changed, "cordonedDirectories"),
+    ]  # fmt: skip
 
 
 def test_a_delta_is_compared_by_what_it_changes_not_by_all_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None:

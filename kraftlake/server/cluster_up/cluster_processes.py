@@ -58,7 +58,12 @@ class ClusterProcesses:
                 node.ask_to_end()
 
     def step(self, leader: int | None) -> None:
-        """Ask those nodes to end whose turn it is; `leader` is the id of the active controller, as far as known."""
+        """Ask those nodes to end whose turn it is; `leader` is the id of the active controller, as far as known.
+
+        Log files that have become long are rotated.
+        """
+        for node in self.nodes:
+            node.rotate_log()
         if not self.is_leaving:
             return
         if self._killed_at is not None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +16,8 @@ from kraftlake.server.cluster_up.cluster_plan import NodePlan
 
 _LAUNCHER: Final = Path(__file__).with_name("node_launcher.py")
 _TAIL_BYTES: Final = 64 * 1024
+LONGEST_LOG: Final = 10 * 1024 * 1024
+"""The bytes of a log file from which on a new one is begun; the two before it are kept."""
 
 
 class NodeProcess:
@@ -31,12 +35,30 @@ class NodeProcess:
     def start(self) -> None:
         """Start it. Raises OSError where its folder can't be made or written."""
         self.plan.folder.mkdir(parents=True, exist_ok=True)
+        self.rotate_log()
         command = [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid()), *self.plan.arguments]
         with self.plan.log_file.open("ab") as log:
             self._log_start = log.tell()
             self._process = subprocess.Popen(  # noqa: S603 - this very program
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
+
+    def rotate_log(self) -> None:
+        """Begin a new log file where the present one is long.
+
+        The node goes on writing to the same file, which it appends to, so the lines are copied and the file is cut;
+        what is told between the two, or can't be copied, is lost.
+        """
+        log = self.plan.log_file
+        if not log.exists() or log.stat().st_size < LONGEST_LOG:
+            return
+        older, oldest = (log.with_name(f"{log.name}.{number}") for number in (1, 2))
+        with suppress(OSError):
+            if older.exists():
+                older.replace(oldest)
+            shutil.copyfile(log, older)
+        os.truncate(log, 0)
+        self._log_start = 0
 
     @property
     def pid(self) -> int | None:

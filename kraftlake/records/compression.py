@@ -22,16 +22,24 @@ _LZ4_HEADER = bytes.fromhex("04224d18604082")  # independent blocks, 64 KiB, no 
 _LZ4_BLOCK = 64 * 1024
 _LZ4_STORED = 0x80000000
 _FIRST_BUFFER = 64 * 1024
+_GZIP_DEFAULT = 6  # of zlib, which Java names -1
+_ZSTD_DEFAULT = 3
+_LZ4_FAST = 9  # at its default level Kafka takes the fast compressor
+_LZ4_LEVELS = range(3, 13)  # those below are fast ones in the library, where Kafka's are high compression
 
 
-def compress(kind: str, data: bytes) -> bytes:
-    """`data` compressed with gzip, snappy, lz4 or zstd in the framing that Kafka's readers accept."""
+def compress(kind: str, data: bytes, level: int | None = None) -> bytes:
+    """`data` compressed with gzip, snappy, lz4 or zstd in the framing that Kafka's readers accept.
+
+    `level` is one of Kafka's, of which snappy has none; None is Kafka's default: −1, 9 and 3. lz4 has levels from 3 to
+    12, and takes the nearest one.
+    """
     if kind == "gzip":
-        return bytes(cramjam.gzip.compress(data))
+        return bytes(cramjam.gzip.compress(data, level=_GZIP_DEFAULT if level in (None, -1) else level))
     if kind == "zstd":
-        return bytes(cramjam.zstd.compress(data))
+        return bytes(cramjam.zstd.compress(data, level=_ZSTD_DEFAULT if level is None else level))
     if kind == "lz4":
-        return _lz4_frame(data)
+        return _lz4_frame(data) if level in (None, _LZ4_FAST) else _lz4_high(data, level)
     if kind == "snappy":
         return _xerial_frame(data)
     raise ValueError(f"{kind!r} is not a compression of Kafka's")
@@ -74,6 +82,14 @@ def _lz4_frame(data: bytes) -> bytes:
         parts.append(struct.pack("<I", len(block) | _LZ4_STORED if stored else len(packed)))
         parts.append(block if stored else packed)
     return b"".join([*parts, bytes(4)])
+
+
+def _lz4_high(data: bytes, level: int) -> bytes:
+    compressor = cramjam.lz4.Compressor(
+        level=min(max(level, _LZ4_LEVELS[0]), _LZ4_LEVELS[-1]), block_linked=False, content_checksum=False
+    )
+    compressor.compress(data)
+    return bytes(compressor.finish())
 
 
 def _xerial_frame(data: bytes) -> bytes:

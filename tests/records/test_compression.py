@@ -13,10 +13,35 @@ KINDS = COMPRESSIONS[1:]
 MEGABYTE = 1 << 20
 
 
-@given(st.binary(max_size=1000), st.integers(0, 300), st.sampled_from(KINDS))
-def test_what_is_compressed_comes_back(data: bytes, times: int, kind: str) -> None:
+LEVELS = {"gzip": (-1, 1, 9), "snappy": (1,), "lz4": (1, 3, 9, 12, 17), "zstd": (-131072, -1, 0, 1, 3, 22)}
+"""Levels of Kafka's; snappy has none."""
+WORDS = b"".join(b"%d words, %d of them\n" % (number, number * 7919 % 1000) for number in range(20_000))
+
+
+@given(st.binary(max_size=1000), st.integers(0, 300), st.sampled_from(KINDS), st.data())
+def test_what_is_compressed_comes_back(data: bytes, times: int, kind: str, drawn: st.DataObject) -> None:
     data *= times
-    assert decompress(kind, compress(kind, data), max(len(data), 1)) == data
+    level = drawn.draw(st.sampled_from((None, *LEVELS[kind])))
+    assert decompress(kind, compress(kind, data, level), max(len(data), 1)) == data
+
+
+@pytest.mark.parametrize(
+    ("kind", "level", "higher"), [("gzip", 1, 9), ("lz4", 9, 12), ("lz4", 3, 17), ("zstd", -5, 1), ("zstd", 3, 22)]
+)
+def test_a_higher_level_takes_less_room(kind: str, level: int, higher: int) -> None:
+    assert len(compress(kind, WORDS, higher)) < len(compress(kind, WORDS, level))
+
+
+@pytest.mark.parametrize(("kind", "level"), [("gzip", -1), ("lz4", 9), ("zstd", 3)])
+def test_kafkas_default_level_is_that_without_one(kind: str, level: int) -> None:
+    assert compress(kind, WORDS) == compress(kind, WORDS, level)
+
+
+@pytest.mark.parametrize("level", LEVELS["lz4"])
+def test_lz4_frames_of_each_level_have_independent_blocks_of_64_kib(level: int) -> None:
+    flags, descriptor = compress("lz4", WORDS, level)[4:6]
+    assert flags & 0b1110_1001 == 0b0110_0000  # version 1, independent blocks, no content size, no dictionary
+    assert descriptor == 0x40
 
 
 @pytest.mark.parametrize("kind", KINDS)

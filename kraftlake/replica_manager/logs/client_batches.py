@@ -110,7 +110,9 @@ def _prepared(data: bytes, header: _Header, config: LogConfig, now_ms: int, appe
             return data
         kind |= header.attributes & _HORIZON_BIT
         return attrs.evolve(header, attributes=kind, max_time=largest).before(data[HEADER.size :])
-    made = _repacked(header, records, start, wanted, is_usual=found.is_usual, kind=kind, largest=largest)
+    made = _repacked(
+        header, records, start, wanted, _level_of(config), is_usual=found.is_usual, kind=kind, largest=largest
+    )
     _check_size(made, config)
     return made
 
@@ -160,7 +162,15 @@ def _check_stamp(header: _Header, rules: RecordRules, *, is_allowed: bool) -> No
 
 
 def _repacked(
-    header: _Header, records: bytes, start: int, codec: str, *, is_usual: bool, kind: int, largest: int
+    header: _Header,
+    records: bytes,
+    start: int,
+    codec: str,
+    level: int | None,
+    *,
+    is_usual: bool,
+    kind: int,
+    largest: int,
 ) -> bytes:
     """A batch of the same records with another compression, or with those as a producer writes them."""
     body, first_time = records[start:], header.first_time
@@ -170,11 +180,20 @@ def _repacked(
         raise InvalidRecordError(f"The records of a batch have times before 1970: {first_time}.")
     if header.producer != _NO_PRODUCER and min(header.producer, header.producer_epoch) < 0:
         raise InvalidRecordError(f"A batch of producer {header.producer} has epoch {header.producer_epoch}.")
-    return attrs.evolve(header, attributes=kind, first_time=first_time, max_time=largest).before(_packed(body, codec))
+    packed = _packed(body, codec, level)
+    return attrs.evolve(header, attributes=kind, first_time=first_time, max_time=largest).before(packed)
 
 
 def _codec_of(compression_type: str) -> str:
     return COMPRESSIONS[0] if compression_type == _UNCOMPRESSED else compression_type
+
+
+def _level_of(config: LogConfig) -> int | None:
+    """The level of the compression that the topic wants; None where it leaves that to producers, or it has none."""
+    return {
+        "gzip": config.compression_gzip_level, "lz4": config.compression_lz4_level,
+        "zstd": config.compression_zstd_level,
+    }.get(config.compression_type)  # fmt: skip
 
 
 def _unpacked(data: bytes, codec: str) -> bytes:
@@ -186,9 +205,9 @@ def _unpacked(data: bytes, codec: str) -> bytes:
         raise InvalidRecordError(f"A batch can't be decompressed: {fault}") from None
 
 
-def _packed(records: bytes, codec: str) -> bytes:
+def _packed(records: bytes, codec: str, level: int | None) -> bytes:
     if codec == COMPRESSIONS[0]:
         return records
     from kraftlake.records.compression import compress
 
-    return compress(codec, records)
+    return compress(codec, records, level)

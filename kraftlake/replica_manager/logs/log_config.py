@@ -25,7 +25,10 @@ class LogConfig:
     """
 
     cleanup_policy: tuple[str, ...] = (DELETE,)
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
     compression_type: str = "producer"
+    compression_zstd_level: int = 3
     delete_retention_ms: int = _DAY_MS
     file_delete_delay_ms: int = 60_000
     flush_messages: int = _LARGEST_LONG

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import attrs
 import pytest
 from hypothesis import given
@@ -20,6 +23,7 @@ from kraftlake.replica_manager.errors import (
 )
 from kraftlake.replica_manager.logs.batch_run import find_batches
 from kraftlake.replica_manager.logs.client_batches import prepared_batches
+from tests.interop.kafka_tools import run_tool
 from tests.replica_manager.data_batches import batch, marker
 
 NOW = 1_700_000_000_000
@@ -130,6 +134,38 @@ def test_batches_get_the_compression_and_the_time_of_their_topic(
     assert records_of(made) == records_of(data)
     assert (one.max_timestamp, time) == ((NOW + 7, NOW + 7) if sets_time else (NOW, None))
     assert bool(HEADER.unpack_from(made)[5] & 0x08) is sets_time
+
+
+@pytest.mark.parametrize(
+    ("codec", "low", "high"),
+    [("gzip", {"compression_gzip_level": 1}, {}),
+     ("gzip", {"compression_gzip_level": 1}, {"compression_gzip_level": 9}),
+     ("lz4", {}, {"compression_lz4_level": 12}), ("zstd", {"compression_zstd_level": -50}, {}),
+     ("zstd", {}, {"compression_zstd_level": 22})],
+)  # fmt: skip
+def test_a_leader_compresses_at_the_level_of_the_topic(codec: str, low: dict[str, int], high: dict[str, int]) -> None:
+    data = batch(*(b"%d words, %d of them" % (number, number * 7919 % 1000) for number in range(5_000)))
+    configs = [attrs.evolve(LogConfig(), compression_type=codec, **levels) for levels in (low, high)]
+    more, less = (prepared_batches(data, config, NOW)[0] for config in configs)
+    assert len(less) < len(more)
+    assert records_of(more) == records_of(less)
+
+
+@pytest.mark.spark
+def test_kafka_reads_batches_of_each_codec_and_level(tmp_path: Path) -> None:
+    values = [b"%d-words" % number for number in range(20_000)]
+    levels = [{"compression_type": "snappy"}]
+    levels += [{"compression_type": "gzip", "compression_gzip_level": level} for level in (-1, 1, 9)]
+    levels += [{"compression_type": "lz4", "compression_lz4_level": level} for level in (1, 3, 9, 12, 17)]
+    levels += [{"compression_type": "zstd", "compression_zstd_level": level} for level in (-131072, 1, 22)]
+    segment = tmp_path / f"{0:020d}.log"
+    with segment.open("wb") as log:
+        for place, configs in enumerate(levels):
+            made, _ = prepared_batches(batch(*values), attrs.evolve(LogConfig(), **configs), NOW)
+            log.write((place * len(values)).to_bytes(8, "big") + made[8:])
+    said = run_tool("org.apache.kafka.tools.DumpLogSegments", "--files", segment, "--print-data-log")
+    assert re.findall(r"isvalid: (\w+)", said.out) == ["true"] * len(levels)
+    assert re.findall(r"payload: (\S+)", said.out) == [value.decode() for value in values] * len(levels)
 
 
 def test_a_wrong_checksum_is_not_hidden_by_a_new_one() -> None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import attrs
 
+from kraftlake.controller import TOPIC_CONFIGS
 from kraftlake.publisher import AuthorizerConfig
 from kraftlake.records import parse_integer, split_list, trim
 from kraftlake.replica_manager import LifecycleConfig, LogConfig, ReplicaManagerConfig
@@ -17,6 +18,10 @@ _MINUTE_MS: Final = 60_000
 _HOUR_MS: Final = 60 * _MINUTE_MS
 _LOG_SETTINGS: Final[Mapping[str, tuple[str, int]]] = {
     "log.cleanup.policy": ("cleanup.policy", 0),
+    "compression.gzip.level": ("compression.gzip.level", 1),
+    "compression.lz4.level": ("compression.lz4.level", 1),
+    "compression.type": ("compression.type", 0),
+    "compression.zstd.level": ("compression.zstd.level", 1),
     "log.cleaner.delete.retention.ms": ("delete.retention.ms", 1),
     "log.segment.delete.delay.ms": ("file.delete.delay.ms", 1),
     "log.flush.interval.messages": ("flush.messages", 1),
@@ -64,7 +69,6 @@ _LIFECYCLE_SETTINGS: Final = _by_setting(LifecycleConfig)
 _UPKEEP_SETTINGS: Final = _by_setting(UpkeepConfig)
 _CORDONED: Final = "cordoned.log.dirs"
 _ALL: Final = "*"
-_POLICIES: Final = {"compact", "delete"}
 _LARGEST: Final = {32: 2**31 - 1, 64: 2**63 - 1}
 _RANGES: Final[Mapping[str, tuple[int, int]]] = {
     **dict.fromkeys({*_REPLICATION_SETTINGS, *_LIFECYCLE_SETTINGS, *_UPKEEP_SETTINGS}, (1, _LARGEST[64])),
@@ -239,10 +243,16 @@ def log_defaults(settings: Mapping[str, str]) -> LogConfig:
         if name in settings:
             value = settings[name]
             configs[config] = value if unit == 0 else str(_in_unit(_number(name, value), unit))
-    made = LogConfig().overridden(configs)
-    if not set(made.cleanup_policy) <= _POLICIES:
-        raise UsageError(f"log.cleanup.policy is {','.join(made.cleanup_policy)}: give compact, delete or both.")
-    return made
+            if unit == 0 or name == config:
+                _check_as_topics(name, value, config)
+    return LogConfig().overridden(configs)
+
+
+def _check_as_topics(name: str, value: str, config: str) -> None:
+    try:
+        TOPIC_CONFIGS[config].parse(value)
+    except ValueError as problem:
+        raise UsageError(f"The broker setting {name} has the value {value!r}: {problem}.") from None
 
 
 def synonyms_of(name: str) -> list[str]:

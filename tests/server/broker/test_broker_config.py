@@ -68,6 +68,8 @@ def test_texts_are_taken_as_they_are() -> None:
     made = log_defaults({"log.cleanup.policy": "compact,delete", "unclean.leader.election.enable": "true"})
     assert made.cleanup_policy == ("compact", "delete")
     assert made.unclean_leader_election_enable
+    made = log_defaults({"compression.type": "zstd", "compression.zstd.level": "-5"})
+    assert (made.compression_type, made.compression_zstd_level) == ("zstd", -5)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +82,12 @@ def test_texts_are_taken_as_they_are() -> None:
         ({"log_segment_bytes": "0"}, "log.segment.bytes has the value '0': it goes from 14 to 2147483647."),
         ({"log_segment_bytes": "2147483648"}, "it goes from 14 to 2147483647."),
         ({"replica_fetch_max_bytes": "-5"}, "it goes from 0 to 2147483647."),
-        ({"log_cleanup_policy": "remove"}, "log.cleanup.policy is remove: give compact, delete or both."),
+        (
+            {"log_cleanup_policy": "remove"},
+            "log.cleanup.policy has the value 'remove': 'remove' is none of compact",
+        ),
+        ({"compression_type": "brotli"}, "compression.type has the value 'brotli': 'brotli' is none of "),
+        ({"compression_gzip_level": "10"}, "compression.gzip.level has the value '10': it is above 9."),
         ({"num_replica_fetchers": "many"}, "num.replica.fetchers has the value 'many'"),
         ({"cordoned_log_dirs": "a,c"}, "cordoned.log.dirs names c, which is none of the log directories."),
         ({"inter_broker_listener_name": "X"}, "inter.broker.listener.name is no broker setting"),

@@ -6,6 +6,8 @@ from itertools import count
 
 import attrs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kraftlake.delta import TopicPartition
 from kraftlake.replica_manager.errors import ErrorCode
@@ -80,6 +82,32 @@ def test_after_an_error_the_high_watermark_is_sent_again():
     id_ = begun(sessions)
     sessions.new_context(request(id_, 1)).respond({A: FetchedPartition(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)})
     assert sessions.new_context(request(id_, 2)).respond({A: STILL}).partitions == {A: STILL}
+
+
+ANSWERS = st.builds(
+    FetchedPartition, error=st.sampled_from([ErrorCode.NONE, ErrorCode.NONE, ErrorCode.FENCED_LEADER_EPOCH]),
+    high_watermark=st.integers(0, 2), log_start_offset=st.integers(0, 1), data=st.sampled_from([b"", b"", b"x"]),
+)  # fmt: skip
+ASKED = st.fixed_dictionaries(
+    {}, optional={name: st.integers(0, 3).map(lambda epoch: FetchPartition(fetch_offset=1, current_leader_epoch=epoch))
+                  for name in (A, B)},
+)  # fmt: skip
+
+
+@given(st.lists(st.tuples(ASKED, st.sampled_from([(), (A,)]), ANSWERS, ANSWERS), max_size=8))
+def test_a_reader_knows_the_newest_offsets_of_each_partition_through_leader_epochs_and_errors(steps):
+    sessions = manager()
+    id_ = begun(sessions)
+    known = {A: (3, 0), B: (3, 0)}
+    for epoch, (asked, forgotten, a, b) in enumerate(steps, 1):
+        request_of = attrs.evolve(request(id_, epoch, forgotten=forgotten), partitions=asked)
+        context = sessions.new_context(request_of)
+        answers = {name: answer for name, answer in ((A, a), (B, b)) if name in context.partitions}
+        told = context.respond(answers).partitions
+        known |= {name: (one.high_watermark, one.log_start_offset) for name, one in told.items()}
+        for name, answer in answers.items():
+            assert known[name] == (answer.high_watermark, answer.log_start_offset)
+            assert name in told or (answer.error is ErrorCode.NONE and not answer.data)
 
 
 def test_a_partition_with_data_is_read_last_the_next_time():

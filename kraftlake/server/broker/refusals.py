@@ -1,6 +1,6 @@
 """What a broker that serves nobody answers itself.
 
-Source: org.apache.kafka.common.requests.AbstractRequest.getErrorResponse, kafka.server.SimpleApiVersionManager.
+Source: kafka.server.SimpleApiVersionManager.
 """
 
 from __future__ import annotations

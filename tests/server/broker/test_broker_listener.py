@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from kraftlake.protocol import Address, NodeConnector, NodeError
 from kraftlake.runtime import EnvironmentFaultError
 from kraftlake.server.broker.broker_listener import BrokerListener
+from kraftlake.server.requests.messages import MOST_ELEMENTS
 from tests.protocol.fake_nodes import frame, receive, receive_frame, serving
 from tests.server.broker.test_refusals import framed, read, request
 
@@ -120,6 +121,9 @@ def test_where_no_neighbour_may_be_asked_nobody_is_answered() -> None:
         assert is_closed(client)
 
 
+TOO_MANY = MOST_ELEMENTS + 1
+
+
 @pytest.mark.parametrize(
     "sent",
     [
@@ -129,7 +133,7 @@ def test_where_no_neighbour_may_be_asked_nobody_is_answered() -> None:
         struct.pack(">i", 0),
         struct.pack(">i", 17 << 20),
         frame(b"\0\1"),
-        frame(request("fetch", 13) + bytes(1 << 20)),
+        frame(framed("list_offsets", 1, bytes(4) + struct.pack(">i", TOO_MANY) + bytes(6 * TOO_MANY), flexible=False)),
     ],
 )
 def test_what_is_no_request_ends_the_connection_alone(sent: bytes) -> None:

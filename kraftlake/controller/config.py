@@ -34,8 +34,3 @@ class ControllerConfig:
     delegation_token_expiry_time_ms: int = 24 * 3_600_000
     delegation_token_expiry_check_interval_ms: int = 3_600_000
     static_configs: Mapping[str, str] = attrs.field(factory=HashTrieMap, repr=False)
-
-    @property
-    def fence_interval_ms(self) -> float:
-        """The interval between two checks for stale brokers: an eighth of the session timeout, at least 1 ms."""
-        return max(1.0, self.broker_session_timeout_ms / 8)

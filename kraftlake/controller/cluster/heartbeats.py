@@ -150,6 +150,14 @@ class BrokerHeartbeats:
                 return key
         return None
 
+    def next_expiry_ns(self, now_ns: int) -> int:
+        """When the next session expires if its broker stays silent; without sessions that of a broker heard from now.
+
+        No session expires before, since each later contact is one from after `now_ns`.
+        """
+        oldest = min(list(self._contacts.values()), default=now_ns)  # other threads may note contacts
+        return oldest + self.session_timeout_ns + 1
+
     def _is_expired(self, contact_ns: int, now_ns: int) -> bool:
         return now_ns > contact_ns and contact_ns + self.session_timeout_ns < now_ns
 

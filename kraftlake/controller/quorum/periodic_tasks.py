@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -21,10 +21,13 @@ AGAIN_AFTER_MS = 10
 
 @attrs.frozen(kw_only=True)
 class PeriodicTask:
-    """A command that runs every `period_ms`, or again after 10 ms if its response is True: more is left to do."""
+    """A command that runs again after `pause_ms`, or after 10 ms if its response is True: more is left to do.
+
+    `pause_ms` may depend on the state that the last command has left.
+    """
 
     name: str
-    period_ms: float
+    pause_ms: Callable[[ControllerState], float]
     command: Command[Any]
 
 
@@ -33,26 +36,27 @@ def write_no_op(_: ControllerState) -> ControllerResult[bool]:
     return ControllerResult((ApiMessageAndVersion(NoOpRecord(), 0),), False)
 
 
+def until_next_expiry_ms(state: ControllerState) -> float:
+    """The time until the session of a broker may expire."""
+    return (state.heartbeats.next_expiry_ns(state.now_ns) - state.now_ns) / 1e6
+
+
 def periodic_tasks(config: ControllerConfig) -> Sequence[PeriodicTask]:
     """The tasks of a configuration."""
     tasks = [
-        PeriodicTask(
-            name="maybeFenceStaleBroker", period_ms=config.fence_interval_ms, command=maybe_fence_stale_broker
-        ),
-        PeriodicTask(
-            name="electUnclean",
-            period_ms=config.unclean_leader_election_interval_ms,
-            command=maybe_elect_unclean_leaders,
-        ),
-        PeriodicTask(
-            name="expireDelegationTokens",
-            period_ms=config.delegation_token_expiry_check_interval_ms,
-            command=sweep_expired_delegation_tokens,
+        PeriodicTask(name="maybeFenceStaleBroker", pause_ms=until_next_expiry_ms, command=maybe_fence_stale_broker),
+        _every(config.unclean_leader_election_interval_ms, "electUnclean", maybe_elect_unclean_leaders),
+        _every(
+            config.delegation_token_expiry_check_interval_ms, "expireDelegationTokens", sweep_expired_delegation_tokens
         ),
     ]
     if config.max_idle_interval_ms is not None:
-        tasks.append(PeriodicTask(name="writeNoOpRecord", period_ms=config.max_idle_interval_ms, command=write_no_op))
+        tasks.append(_every(config.max_idle_interval_ms, "writeNoOpRecord", write_no_op))
     if config.leader_imbalance_check_interval_seconds is not None:
-        period = config.leader_imbalance_check_interval_seconds * 1_000
-        tasks.append(PeriodicTask(name="electPreferred", period_ms=period, command=maybe_balance_leaders))
+        period_ms = config.leader_imbalance_check_interval_seconds * 1_000
+        tasks.append(_every(period_ms, "electPreferred", maybe_balance_leaders))
     return tasks
+
+
+def _every(period_ms: float, name: str, command: Command[Any]) -> PeriodicTask:
+    return PeriodicTask(name=name, pause_ms=lambda _: period_ms, command=command)

@@ -213,7 +213,7 @@ class QuorumController:
         self.metrics.active, self.metrics.last_contacts = True, active.state.heartbeats.last_contacts
         self._append(executed)
         for task in periodic_tasks(self.config):
-            self._schedule(task, task.period_ms)
+            self._schedule(task, task.pause_ms(active.state))
 
     def _schedule(self, task: PeriodicTask, delay_ms: float) -> None:
         due = self._clock.nanoseconds() + round(delay_ms * 1e6)
@@ -221,17 +221,19 @@ class QuorumController:
         self._queue.schedule_deferred(task.name, due, event)
 
     def _run_task(self, task: PeriodicTask) -> None:
-        if self._active is None:
+        active = self._active
+        if active is None:
             return
-        executed = self._active.execute(task.command)
+        executed = active.execute(task.command)
         self._append(executed)
-        self._schedule(task, AGAIN_AFTER_MS if executed.response else task.period_ms)
+        self._schedule(task, AGAIN_AFTER_MS if executed.response else task.pause_ms(active.state))
 
     def _task_failed(self, task: PeriodicTask, fault: Exception) -> None:
         if isinstance(fault, EventQueueClosedError):
             return
         self._faults.handle_fault(f"the periodic task {task.name}", fault)
-        self._schedule(task, task.period_ms)
+        if self._active is not None:
+            self._schedule(task, max(AGAIN_AFTER_MS, task.pause_ms(self._active.state)))
 
     def _run(self, command: Command[T], asked_ns: int, future: Future[T]) -> None:
         active, began_ns = self._active, self._clock.nanoseconds()

@@ -21,10 +21,11 @@ def check_folder_of(target: Path) -> None:
         raise EnvironmentFaultError(f"{target} can't be written: the folder {folder} does not exist.")
 
 
-def write_whole(target: Path, parts: Iterable[bytes | memoryview]) -> int:
+def write_whole(target: Path, parts: Iterable[bytes | memoryview], *, sync_name: bool = True) -> int:
     """Write a temporary file beside `target`, fsync it, rename it, fsync the folder; returns the size in bytes.
 
-    A file at `target` is replaced. Raises OSError, and leaves nothing behind then.
+    A file at `target` is replaced. Without `sync_name` the folder is left to the caller: until that is synced, a power
+    cut may leave the old file, or none. Raises OSError, and leaves nothing behind then.
     """
     descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f"{target.name}.", suffix=PART)
     try:
@@ -35,7 +36,8 @@ def write_whole(target: Path, parts: Iterable[bytes | memoryview]) -> int:
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).replace(target)
-        sync_folder(target.parent)
+        if sync_name:
+            sync_folder(target.parent)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise

@@ -100,6 +100,7 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
                     log_start_offset=starts.get(name, 0),
                 )
                 self._load(directory, folder, stored, is_stray)
+        directory.files.sync_folder(directory.path)  # a killed broker may have left folders that are not durable
         self._checkpoints[directory.path] = directory.offsets(HIGH_WATERMARKS)
         self._forget(directory, self._checkpoints[directory.path].keys() - self._logs.keys())
 
@@ -154,7 +155,7 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
     def _make(self, name: TopicPartition, topic_id: Uuid, directory: str, *, is_future: bool) -> DiskPartitionLog:
         folder = marked_name(name, self._unique(), FUTURE) if is_future else folder_name(name)
         log = self._open(self._opened[directory], folder, name, topic_id, StoredState(clean=True))
-        log.files.sync_folder(directory)
+        log.is_new_folder = True
         return log
 
     def _unique(self) -> str:

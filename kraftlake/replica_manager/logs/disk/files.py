@@ -64,8 +64,11 @@ class Files(Protocol):
     def read(self, path: str) -> bytes:
         """The whole content of a file."""
 
-    def write_whole(self, path: str, data: bytes) -> None:
-        """Write or replace a file, durably and whole or not at all."""
+    def write_whole(self, path: str, data: bytes, *, sync_name: bool = True) -> None:
+        """Write or replace a file, durably and whole or not at all.
+
+        Without `sync_name` a power cut before `sync_folder` may leave the old file, or none.
+        """
 
     def rename(self, path: str, new_path: str) -> None:
         """Rename a file or folder; a file at the new path is replaced."""
@@ -155,9 +158,9 @@ class DiskFiles:
         """The whole content of a file."""
         return Path(path).read_bytes()
 
-    def write_whole(self, path: str, data: bytes) -> None:
-        """Write a temporary file, fsync it, rename it, fsync the folder."""
-        write_whole(Path(path), [data])
+    def write_whole(self, path: str, data: bytes, *, sync_name: bool = True) -> None:
+        """Write a temporary file, fsync it, rename it, and fsync the folder unless that comes later."""
+        write_whole(Path(path), [data], sync_name=sync_name)
 
     def rename(self, path: str, new_path: str) -> None:
         """Rename a file or folder."""

@@ -66,9 +66,9 @@ class GuardedFiles:
         """The whole content of a file."""
         return self.run("read", path, lambda: self._files.read(path))
 
-    def write_whole(self, path: str, data: bytes) -> None:
+    def write_whole(self, path: str, data: bytes, *, sync_name: bool = True) -> None:
         """Write or replace a file, durably and whole or not at all."""
-        self.run("written", path, lambda: self._files.write_whole(path, data))
+        self.run("written", path, lambda: self._files.write_whole(path, data, sync_name=sync_name))
 
     def rename(self, path: str, new_path: str) -> None:
         """Rename a file or folder."""

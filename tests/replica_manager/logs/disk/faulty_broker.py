@@ -380,6 +380,7 @@ class FaultyBroker:
         self._check_names()
         logs = self.manager.logs()
         perhaps_deleted = [name for name, allowed in self.doubtful.items() if None in allowed]
+        perhaps_deleted += self.expected.keys() - logs.keys()
         for name in sorted({*self.expected, *self.doubtful, *logs}, key=str):
             log = logs.get(name)
             if not self.failed or (log is not None and log.directory not in self.failed):
@@ -401,7 +402,8 @@ class FaultyBroker:
         allowed = self.doubtful.pop(name, (self.expected.get(name),))
         self.expected.pop(name, None)
         if log is None:
-            assert None in allowed, f"{name} is gone"
+            is_lossy = self.places.get(name) in ("", *self.lossy)
+            assert None in allowed or (is_lossy and not any(one.durable for one in allowed)), f"{name} is gone"
             return
         lossy = log.directory in self.lossy or self.places.get(name) != log.directory
         could = [one for one in allowed if one is not None]

@@ -238,7 +238,7 @@ class FaultyFiles:
             raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return bytes(file.content)
 
-    def write_whole(self, path: str, data: bytes) -> None:
+    def write_whole(self, path: str, data: bytes, *, sync_name: bool = True) -> None:
         """As the real one: a temporary file, which is synced and renamed, and the folder is synced."""
         parent, name = self._parent(path)
         self.call(WRITE, path)
@@ -254,7 +254,8 @@ class FaultyFiles:
             raise
         file.sync()
         parent.change({name: file})
-        self.sync_folder(path.rpartition("/")[0])
+        if sync_name:
+            self.sync_folder(path.rpartition("/")[0])
 
     def rename(self, path: str, new_path: str) -> None:
         self.call(WRITE, path)

@@ -273,7 +273,25 @@ def faulty(files: FaultyFiles) -> Broker:
 def test_new_directories_and_what_is_durable_in_them_outlive_a_power_cut(faulty: Broker, files: FaultyFiles) -> None:
     log_of(faulty.start(), FOO_0, 3).flush()
     files.power_cut()
-    assert faulty.start().logs()[FOO_0].log_end_offset == 3
+    found = faulty.start().logs()[FOO_0]
+    assert (found.log_end_offset, found.topic_id, found.epochs) == (3, FOO, [(0, 0)])
+
+
+def test_a_log_of_a_killed_broker_is_durable_with_its_next_flush(faulty: Broker, files: FaultyFiles) -> None:
+    log_of(faulty.start(), FOO_0, 3)
+    files.restart()
+    faulty.start().logs()[FOO_0].flush()
+    files.power_cut()
+    found = faulty.start().logs()[FOO_0]
+    assert (found.log_end_offset, found.topic_id, found.epochs) == (3, FOO, [(0, 0)])
+
+
+def test_of_a_log_without_anything_durable_a_power_cut_leaves_none(faulty: Broker, files: FaultyFiles) -> None:
+    log_of(faulty.start(), FOO_0, 3)
+    files.power_cut()
+    manager = faulty.start()
+    assert FOO_0 not in manager.logs()
+    assert log_of(manager, FOO_0, 1).log_end_offset == 1
 
 
 def test_a_lower_recovery_point_is_written_before_records_are_removed(faulty: Broker, files: FaultyFiles) -> None:
@@ -359,11 +377,11 @@ def test_an_older_checkpoint_does_not_replace_a_newer_one(broker: Broker) -> Non
     class Slow(DiskFiles):
         """The first checkpoint is written slowly; meanwhile a fetcher truncates."""
 
-        def write_whole(self, path: str, data: bytes) -> None:
+        def write_whole(self, path: str, data: bytes, *, sync_name: bool = True) -> None:
             if path.endswith(RECOVERY_POINTS) and not is_writing.is_set():
                 is_writing.set()
                 is_truncated.wait(0.2)
-            super().write_whole(path, data)
+            super().write_whole(path, data, sync_name=sync_name)
 
     def truncate() -> None:
         is_writing.wait()

@@ -168,10 +168,10 @@ def test_a_failed_call_takes_the_directory_offline(tmp_path: Path) -> None:
     class Full(DiskFiles):
         full = False
 
-        def write_whole(self, path: str, data: bytes) -> None:
+        def write_whole(self, path: str, data: bytes, *, sync_name: bool = True) -> None:
             if self.full:
                 raise OSError(errno.ENOSPC, "No space left on device")
-            super().write_whole(path, data)
+            super().write_whole(path, data, sync_name=sync_name)
 
     failed: list[tuple[str, int | None]] = []
     disk = Full()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 
 import attrs
 
@@ -28,7 +29,44 @@ def node_of(broker: BrokerRegistration, listener: str) -> Node | None:
 
 def offline_replicas(image: MetadataImage, partition: PartitionRegistration, listener: str | None) -> tuple[int, ...]:
     """Replicas with an offline directory, or whose broker is unregistered, fenced or lacks `listener` (None: any)."""
-    return tuple(replica for replica in partition.replicas if _is_offline(image, partition, replica, listener))
+    return _View.of(image, listener).offline(partition.replicas, partition.directories)
+
+
+@attrs.frozen
+class _View:
+    """What the brokers of an image are from a listener (None: any); asked for each partition, and found out once."""
+
+    offline: Callable[[tuple[int, ...], tuple[Uuid, ...]], tuple[int, ...]]
+    """Those of a partition's replicas that can't be reached, or whose directory is offline."""
+    reachable: Callable[[tuple[int, ...]], tuple[int, ...]]
+    node: Callable[[int], Node | None]
+    is_registered: Callable[[int], bool]
+
+    @classmethod
+    def of(cls, image: MetadataImage, listener: str | None) -> _View:
+        brokers = image.cluster.brokers
+
+        @cache
+        def reachable(replicas: tuple[int, ...]) -> tuple[int, ...]:
+            found = ((replica, brokers.get(replica)) for replica in replicas)
+            return tuple(
+                replica
+                for replica, broker in found
+                if broker is not None and not broker.fenced and (listener is None or listener in broker.listeners)
+            )
+
+        @cache
+        def offline(replicas: tuple[int, ...], directories: tuple[Uuid, ...]) -> tuple[int, ...]:
+            up = reachable(replicas)
+            placed = zip(replicas, directories, strict=True)
+            return tuple(one for one, where in placed if one not in up or not brokers[one].has_online_dir(where))
+
+        @cache
+        def node(broker_id: int) -> Node | None:
+            broker = brokers.get(broker_id)
+            return None if broker is None or listener is None else node_of(broker, listener)
+
+        return cls(offline, reachable, node, brokers.__contains__)
 
 
 def topic_metadata(
@@ -38,10 +76,9 @@ def topic_metadata(
     topic = image.topics.get_topic(name)
     if topic is None or not len(topic.partitions):
         return None
+    view = _View.of(image, listener)
     partitions = tuple(
-        _partition_metadata(
-            image, number, partition, listener, error_endpoints=error_endpoints, error_listeners=error_listeners
-        )
+        _partition_metadata(view, number, partition, error_endpoints=error_endpoints, error_listeners=error_listeners)
         for number, partition in sorted(topic.partitions.items())
     )
     return TopicMetadata(name=name, topic_id=topic.id, partitions=partitions)
@@ -58,7 +95,7 @@ def describe_topics(
 ) -> DescribedTopics:
     """The topics for a DescribeTopicPartitions response, up to `limit` partitions."""
     topics: list[TopicMetadata] = []
-    remaining = limit
+    view, remaining = _View.of(image, listener), limit
     for name in names:
         if remaining <= 0:
             return DescribedTopics(tuple(topics), Cursor(name, 0))
@@ -73,7 +110,7 @@ def describe_topics(
         first = start_index(name)
         last = min(len(topic.partitions), first + remaining)
         numbered = ((number, topic.partitions.get(number)) for number in range(first, last))
-        partitions = tuple(_described(image, number, p, listener) for number, p in numbered if p is not None)
+        partitions = tuple(_described(view, number, p) for number, p in numbered if p is not None)
         topics.append(TopicMetadata(name=name, topic_id=topic.id, partitions=partitions))
         if last < len(topic.partitions):
             return DescribedTopics(tuple(topics), Cursor(name, last))
@@ -81,39 +118,15 @@ def describe_topics(
     return DescribedTopics(tuple(topics))
 
 
-def _is_offline(image: MetadataImage, partition: PartitionRegistration, replica: int, listener: str | None) -> bool:
-    broker = image.cluster.brokers.get(replica)
-    if broker is None or broker.fenced or (listener is not None and listener not in broker.listeners):
-        return True
-    directory = partition.directory(replica)
-    return directory is None or not broker.has_online_dir(directory)
-
-
-def _reachable(image: MetadataImage, replicas: tuple[int, ...], listener: str) -> tuple[int, ...]:
-    brokers = image.cluster.brokers
-    found = ((replica, brokers.get(replica)) for replica in replicas)
-    return tuple(r for r, broker in found if broker is not None and not broker.fenced and listener in broker.listeners)
-
-
-def _leader(image: MetadataImage, partition: PartitionRegistration, listener: str) -> Node | None:
-    broker = image.cluster.brokers.get(partition.leader)
-    return None if broker is None else node_of(broker, listener)
-
-
-def _partition_metadata(  # noqa: PLR0917 - private, all arguments of one request
-    image: MetadataImage,
-    number: int,
-    partition: PartitionRegistration,
-    listener: str,
-    error_endpoints: bool,
-    error_listeners: bool,
+def _partition_metadata(
+    view: _View, number: int, partition: PartitionRegistration, *, error_endpoints: bool, error_listeners: bool
 ) -> PartitionMetadata:
     replicas, isr = partition.replicas, partition.isr
     if error_endpoints:
-        replicas, isr = (_reachable(image, brokers, listener) for brokers in (replicas, isr))
-    leader = _leader(image, partition, listener)
+        replicas, isr = view.reachable(replicas), view.reachable(isr)
+    leader = view.node(partition.leader)
     if leader is None:
-        lacks_listener = partition.leader in image.cluster.brokers and error_listeners
+        lacks_listener = error_listeners and view.is_registered(partition.leader)
         error = MetadataError.LISTENER_NOT_FOUND if lacks_listener else MetadataError.LEADER_NOT_AVAILABLE
     elif len(replicas) < len(partition.replicas) or len(isr) < len(partition.isr):
         error = MetadataError.REPLICA_NOT_AVAILABLE
@@ -126,11 +139,11 @@ def _partition_metadata(  # noqa: PLR0917 - private, all arguments of one reques
         leader_epoch=partition.leader_epoch,
         replica_nodes=replicas,
         isr_nodes=isr,
-        offline_replicas=offline_replicas(image, partition, listener),
+        offline_replicas=view.offline(partition.replicas, partition.directories),
     )
 
 
-def _described(image: MetadataImage, number: int, partition: PartitionRegistration, listener: str) -> PartitionMetadata:
-    plain = _partition_metadata(image, number, partition, listener, error_endpoints=False, error_listeners=False)
+def _described(view: _View, number: int, partition: PartitionRegistration) -> PartitionMetadata:
+    plain = _partition_metadata(view, number, partition, error_endpoints=False, error_listeners=False)
     elr, last_known_elr = partition.elr, partition.last_known_elr
     return attrs.evolve(plain, error=MetadataError.NONE, eligible_leader_replicas=elr, last_known_elr=last_known_elr)

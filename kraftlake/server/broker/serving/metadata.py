@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import fields
+from operator import attrgetter
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -261,17 +263,16 @@ def _described(module: Any, topic: TopicMetadata, operations: int, *, with_elr: 
         name=topic.name,
         topic_id=None if topic.topic_id == Uuid.ZERO else wire_id(topic.topic_id),
         is_internal=topic.is_internal,
-        partitions=tuple(_partition(module, one, with_elr=with_elr) for one in topic.partitions),
+        partitions=_partitions(module, topic.partitions, with_elr=with_elr),
         topic_authorized_operations=operations,
     )
 
 
-def _partition(module: Any, one: PartitionMetadata, *, with_elr: bool) -> Any:
+def _partitions(module: Any, partitions: Iterable[PartitionMetadata], *, with_elr: bool) -> tuple[Any, ...]:
+    """As kio declares them, under the same names but for the error's."""
     kind = module.DescribeTopicPartitionsResponsePartition if with_elr else module.MetadataResponsePartition
-    return of_version(
-        kind,
-        error_code=ErrorCode(int(one.error)), partition_index=one.partition_index, leader_id=one.leader_id,
-        leader_epoch=one.leader_epoch, replica_nodes=one.replica_nodes, isr_nodes=one.isr_nodes,
-        offline_replicas=one.offline_replicas, eligible_leader_replicas=one.eligible_leader_replicas,
-        last_known_elr=one.last_known_elr,
-    )  # fmt: skip
+    names = tuple(field.name for field in fields(kind) if field.name != "error_code")
+    values = attrgetter(*names)
+    return tuple(
+        kind(error_code=ErrorCode(int(one.error)), **dict(zip(names, values(one), strict=True))) for one in partitions
+    )

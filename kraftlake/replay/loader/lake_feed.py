@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 MAX_RECORDS = 50_000
 """About the number of records that one delta gathers before it is published."""
+_SHARE = 4
+"""The next look comes after one part in so many of the time since the last change."""
 _TAG = "lake-feed"
 _BACKOFF = Backoff(base=0.05, cap=5.0)
 _log = get_logger(__name__)
@@ -30,7 +32,8 @@ _log = get_logger(__name__)
 class LakeFeed:
     """Reads the lake on the loader's own thread, so that nothing queues between reading and publishing.
 
-    Every `poll` seconds it looks for the next version; all new batches become one call of the loader. Where the log was
+    It looks for the next version `poll` seconds after a change, and ever more rarely while there is none, up to every
+    `idle_poll` seconds (None: always every `poll`). All new batches become one call of the loader. Where the log was
     trimmed past the loader, the loader gets the newest snapshot and continues from there.
 
     `end_at_start` is the loader's high watermark: publishing begins when the log up to there is replayed.
@@ -38,12 +41,22 @@ class LakeFeed:
     is stops the feed; the fault handler gets the error.
     """
 
-    def __init__(self, log: MetadataLog, clock: Clock, fault_handler: FaultHandler, *, poll: float = 0.001) -> None:
+    def __init__(
+        self,
+        log: MetadataLog,
+        clock: Clock,
+        fault_handler: FaultHandler,
+        *,
+        poll: float = 0.001,
+        idle_poll: float | None = None,
+    ) -> None:
         self._path = log.path
         self._clock = clock
         self._fault_handler = fault_handler
-        self._poll = poll
         self._poll_ns = round(poll * 1e9)
+        self._idle_poll = poll if idle_poll is None else idle_poll
+        self._idle_poll_ns = round(self._idle_poll * 1e9)
+        self._changed_ns = 0
         self._cursor: TailCursor | None = None
         self._failures = 0
         self.end_at_start: int | None = None
@@ -61,7 +74,7 @@ class LakeFeed:
         self._loader.catch_up(LakeReader(log))
         if self._loader.stopped is not None:
             return
-        self._cursor = TailCursor(log, self._loader.next_offset, self._poll)
+        self._cursor = TailCursor(log, self._loader.next_offset, self._idle_poll)
         self._loader.queue.append(FunctionEvent(self._read, self._handle))
 
     def _read(self) -> None:
@@ -77,12 +90,14 @@ class LakeFeed:
         self._failures = 0
         if batches:
             self._loader.load(batches)
+            self._changed_ns = self._clock.nanoseconds()
         event = FunctionEvent(self._read, self._handle)
         if more:
             self._loader.queue.append(event)
         else:
-            due_ns = self._clock.nanoseconds() + self._poll_ns
-            self._loader.queue.schedule_deferred(_TAG, earliest(due_ns), event)
+            now_ns = self._clock.nanoseconds()
+            pause_ns = min(max((now_ns - self._changed_ns) // _SHARE, self._poll_ns), self._idle_poll_ns)
+            self._loader.queue.schedule_deferred(_TAG, earliest(now_ns + pause_ns), event)
 
     def _gather(self, cursor: TailCursor) -> tuple[list[RecordBatch], bool]:
         """The new batches of the tail, and whether it may have more."""
@@ -109,7 +124,7 @@ class LakeFeed:
         assert snapshot is not None
         assert snapshot.end_offset > self._loader.next_offset, "the log was trimmed past the loader"
         self._loader.load_snapshot(snapshot)
-        self._cursor = TailCursor(log, self._loader.next_offset, self._poll)
+        self._cursor = TailCursor(log, self._loader.next_offset, self._idle_poll)
         self._loader.queue.append(FunctionEvent(self._read, self._handle))
 
     def _handle(self, error: Exception) -> None:

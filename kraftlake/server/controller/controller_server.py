@@ -56,6 +56,8 @@ from kraftlake.server.requests.messages import versions_of
 
 _POLL_SECONDS: Final = 0.005
 """How often the log is looked at for the controller's own image; an active one acts on another, which is never late."""
+_IDLE_POLL_SECONDS: Final = 0.02
+"""How often while nothing changes."""
 _LOOK_SECONDS: Final = 0.05
 _TOLD_WITHIN_SECONDS: Final = 0.5
 _PLAINTEXT: Final = 0
@@ -147,7 +149,9 @@ class ControllerServer:
         served = ServedLog(config.lake, self._clock)
         stack.callback(served.close)
         self.dispatcher = self._dispatcher_of(node, served)
-        feed = LakeFeed(MetadataLog.open(config.lake), self._clock, self._faults, poll=_POLL_SECONDS)
+        feed = LakeFeed(
+            MetadataLog.open(config.lake), self._clock, self._faults, poll=_POLL_SECONDS, idle_poll=_IDLE_POLL_SECONDS
+        )
         loader = self._loader(node, feed, [view, *([] if authorizer is None else [authorizer])])
         stack.callback(loader.close)
         upkeep = UpkeepThread(Upkeep(config.lake), due=lambda: controller.is_active)

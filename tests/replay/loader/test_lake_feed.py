@@ -57,9 +57,9 @@ class Fed:
         self.loader.queue.run_ready()
 
 
-def fed(log: MetadataLog, *, lenient: bool = False) -> Fed:
+def fed(log: MetadataLog, *, lenient: bool = False, poll: float = 0.001, idle_poll: float | None = None) -> Fed:
     clock, faults, publisher = ManualClock(TIME), Faults(), Recorder()
-    feed = LakeFeed(log, clock, faults)
+    feed = LakeFeed(log, clock, faults, poll=poll, idle_poll=idle_poll)
     loader = MetadataLoader(
         clock=clock,
         fault_handler=faults,
@@ -219,6 +219,28 @@ def test_a_read_that_the_disk_refuses_is_tried_again(lake: Path) -> None:
         run.run()
     assert (run.feed.stopped, run.faults.told) == (None, [])
     assert run.loader.image.offset == 2
+
+
+def test_a_lake_is_looked_at_soon_after_a_change_and_rarely_while_nothing_changes(lake: Path) -> None:
+    log = lake_of(lake, *log_of(1, [metadata_version()]))
+    made = fed(log, poll=0.002, idle_poll=0.02)
+    made.run()
+
+    def seen_after(milliseconds: float) -> bool:
+        made.clock.advance(milliseconds)
+        made.loader.queue.run_ready()
+        return made.loader.next_offset == log.end_offset
+
+    log.append([data(2, topic(2))])
+    assert not seen_after(19)
+    assert seen_after(1)
+    log.append([data(3, topic(3))])
+    assert not seen_after(1)
+    assert seen_after(1)
+    assert seen_after(40)
+    log.append([data(4, topic(4))])
+    assert not seen_after(9)
+    assert seen_after(1)
 
 
 class Passed(Recorder):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Final
 
 from kraftlake.runtime import get_logger
 from kraftlake.server.requests.buffered_bytes import BufferedBytes
@@ -14,20 +15,19 @@ from kraftlake.server.requests.dispatcher import Peer
 from kraftlake.server.requests.frame_buffer import LENGTH, FrameBuffer
 from kraftlake.server.requests.request_queue import RequestQueue
 
-_JOINED: Final = 64 * 1024
-"""An answer up to this length is copied behind its length, so that both go out in one packet."""
-
 
 class ClientConnection(asyncio.Protocol):
     """Reads a request, has it answered, and only then takes the next one; by that, the answers are in order.
 
     A client that sends ahead is read once more; then its connection is paused until it is answered. For others pausing
-    would be two system calls a request in vain. All happens in the loop's thread, but that answers may come from any.
+    would be two system calls a request in vain. All happens in the loop's thread, but that the thread that has an
+    answer sends it, and wakes the loop only for what is left to do.
     Source: org.apache.kafka.common.network.KafkaChannel, kafka.network.Processor.
     """
 
     def __init__(
         self,
+        client: socket.socket,
         peer: Peer,
         frames: FrameBuffer,
         queue: RequestQueue,
@@ -37,16 +37,21 @@ class ClientConnection(asyncio.Protocol):
         ended: Callable[[ClientConnection], None],
     ) -> None:
         self.peer = peer
+        self._client = client
         self._frames = frames
         self._queue = queue
         self._buffered = buffered
         self._loop = loop
         self._ended = ended
         self._transport: asyncio.Transport | None = None
+        self._lock = threading.Lock()
+        """Held to change the three below, and while an answer is sent: meanwhile the socket is not closed."""
         self._number = 0
-        """That of the newest request."""
+        """That of the answer which is waited for, or of the next one."""
         self._is_pending = False
-        """Whether the newest request is not answered yet."""
+        """Whether the newest request is not answered yet, or something is left to do of its answer."""
+        self._wakes_loop = False
+        """Whether the loop has to go on after the answer: the client has sent ahead, or is not read."""
         self._waits = False
         """Whether the next request waits for room in the queue."""
         self._unsent = 0
@@ -73,8 +78,9 @@ class ClientConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """Forget what was on its way."""
-        self._transport = None
-        self._is_pending = False
+        with self._lock:
+            self._transport = None
+            self._is_pending = False
         self._unsent = 0
         self._frames.clear()
         self._buffered.hold(self, 0)
@@ -106,7 +112,7 @@ class ClientConnection(asyncio.Protocol):
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        if self._is_pending or self._unsent or self._waits:
+        if self._must_wait() or self._unsent or self._waits:
             transport.pause_reading()
         elif self._queue.has_room:
             self._take_request(transport)
@@ -115,6 +121,12 @@ class ClientConnection(asyncio.Protocol):
             self._waits = True
             self._queue.wait(self._stop_waiting)
         self._hold()
+
+    def _must_wait(self) -> bool:
+        """Whether the newest request is pending; if so, its answer wakes the loop."""
+        with self._lock:
+            self._wakes_loop = self._wakes_loop or self._is_pending
+            return self._is_pending
 
     def _stop_waiting(self) -> None:
         self._waits = False
@@ -130,8 +142,9 @@ class ClientConnection(asyncio.Protocol):
         if frame is None:
             transport.resume_reading()
             return
-        self._number += 1
-        self._is_pending = True
+        with self._lock:
+            self._is_pending = True
+            self._wakes_loop = self._frames.size > 0 or not transport.is_reading()
         self._used = self._loop.time()
         self._buffered.hold(self, 0)  # what is held from here on is of the next request
         self._queue.put(frame, self.peer, partial(self._respond, self._number))
@@ -140,24 +153,39 @@ class ClientConnection(asyncio.Protocol):
         self._buffered.hold(self, self._frames.size + self._unsent)
 
     def _respond(self, number: int, answer: bytes | None) -> None:
+        """Take an answer, from any thread; the first counts."""
+        with self._lock:
+            if self._transport is None or number != self._number:
+                return
+            self._number += 1
+            left = self._sent_at_once(answer) if answer else answer
+            self._used = self._loop.time()
+            if left == b"" and not self._wakes_loop:
+                self._is_pending = False
+                return
         with suppress(RuntimeError):  # the listener was closed
-            self._loop.call_soon_threadsafe(self._answer, number, answer)
+            self._loop.call_soon_threadsafe(self._go_on, left)
 
-    def _answer(self, number: int, answer: bytes | None) -> None:
+    def _sent_at_once(self, answer: bytes) -> bytes:
+        """Send what the system takes of an answer; returns the rest."""
+        head = LENGTH.pack(len(answer))
+        try:
+            sent = self._client.sendmsg([head, answer])
+        except OSError:  # there is no room, or the loop will find that the connection is broken
+            sent = 0
+        return head[sent:] + answer[max(sent - len(head), 0) :]
+
+    def _go_on(self, left: bytes | None) -> None:
+        """Send the rest of an answer, and take the next request; None ends the connection."""
         transport = self._transport
-        if transport is None or number != self._number or not self._is_pending:
+        if transport is None:
             return
-        self._is_pending = False
-        if answer is None:
+        with self._lock:
+            self._is_pending = False
+        if left is None:
             transport.close()
             return
-        self._used = self._loop.time()
-        if answer:
-            head = LENGTH.pack(len(answer))
-            if len(answer) <= _JOINED:
-                transport.write(head + answer)
-            else:
-                transport.write(head)
-                transport.write(answer)
+        if left:
+            transport.write(left)
             self._unsent = transport.get_write_buffer_size()
         self._proceed()

@@ -157,6 +157,7 @@ class _Running:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection = ClientConnection(
+            client,
             Peer(listener=self._name, host=host),
             FrameBuffer(longest=self._limits.socket_request_max_bytes),
             self._queue,

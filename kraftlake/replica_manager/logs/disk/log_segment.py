@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import dropwhile
 from struct import Struct
 from typing import Final
 
@@ -84,6 +85,8 @@ class LogSegment:
     _first_timestamp: int | None = attrs.field(init=False, default=None)
     _unindexed: int = attrs.field(init=False, default=0)
     """The bytes since the last entry of the offset index."""
+    _newest: tuple[int, int] | None = attrs.field(init=False, default=None)
+    """The first offset of what was appended last, and its position: who is caught up reads from there."""
 
     def __attrs_post_init__(self) -> None:
         self.log = self.files.open(self.path(LOG))
@@ -138,6 +141,7 @@ class LogSegment:
         if position == 0:
             self._first_timestamp = run.max_timestamp
         self.log.append(run.content)
+        self._newest = run.first_offset, position
         self._index(run, position, index_interval_bytes)
 
     def _index(self, run: BatchRun, position: int, index_interval_bytes: int) -> None:
@@ -177,13 +181,20 @@ class LogSegment:
 
     def position_of(self, offset: int) -> int:
         """The position of the batch that contains `offset`, or of the first one after it; else the end."""
-        known = self.offsets.up_to(min(offset - self.base_offset, _LARGEST_RELATIVE_OFFSET))
-        start = self.offsets[known - 1][1] if known else 0
-        return next((place for place, batch in batches_in(self.log, start) if batch.last_offset >= offset), self.size)
+        return next((place for place, _ in self._placed_from(offset)), self.size)
 
     def batches_from(self, offset: int) -> Iterator[LogBatch]:
         """The batch that contains `offset`, or the first one after it, and those behind it."""
-        return (batch for _, batch in batches_in(self.log, self.position_of(offset)))
+        return (batch for _, batch in self._placed_from(offset))
+
+    def _placed_from(self, offset: int) -> Iterator[tuple[int, LogBatch]]:
+        """The same with their positions."""
+        if self._newest is not None and offset >= self._newest[0]:
+            start = self._newest[1]
+        else:
+            known = self.offsets.up_to(min(offset - self.base_offset, _LARGEST_RELATIVE_OFFSET))
+            start = self.offsets[known - 1][1] if known else 0
+        return dropwhile(lambda placed: placed[1].last_offset < offset, batches_in(self.log, start))
 
     def batches_with(self, timestamp: int) -> Iterator[LogBatch]:
         """Batches among which is the first that has a record at or after `timestamp` (epoch ms)."""
@@ -240,6 +251,7 @@ class LogSegment:
         times.truncate(bisect_left(range(len(times)), relative, key=lambda index: int(times[index][1])))
         if self.transactions is not None:
             self.transactions.truncate(self.transactions.up_to(offset - 1))
+        self._newest = None
         self.log.truncate(position)
         self._unindexed = 0
         if position == 0:
@@ -258,6 +270,7 @@ class LogSegment:
         if self.transactions is not None:
             self.transactions.truncate(0)
         self.largest_timestamp, self._offset_of_largest, self._unindexed = NO_TIMESTAMP, -1, 0
+        self._newest = None
         offsets = (self.base_offset, self.base_offset + _LARGEST_RELATIVE_OFFSET)
         end, size, next_offset, problem = 0, _CHECKED, 0, None
         while problem is None and end < self.size:

@@ -221,6 +221,8 @@ class BasePartitionLog(ABC):
                     break
                 found.append(batch)
                 size += batch.size
+                if batch.last_offset + 1 >= end:
+                    break  # where nothing follows, the file is not asked again
         aborted: tuple[AbortedTransaction, ...] = ()
         if isolation is FetchIsolation.TXN_COMMITTED:
             upper = found[-1].last_offset + 1 if found else offset

@@ -168,7 +168,8 @@ def update_follower_fetch_state(partition: Partition, replica: Replica, fetch: F
 
     Raises NotLeaderOrFollowerError for an earlier incarnation of the follower's broker.
     """
-    deletes = partition.context.delayed_operations.has_delayed_deletes()
+    moves_start = fetch.log_start_offset != replica.state.log_start_offset
+    deletes = moves_start and partition.context.delayed_operations.has_delayed_deletes()
     with partition.lock:
         low_before = low_watermark(partition) if deletes and partition.is_leader else -1
         end_before = replica.state.log_end_offset
@@ -209,7 +210,7 @@ def offset_snapshot(partition: Partition, fetch: FetchPartition) -> LogReadInfo:
     """
     with partition.lock:
         log = log_with_epoch(partition, fetch.current_leader_epoch, require_leader=False)
-        return _nothing_read(log, fetch.fetch_offset)
+        return _read_info(log, FetchDataInfo(fetch_offset=fetch.fetch_offset))
 
 
 def low_watermark(partition: Partition) -> int:
@@ -317,9 +318,10 @@ def _follower(partition: Partition, broker_id: int, fetch: FetchPartition) -> Re
     raise UnknownLeaderEpochError(words)  # a reassignment that this broker has not seen yet may add it
 
 
-def _nothing_read(log: PartitionLog, offset: int) -> LogReadInfo:
+def _read_info(log: PartitionLog, data: FetchDataInfo, diverging: OffsetAndEpoch | None = None) -> LogReadInfo:
     return LogReadInfo(
-        data=FetchDataInfo(fetch_offset=offset),
+        data=data,
+        diverging_epoch=diverging,
         high_watermark=log.high_watermark,
         log_start_offset=log.log_start_offset,
         log_end_offset=log.log_end_offset,
@@ -337,8 +339,6 @@ def _read(
     min_one_message: bool,
 ) -> LogReadInfo:
     offset, fetched_epoch = fetch.fetch_offset, fetch.last_fetched_epoch
-    # the end before the read, so that concurrent appends do not make the follower lag
-    read = _nothing_read(log, offset)
     if fetched_epoch is not None:
         end = log.end_offset_for_epoch(fetched_epoch)
         if end is None:
@@ -350,5 +350,5 @@ def _read(
                 f"Offset {offset} of {partition.topic_partition} is below {log.log_start_offset}, the log's start."
             )
         if end.leader_epoch < fetched_epoch or end.offset < offset:
-            return attrs.evolve(read, diverging_epoch=end)
-    return attrs.evolve(read, data=log.read(offset, max_bytes, isolation, min_one_message=min_one_message))
+            return _read_info(log, FetchDataInfo(fetch_offset=offset), end)
+    return _read_info(log, log.read(offset, max_bytes, isolation, min_one_message=min_one_message))

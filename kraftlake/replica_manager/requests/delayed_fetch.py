@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from kraftlake.delta import TopicPartition
-from kraftlake.replica_manager.logs.partition_log import is_past_end
+from kraftlake.replica_manager.logs.partition_log import is_past_end, readable_end
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition, log_with_epoch
 from kraftlake.replica_manager.replica_manager import ReplicaManager
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
@@ -51,7 +51,9 @@ class DelayedFetch(DelayedOperation):
             if readable is None:
                 return True
             available += readable
-        return available >= self._params.min_bytes
+            if available >= self._params.min_bytes:
+                return True
+        return False
 
     def _readable(self, name: TopicPartition, fetch: FetchPartition) -> int | None:
         """The number of readable bytes of a partition, None where waiting is pointless."""
@@ -65,6 +67,8 @@ class DelayedFetch(DelayedOperation):
                     return None
             if fetch.fetch_offset < log.log_start_offset or is_past_end(log, fetch.fetch_offset, params.isolation):
                 return None
+            if fetch.fetch_offset >= readable_end(log, params.isolation):
+                return 0
             if self._throttle is not None and must_be_throttled(self._throttle, partition, params.replica_id):
                 return 0
             return log.read(fetch.fetch_offset, fetch.max_bytes, params.isolation).size_in_bytes

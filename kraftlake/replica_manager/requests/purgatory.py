@@ -121,14 +121,15 @@ class Purgatory:
             return sum(not operation.is_completed for _, _, operation in self._deadlines)
 
     def try_complete_else_watch(self, operation: DelayedOperation, keys: Sequence[Hashable], delay_ms: float) -> bool:
-        """Complete an operation now, or let it watch the keys for at most `delay_ms`; returns whether it is completed.
+        """Complete an operation now, or let it watch the keys for at most `delay_ms`; returns whether it is completed."""
+        return operation.try_complete() or self.watch(operation, keys, delay_ms)
 
-        The condition may come to hold between the first try and the entry on the last list, so the operation is tried
-        again after that.
+    def watch(self, operation: DelayedOperation, keys: Sequence[Hashable], delay_ms: float) -> bool:
+        """Let an operation watch the keys for at most `delay_ms`; returns whether it is completed.
+
+        The condition may come to hold before the entry on the last list, so the operation is tried after that.
         """
         assert keys, "an operation without a key could only time out"
-        if operation.try_complete():
-            return True
         operation.watcher = self._count_gone
         with self._lock:
             for key in keys:

@@ -168,7 +168,7 @@ class RequestServer:
             on_answer(answers)
             return
         waiting = DelayedFetch(self._replicas, params, wanted, on_answer, throttle=throttle)
-        self._delayed.fetch.try_complete_else_watch(waiting, tuple(wanted), params.max_wait_ms)
+        self._delayed.fetch.watch(waiting, tuple(wanted), params.max_wait_ms)
 
     def delete_records(
         self,

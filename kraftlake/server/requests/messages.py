@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import fields
 from datetime import timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any, Final
 
@@ -125,8 +125,13 @@ def encoded(correlation: int, response: Any, *, flexible_header: bool) -> bytes:
 
 def of_version(kind: Any, **values: Any) -> Any:
     """An instance with those of the values that its version has."""
-    names = {field.name for field in fields(kind)}
+    names = _field_names(kind)
     return kind(**{name: value for name, value in values.items() if name in names})
+
+
+@cache
+def _field_names(kind: Any) -> frozenset[str]:
+    return frozenset(field.name for field in fields(kind))
 
 
 def answered(frame: bytes, make: Callable[[Any, Any], Any]) -> bytes | None:

@@ -102,7 +102,7 @@ class Normalizer:
 
 def _without_order(values: list[Any]) -> Any:
     """The values by their names or numbers where each has one of its own, sorted otherwise."""
-    for key in ("name", "partition_index", "partition", "resource_name"):
+    for key in ("name", "partition_index", "partition", "resource_name", "topic", "topic_id"):
         found = [one[key] for one in values if isinstance(one, dict) and key in one]
         if values and len(found) == len(values) == len(set(found)):
             return {str(one[key]): one for one in values}

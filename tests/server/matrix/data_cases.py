@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from tests.replica_manager.data_batches import batch
 from tests.server.matrix.batches import packed
-from tests.server.matrix.records import DAY, NOW, by_name, good, produced, read
+from tests.server.matrix.records import (
+    DAY,
+    NEW_PRODUCER,
+    NOW,
+    await_producer_ids,
+    by_name,
+    good,
+    produced,
+    read,
+)
 from tests.server.matrix.sides import Side, Sides
 
 
@@ -155,14 +164,13 @@ def delete_records(sides: Sides, side: Side) -> None:
 
 def init_producer_id(sides: Sides, side: Side) -> None:
     """Each version: a new producer, one that has an id, and transactional ones."""
-    new = {"transactional_id": None, "transaction_timeout": 60_000, "producer_id": -1, "producer_epoch": -1}
-    side.wait_for(lambda: not side.ask("init_producer_id", 4, **new).error_code, "producer ids")
+    await_producer_ids(side)
     for version in sides.versions("init_producer_id"):
         for label, values in {
             "new": {}, "another": {}, "has an id": {"producer_id": 5, "producer_epoch": 0},
             "id without an epoch": {"producer_id": 5, "producer_epoch": -1}, "empty": {"transactional_id": ""},
         }.items():  # fmt: skip
-            side.call(label, "init_producer_id", version, **{**new, **values})
+            side.call(label, "init_producer_id", version, **{**NEW_PRODUCER, **values})
 
 
 CASES = (produce, list_offsets, offset_for_leader_epoch, delete_records, init_producer_id)

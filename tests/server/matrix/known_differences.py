@@ -49,6 +49,7 @@ DIFFERENCES: Final = (
     Difference("Configs of groups and client metrics", r"^describe_configs: .* (metrics|group)"),
     Difference("Documentation of configs", r"^describe_configs: .* with documentation .*documentation$"),
     Difference("A fetch's last batch", r"^fetch: fetch v\d+ half of it .*records"),
+    Difference("Long requests", r"^long_requests: 4300 long names"),
     Difference("Fetch sessions", r"^sessions: fetch v\d+ session, unknown id"),
 )
 

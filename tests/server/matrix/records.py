@@ -13,6 +13,8 @@ UNKNOWN = UUID(int=77)
 """The id of the topic `unknown`, which no side has."""
 NOW = int(time.time() * 1000)
 DAY = 86_400_000
+NEW_PRODUCER = {"transactional_id": None, "transaction_timeout": 60_000, "producer_id": -1, "producer_epoch": -1}
+"""The fields of an InitProducerId request."""
 
 
 def produced(side: Side, topic: str, *parts: tuple[int, bytes | None], **more: Any) -> dict[str, Any]:
@@ -60,3 +62,8 @@ def fetched(side: Side, *topics: tuple[str, list[dict[str, Any]]], **more: Any) 
 def read(side: Side, label: str, topic: str, index: int) -> None:
     """Fetch a partition from its start, and keep what is there."""
     side.call(label, "fetch", 12, **fetched(side, (topic, [{"partition": index, "fetch_offset": 0}])))
+
+
+def await_producer_ids(side: Side) -> None:
+    """Wait until broker 1 has ids to give."""
+    side.wait_for(lambda: not side.ask("init_producer_id", 4, **NEW_PRODUCER).error_code, "producer ids")

@@ -12,6 +12,8 @@ from uuid import UUID
 
 import attrs
 
+from kraftlake.controller import ControllerResult
+from kraftlake.controller.state import ControllerState
 from tests.kafka_node import started_nodes
 from tests.server.broker.lake_cluster import lake_cluster
 from tests.server.matrix.answers import Normalizer
@@ -22,10 +24,17 @@ BROKERS, CONTROLLER = (1, 2, 3), 101
 NODES = (1, CONTROLLER) if LONG else (1,)
 """Those that are asked to change something: a broker passes it on to the controller."""
 PATIENCE = 60.0
+SESSION_SLOTS = 160
+"""The fetch sessions that a broker keeps."""
+SUPER_USER = "admin"
 SETTINGS = {
+    "allow.everyone.if.no.acl.found": "true",
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "auto.create.topics.enable": "false",
-    "replica.fetch.backoff.ms": "100",
     "log.index.size.max.bytes": "10485760",
+    "max.incremental.fetch.session.cache.slots": str(SESSION_SLOTS),
+    "replica.fetch.backoff.ms": "100",
+    "super.users": f"User:{SUPER_USER}",
 }
 """Of the nodes on both sides."""
 
@@ -182,6 +191,8 @@ class Sides:
 
     ours: Side
     theirs: Side
+    submit: Callable[[Callable[[ControllerState], ControllerResult[Any]]], None]
+    """Have our controller do what clients of ours can't ask for."""
 
     def versions(self, api: str, node: int = 1) -> list[int]:
         """The versions of an API that both clusters and kio have; in the quick run the first and the last one."""
@@ -223,4 +234,5 @@ def started_sides(folder: Path) -> Iterator[Sides]:
         theirs = Side("theirs", their_ports | {CONTROLLER: nodes[CONTROLLER].controller_port}, their_logs)
         for side in (ours, theirs):
             stack.callback(side.close)
-        yield Sides(ours, theirs)
+        controller = cluster.members[CONTROLLER].server.node.controller
+        yield Sides(ours, theirs, lambda command: controller.submit(command).result(PATIENCE))

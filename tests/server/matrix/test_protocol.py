@@ -10,7 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.matrix import admin_cases, batch_cases, data_cases, fetch_cases, metadata_cases, topic_cases
+from tests.server.matrix import (
+    admin_cases,
+    batch_cases,
+    data_cases,
+    denied_cases,
+    fetch_cases,
+    limit_cases,
+    metadata_cases,
+    topic_cases,
+)
 from tests.server.matrix.answers import differences
 from tests.server.matrix.known_differences import DIFFERENCES, unknown
 from tests.server.matrix.sides import Side, Sides
@@ -23,6 +32,8 @@ _CASES = (
     *data_cases.CASES,
     *fetch_cases.CASES,
     *admin_cases.CASES,
+    *limit_cases.CASES,
+    *denied_cases.CASES,
 )
 _PAGE = Path(__file__).parents[3] / "docs" / "cluster.md"
 

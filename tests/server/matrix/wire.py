@@ -111,9 +111,13 @@ class Wire:
 
     def send(self, frame: bytes) -> None:
         """Send a frame."""
+        self.send_bytes(_LENGTH.pack(len(frame)) + frame)
+
+    def send_bytes(self, data: bytes) -> None:
+        """Send bytes that need not be a frame."""
         if self._socket is None:
             self._socket = socket.create_connection(self._where, timeout=_PATIENCE)
-        self._socket.sendall(_LENGTH.pack(len(frame)) + frame)
+        self._socket.sendall(data)
 
     def receive(self) -> bytes | None:
         """The next frame; None where the node has closed the connection."""

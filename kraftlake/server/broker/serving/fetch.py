@@ -38,6 +38,8 @@ _NO_SESSION_EPOCH: Final = -1
 _COMMITTED: Final = 1
 _ISOLATIONS: Final = (0, _COMMITTED)
 _MOVED: Final = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch})
+_NOT_READ: Final = frozenset({ErrorCode.unknown_topic_or_partition, ErrorCode.topic_authorization_failed})
+"""The errors at which Kafka lists no aborted transaction, where it has null for others."""
 
 
 @attrs.frozen(kw_only=True)
@@ -248,7 +250,7 @@ def _partition_data(
         high_watermark=one.high_watermark,
         last_stable_offset=one.last_stable_offset,
         log_start_offset=one.log_start_offset,
-        aborted_transactions=(aborted if is_committed or error is ErrorCode.unknown_topic_or_partition else None),
+        aborted_transactions=aborted if is_committed or error in _NOT_READ else None,
         records=one.data,
         **fields,
     )

@@ -83,7 +83,7 @@ def kafka(folder: Path) -> Iterator[Peer]:
 @contextmanager
 def ours(folder: Path) -> Iterator[Peer]:
     """That of a lake."""
-    with LakeProcesses(folder, controllers=1, controller={"broker.session.timeout.ms": SESSION_MS}) as cluster:
+    with LakeProcesses(folder, controllers=1, settings={"broker.session.timeout.ms": SESSION_MS}) as cluster:
         yield Peer(
             addresses={node.id: f"127.0.0.1:{node.port}" for node in cluster.brokers},
             pids=[node.pid for node in cluster.nodes.values()],

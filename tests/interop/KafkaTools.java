@@ -5,6 +5,7 @@ import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -22,6 +23,9 @@ import org.apache.kafka.common.utils.internals.Exit;
  */
 public class KafkaTools {
     static final ObjectMapper JSON = new ObjectMapper();
+
+    /** What tools do at the end of their JVM, such as to send what they have not sent yet. */
+    static List hooks = new ArrayList();
 
     /** The code of the first end of the tool; tools catch what ends them, print it, and end once more. */
     static Integer ended;
@@ -63,6 +67,10 @@ public class KafkaTools {
                 thrown.getCause().printStackTrace();
             }
         } finally {
+            for (int at = 0; at < hooks.size(); at++) {
+                ((Runnable) hooks.get(at)).run();
+            }
+            hooks.clear();
             System.out.flush();
             System.err.flush();
             System.setOut(out);
@@ -92,6 +100,11 @@ public class KafkaTools {
         };
         Exit.setExitProcedure(end);
         Exit.setHaltProcedure(end);
+        Exit.setShutdownHookAdder(new Exit.ShutdownHookAdder() {
+            public void addShutdownHook(String name, Runnable hook) {
+                hooks.add(hook);
+            }
+        });
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
         String line = in.readLine();
         while (line != null) {

@@ -1,9 +1,11 @@
-"""What-if foretells what a real cluster does when a broker is killed, and stopped in order, and starts again."""
+"""What-if foretells what a real cluster does when a broker is killed or stopped, and when partitions are reassigned."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,10 @@ from confluent_kafka.admin import NewTopic
 import kraftlake
 from kraftlake.diagnosis import WhatIf
 from kraftlake.image import MetadataImage
+from tests.controller.kafka_rpc import KafkaRpc
 from tests.kafka_node import KafkaNode, started_nodes
-from tests.server.broker.broker_process import wait_for
+from tests.replica_manager.kafka_follower import wait_for
+from tests.server.controller import wire_requests as w
 
 pytestmark = [
     pytest.mark.spark,  # a JVM
@@ -60,13 +64,38 @@ class Cluster:
         return kraftlake.open(self.nodes[CONTROLLER].controller).what_if(*steps)
 
 
-def states(image: MetadataImage) -> dict[str, tuple[int, set[int], set[int]]]:
-    """The leader, the ISR and the ELR of each partition; in which order brokers catch up is theirs to choose."""
+def states(image: MetadataImage) -> dict[str, tuple[object, ...]]:
+    """The leader, the ISR, the ELR and the replicas of each partition; in which order brokers catch up is theirs."""
     return {
-        f"{name}-{number}": (one.leader, {*one.isr}, {*one.elr})
+        f"{name}-{number}": (
+            one.leader,
+            {*one.isr},
+            {*one.elr},
+            one.replicas,
+            one.adding_replicas,
+            one.removing_replicas,
+        )
         for name, topic in image.topics.topics_by_name().items()
         for number, one in topic.partitions.items()
     }
+
+
+Moves = dict[tuple[str, int], tuple[int, ...]]
+
+
+def written(file: Path, moves: Moves) -> Path:
+    """The file of kafka-reassign-partitions."""
+    partitions = [{"topic": topic, "partition": at, "replicas": replicas} for (topic, at), replicas in moves.items()]
+    file.write_text(json.dumps({"version": 1, "partitions": partitions}))
+    return file
+
+
+def reassign(node: KafkaNode, moves: Moves) -> None:
+    """Have the cluster reassign partitions; the tool refuses to where a broker is away."""
+    with closing(KafkaRpc(node.bootstrap)) as rpc:
+        answer = rpc.ask(w.reassign(*((topic, at, replicas) for (topic, at), replicas in moves.items())))
+    assert not answer.error_code
+    assert not [one for topic in answer.responses for one in topic.partitions if one.error_code]
 
 
 def test_what_if_says_what_a_real_cluster_does(tmp_path: Path) -> None:
@@ -109,5 +138,39 @@ def test_what_if_says_what_a_real_cluster_does(tmp_path: Path) -> None:
         assert stopped.offline == tuple(sorted(name for name, (leader, *_) in states(after).items() if leader < 0))
         nodes[3].start()
         cluster.await_fenced(3, fenced=False)
+        expected = states(foretold.image)
+        cluster.await_image(lambda image: states(image) == expected, f"{expected}")
+
+        # partitions are reassigned, some of them to a broker that is away: those wait for it
+        nodes[2].kill()
+        before = cluster.await_fenced(2, fenced=True)
+        moves: Moves = {
+            ("alone", 0): (2,), ("alone", 2): (2, 3), ("pairs", 2): (1, 3), ("three", 0): (3, 2, 1),
+            ("three", 2): (3, 1),
+        }  # fmt: skip
+        file = written(tmp_path / "away.json", moves)
+        begun, foretold = (
+            cluster.what_if(f"reassign {file}"),
+            cluster.what_if(f"reassign {file}", "restart 2", "catch-up"),
+        )
+        assert begun.after.reassigning == ("alone-0", "alone-2")
+        reassign(nodes[1], moves)
+        after = cluster.await_image(lambda image: image.topics != before.topics, "they are reassigned")
+        assert after.topics == begun.image.topics
+        nodes[2].start()
+        expected = states(foretold.image)
+        assert expected["alone-0"] == (2, {2}, set(), (2,), (), ())
+        cluster.await_image(lambda image: states(image) == expected, f"{expected}")
+
+        # and where all are there
+        moves = {
+            ("alone", 1): (1,),
+            ("pairs", 0): (3, 2),
+            ("pairs", 3): (3, 1),
+            ("three", 1): (1, 2),
+            ("unclean", 1): (3,),
+        }
+        foretold = cluster.what_if(f"reassign {written(tmp_path / 'all.json', moves)}", "catch-up")
+        reassign(nodes[1], moves)
         expected = states(foretold.image)
         cluster.await_image(lambda image: states(image) == expected, f"{expected}")

@@ -7,7 +7,6 @@ import random
 import signal
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer
@@ -17,18 +16,21 @@ import kraftlake
 from kraftlake.delta import TopicPartition
 from kraftlake.records.control_records import LeaderChangeMessage
 from tests.server.broker.load import Load
-from tests.server.lake_processes import LakeProcesses, NodeProcess
+from tests.server.lake_processes import LakeProcesses
+from tests.server.node_process import KilledNode
+
+pytestmark = pytest.mark.xdist_group("killed_nodes")
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 SEED = int(os.environ.get("KRAFTLAKE_SEED", "0"))
 TOPIC, PARTITIONS = "kept", 4
-SECONDS = 1_800 if LONG else 45
+SECONDS = 1_800 if LONG else 60
 """How long nodes are killed in turn."""
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[LakeProcesses]:
-    with LakeProcesses(tmp_path) as made:
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeProcesses]:
+    with LakeProcesses(tmp_path_factory.mktemp("killed")) as made:
         made.create(TOPIC, PARTITIONS, min_insync_replicas="2")
         yield made
 
@@ -59,7 +61,7 @@ def active_epoch(cluster: LakeProcesses) -> int:
     return max(int(one["epoch"]) for node in cluster.controllers for one in node.events("active"))
 
 
-def active_controller(cluster: LakeProcesses) -> NodeProcess:
+def active_controller(cluster: LakeProcesses) -> KilledNode:
     """The controller of the latest epoch."""
     epoch = active_epoch(cluster)
     return next(
@@ -79,7 +81,7 @@ def test_what_was_acknowledged_survives_brokers_and_controllers_that_are_killed(
             epoch = active_epoch(cluster)
             victim.kill()
             kills += 1
-            if not victim.is_broker:
+            if victim in cluster.controllers:
                 cluster.wait_for(lambda epoch=epoch: leads_anew(cluster, epoch), "another controller leads")  # type: ignore[misc]
             load.await_more()
             victim.start()

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import signal
-import subprocess
-import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import attrs
 
@@ -15,7 +11,8 @@ import kraftlake
 from kraftlake.delta import TopicPartition
 from kraftlake.image import MetadataImage, PartitionRegistration
 from tests.ports import free_ports
-from tests.replica_manager.kafka_follower import PATIENCE, wait_for
+from tests.replica_manager.kafka_follower import wait_for
+from tests.server.node_process import KilledNode
 
 
 def image_of(controller: str) -> MetadataImage:
@@ -30,43 +27,33 @@ def partition_of(controller: str, name: TopicPartition) -> PartitionRegistration
     return topic.partitions[name.partition]
 
 
-@attrs.define(kw_only=True)
-class BrokerProcess:
-    """One broker; `folder` holds its log directories and the log of its stderr."""
+@attrs.frozen(kw_only=True)
+class ReplicaPlan:
+    """How `kraftlake broker` is started for a cluster of Kafka's; `folder` is to have its logs and what it tells."""
 
+    id: int
     controllers: str
     folder: Path
-    broker_id: int = 7
-    directories: tuple[str, ...] = ("d1", "d2")
-    settings: dict[str, str] = attrs.field(factory=dict)
-    listener: str = "PLAINTEXT"
-    options: tuple[str, ...] = ()
+    directories: tuple[str, ...]
+    settings: Mapping[str, str]
+    listener: str
+    options: tuple[str, ...]
     port: int = attrs.field(factory=lambda: free_ports(1)[0])
-    _process: subprocess.Popen[bytes] | None = attrs.field(init=False, default=None)
-    _log_start: int = attrs.field(init=False, default=0)
+
+    @property
+    def name(self) -> str:
+        """Its kind and id."""
+        return f"broker {self.id}"
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return f"127.0.0.1:{self.port}"
 
     @property
     def log_file(self) -> Path:
         """What it has said, over all its lives."""
         return self.folder / "broker.jsonl"
-
-    def start(self) -> None:
-        """Start a process."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.log_file.touch()
-        self._log_start = self.log_file.stat().st_size
-        command = [sys.executable, "-m", "kraftlake", "broker", "--json", "--id", str(self.broker_id)]
-        command += [
-            "--bootstrap",
-            self.controllers,
-            "--listener",
-            f"{self.listener}://127.0.0.1:{self.port}",
-            *self.options,
-        ]
-        command += ["--log-dirs", ",".join(str(self.folder / name) for name in self.directories)]
-        command += [word for item in self.settings.items() for word in ("--override", "=".join(item))]
-        with self.log_file.open("ab") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     @property
     def paths(self) -> list[Path]:
@@ -74,68 +61,42 @@ class BrokerProcess:
         return [self.folder / directory for directory in self.directories]
 
     @property
-    def pid(self) -> int:
-        """The process id, while it runs."""
-        assert self._process is not None
-        return self._process.pid
+    def arguments(self) -> list[str]:
+        """Those of `kraftlake`."""
+        made = ["broker", "--json", "--id", str(self.id), "--bootstrap", self.controllers]
+        made += ["--listener", f"{self.listener}://{self.address}", *self.options]
+        made += ["--log-dirs", ",".join(map(str, self.paths))]
+        return made + [word for item in self.settings.items() for word in ("--override", "=".join(item))]
 
-    def events(self, name: str) -> list[dict[str, Any]]:
-        """The events of that name in this life."""
-        with self.log_file.open("rb") as log:
-            log.seek(self._log_start)
-            lines = [line for line in log.read().decode().splitlines() if line.startswith("{")]
-        return [event for event in map(json.loads, lines) if event["event"] == name]
 
-    def await_event(self, name: str) -> None:
-        """Wait until it has logged an event of that name in this life."""
+class BrokerProcess(KilledNode):
+    """A broker in a cluster of Kafka's."""
 
-        def is_told() -> bool:
-            self.check_alive()
-            return bool(self.events(name))
-
-        wait_for(is_told, f"broker {self.broker_id} logs {name}")
+    def __init__(
+        self,
+        *,
+        controllers: str,
+        folder: Path,
+        broker_id: int = 7,
+        directories: tuple[str, ...] = ("d1", "d2"),
+        settings: Mapping[str, str] | None = None,
+        listener: str = "PLAINTEXT",
+        options: tuple[str, ...] = (),
+    ) -> None:
+        plan = ReplicaPlan(
+            id=broker_id, controllers=controllers, folder=folder, directories=directories, settings=settings or {},
+            listener=listener, options=options,
+        )  # fmt: skip
+        super().__init__(plan)
+        self.paths = plan.paths
 
     def await_running(self) -> None:
         """Wait until it is unfenced."""
-        wait_for(self._is_running, f"broker {self.broker_id} runs")
+        wait_for(self._is_unfenced, f"{self.plan.name} runs")
 
-    def check_alive(self) -> None:
-        """It has not ended by itself."""
-        assert self._process is not None
-        assert self._process.poll() is None, self.log_file.read_text()[-3000:]
-
-    def _is_running(self) -> bool:
+    def _is_unfenced(self) -> bool:
         self.check_alive()
         return any(event["state"] == "RUNNING" for event in self.events("broker_state_changed"))
-
-    def stop(self) -> int:
-        """SIGTERM; returns its exit code."""
-        self.signal(signal.SIGTERM)
-        return self.wait()
-
-    def signal(self, number: int) -> None:
-        """Send it a signal."""
-        assert self._process is not None
-        self._process.send_signal(number)
-
-    def wait(self) -> int:
-        """The exit code, when it has ended by itself."""
-        process, self._process = self._process, None
-        assert process is not None
-        return process.wait(PATIENCE)
-
-    def kill(self) -> None:
-        """kill -9; nothing where it does not run."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.wait()
-
-    def check_sound(self) -> None:
-        """Nothing that it does not expect has happened in any of its lives."""
-        for line in self.log_file.read_text().splitlines():
-            assert "Traceback" not in line, line
-            assert '"event": "fault"' not in line, line
 
     def log_of(self, name: TopicPartition) -> bytes:
         """The bytes of a replica's segments, in order."""

@@ -25,7 +25,8 @@ from kraftlake.spark_jobs.java import find_java
 from tests.interop.jars import kafka_tools_jars
 from tests.kafka_node import KafkaNode, started_nodes
 from tests.ports import free_ports
-from tests.server.broker.broker_process import PATIENCE, BrokerProcess, wait_for
+from tests.replica_manager.kafka_follower import PATIENCE
+from tests.server.broker.broker_process import BrokerProcess, wait_for
 
 CONTROLLERS, BROKERS = (101, 102, 103), (1, 2)
 SETTINGS = {

@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 
 from kraftlake.delta import TopicPartition
 from tests.interop.restored_nodes import Record
-from tests.server.broker.broker_process import PATIENCE
+from tests.replica_manager.kafka_follower import PATIENCE
 
 
 def text(number: int, size: int = 500) -> bytes:

@@ -27,8 +27,8 @@ from confluent_kafka.admin import (
 from kraftlake.delta import TopicPartition
 from kraftlake.protocol import Address, NodeConnector
 from tests.kafka_node import SMALL_LOG, KafkaNode, started_node
+from tests.replica_manager.kafka_follower import PATIENCE
 from tests.server.broker.broker_process import (
-    PATIENCE,
     BrokerProcess,
     image_of,
     partition_of,
@@ -168,12 +168,12 @@ def test_nothing_is_lost_when_it_is_killed_again_and_again(node: KafkaNode, brok
     node.signal(signal.SIGSTOP)
     try:
         broker.signal(signal.SIGTERM)
-        wait_for(lambda: "PENDING_CONTROLLED_SHUTDOWN" in broker.log_file.read_text(), "it asks to leave")
+        wait_for(lambda: "PENDING_CONTROLLED_SHUTDOWN" in broker.plan.log_file.read_text(), "it asks to leave")
         time.sleep(0.6)  # at once it would be taken for the first one
         assert broker.stop() == 1
     finally:
         node.signal(signal.SIGCONT)
-    assert "a second signal has cut its controlled shutdown short" in broker.log_file.read_text()
+    assert "a second signal has cut its controlled shutdown short" in broker.plan.log_file.read_text()
     assert len(list(broker.folder.glob("d*/.kafka_cleanshutdown"))) == 2
 
 
@@ -208,7 +208,7 @@ def test_topics_that_change_and_go(node: KafkaNode, broker: BrokerProcess) -> No
     shutil.copytree(folder, other / folder.name)
     broker.start()
     assert broker.wait() == 1
-    assert f"{folder.name} are logs of one replica" in broker.log_file.read_text().splitlines()[-1]
+    assert f"{folder.name} are logs of one replica" in broker.plan.log_file.read_text().splitlines()[-1]
     assert not list(broker.folder.glob("d*/.kafka_cleanshutdown"))
 
 
@@ -217,7 +217,7 @@ def test_elected_it_leaves_and_alone_it_stays(node: KafkaNode, broker: BrokerPro
     broker.await_running()
     name = create(node, "led", [7, 1])
     assert broker.wait() == 1
-    assert "Broker 7 has ended: it was elected leader of led-0" in broker.log_file.read_text()
+    assert "Broker 7 has ended: it was elected leader of led-0" in broker.plan.log_file.read_text()
     wait_for(lambda: partition_of(node.controller, name).leader == 1, "the other one leads")
     broker.start()
     broker.await_running()
@@ -255,7 +255,7 @@ def test_elected_it_leaves_and_alone_it_stays(node: KafkaNode, broker: BrokerPro
     assert broker.stop() == 0
     assert [one["partitions"] for one in broker.events("leaves_unavailable")] == [["alone-0"]]
     # with cordoned directories it keeps its replicas, and gets no new ones
-    broker.settings["cordoned.log.dirs"] = "*"
+    broker.plan.settings["cordoned.log.dirs"] = "*"
     broker.start()
     broker.await_running()
     mine = wait_for(lambda: image_of(node.controller).cluster.brokers[7], "it is registered")
@@ -288,7 +288,9 @@ def test_it_is_not_unfenced_where_no_leader_has_a_listener_of_its_name(node: Kaf
     broker = BrokerProcess(controllers=node.controller, folder=tmp_path, broker_id=8, settings=SESSION, listener="NOPE")
     broker.start()
     assert broker.wait() == 1
-    assert "no other broker has a listener NOPE (they have PLAINTEXT): give --listener" in broker.log_file.read_text()
+    assert (
+        "no other broker has a listener NOPE (they have PLAINTEXT): give --listener" in broker.plan.log_file.read_text()
+    )
     assert image_of(node.controller).cluster.brokers[8].fenced
     assert not any(event["state"] == "RUNNING" for event in broker.events("broker_state_changed"))
 

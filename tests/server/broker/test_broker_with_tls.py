@@ -19,7 +19,8 @@ from confluent_kafka.admin import (
 from kraftlake.delta import TopicPartition
 from tests.certificates import PASSWORD, authority, issued
 from tests.kafka_node import started_node
-from tests.server.broker.broker_process import PATIENCE, BrokerProcess, partition_of, segments, wait_for
+from tests.replica_manager.kafka_follower import PATIENCE
+from tests.server.broker.broker_process import BrokerProcess, partition_of, segments, wait_for
 
 pytestmark = [
     pytest.mark.spark,
@@ -58,7 +59,8 @@ def test_a_broker_logs_in_over_tls_and_needs_cluster_action_alone(tmp_path: Path
         broker.start()
         assert broker.wait() == 1
         assert (
-            "an ACL is missing that allows CLUSTER_ACTION on the cluster for User:broker" in broker.log_file.read_text()
+            "an ACL is missing that allows CLUSTER_ACTION on the cluster for User:broker"
+            in broker.plan.log_file.read_text()
         )
         binding = AclBinding(
             ResourceType.BROKER, "kafka-cluster", ResourcePatternType.LITERAL, "User:broker", "*",
@@ -80,6 +82,6 @@ def test_a_broker_logs_in_over_tls_and_needs_cluster_action_alone(tmp_path: Path
                 "its log has the leader's bytes",
             )
             assert broker.stop() == 0
-            assert "secret" not in broker.log_file.read_text()
+            assert "secret" not in broker.plan.log_file.read_text()
         finally:
             broker.kill()

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,10 +14,12 @@ import attrs
 from kraftlake.controller import BootstrapMetadata, BootstrapSnapshot
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.append.creation import Contents
-from kraftlake.server import ControllerServer, ControllerServerConfig, NodeSettings, parse_listener
+from kraftlake.server import ControllerServer, ControllerServerConfig, NodeKind, NodeSettings, parse_listener
+from kraftlake.server.cluster_up.cluster_plan import NodePlan
 from tests.controller.controlled_cluster import CLUSTER_ID
 from tests.controller.kafka_rpc import KafkaRpc
 from tests.ports import free_ports
+from tests.server.node_process import KilledNode
 
 PATIENCE = 60.0  # seconds until something is called stuck
 QUICK = {"controller.quorum.fetch.timeout.ms": "300", "metadata.max.idle.interval.ms": "100"}
@@ -121,89 +119,10 @@ def started_controller(lake: Path, node_id: int = 100, **settings: str) -> Itera
         made.end()
 
 
-@attrs.define(kw_only=True)
-class ControllerProcess:
-    """`kraftlake controller` as a process; `folder` keeps what it logs."""
-
-    lake: Path
-    folder: Path
-    node_id: int = 100
-    settings: dict[str, str] = attrs.field(factory=lambda: dict(QUICK))
-    port: int = attrs.field(factory=lambda: free_ports(1)[0])
-    _process: subprocess.Popen[bytes] | None = attrs.field(init=False, default=None)
-    _log_start: int = attrs.field(init=False, default=0)
-
-    @property
-    def address(self) -> str:
-        """HOST:PORT of its listener."""
-        return f"127.0.0.1:{self.port}"
-
-    @property
-    def log_file(self) -> Path:
-        """What it has said, over all its lives."""
-        return self.folder / f"controller-{self.node_id}.jsonl"
-
-    def start(self) -> None:
-        """Start a process."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.log_file.touch()
-        self._log_start = self.log_file.stat().st_size
-        command = [
-            sys.executable, "-m", "kraftlake", "controller", "--json", "--lake", str(self.lake),
-            "--id", str(self.node_id), "--listener", f"CONTROLLER://{self.address}",
-        ]  # fmt: skip
-        command += [word for item in self.settings.items() for word in ("--override", "=".join(item))]
-        with self.log_file.open("ab") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-
-    def events(self, *names: str) -> list[dict[str, Any]]:
-        """The events of those names in this life."""
-        with self.log_file.open("rb") as log:
-            log.seek(self._log_start)
-            lines = [line for line in log.read().decode().splitlines() if line.startswith("{") and line.endswith("}")]
-        return [event for event in map(json.loads, lines) if event["event"] in names]
-
-    def await_event(self, name: str, times: int = 1) -> dict[str, Any]:
-        """The event of that name in this life, the `times`th."""
-
-        def told() -> list[dict[str, Any]]:
-            assert self.is_running, self.log_file.read_text()[-3000:]
-            return self.events(name)[times - 1 :]
-
-        found: list[dict[str, Any]] = await_(told, f"controller {self.node_id} tells {name}")
-        return found[0]
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the process has not ended."""
-        return self._process is not None and self._process.poll() is None
-
-    def signal(self, number: int) -> None:
-        """Send it a signal."""
-        assert self._process is not None
-        self._process.send_signal(number)
-
-    def wait(self) -> int:
-        """The exit code, when it has ended."""
-        process, self._process = self._process, None
-        assert process is not None
-        return process.wait(PATIENCE)
-
-    def stop(self) -> int:
-        """SIGTERM; returns its exit code."""
-        self.signal(signal.SIGTERM)
-        return self.wait()
-
-    def kill(self) -> None:
-        """kill -9; nothing where it does not run."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.wait()
-
-    def check_sound(self) -> None:
-        """Nothing that it does not expect has happened in any of its lives."""
-        for line in self.log_file.read_text().splitlines():
-            assert "Traceback" not in line, line
-            assert '"event": "fault"' not in line, line
-            assert "request_failed" not in line, line
+def controller_process(lake: Path, folder: Path, node_id: int) -> KilledNode:
+    """`kraftlake controller` as a process, with quick elections; not started."""
+    (port,) = free_ports(1)
+    plan = NodePlan(
+        kind=NodeKind.CONTROLLER, id=node_id, lake=str(lake), port=port, folder=folder / str(node_id), settings=QUICK
+    )
+    return KilledNode(plan)

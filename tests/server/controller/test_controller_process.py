@@ -31,8 +31,9 @@ from kraftlake.replay.live.fetched import decoded
 from tests.cli.running import fault
 from tests.controller.kafka_rpc import KafkaRpc
 from tests.server.controller import wire_requests as w
-from tests.server.controller.controllers import PATIENCE, ControllerProcess, await_, new_lake
+from tests.server.controller.controllers import PATIENCE, await_, controller_process, new_lake
 
+pytestmark = pytest.mark.xdist_group("controller_processes")
 ROUNDS = 12 if os.environ.get("KRAFTLAKE_TESTS") == "long" else 1
 
 
@@ -41,7 +42,7 @@ class Controllers:
 
     def __init__(self, folder: Path) -> None:
         self.lake = new_lake(folder / "lake")
-        self.nodes = {id_: ControllerProcess(lake=self.lake, folder=folder, node_id=id_) for id_ in (100, 101)}
+        self.nodes = {id_: controller_process(self.lake, folder, id_) for id_ in (100, 101)}
 
     @property
     def addresses(self) -> tuple[Address, ...]:
@@ -201,9 +202,9 @@ def test_a_stale_controller_commits_nothing_and_never_answers_as_the_active_one(
         assert beat.error_code is ErrorCode.not_controller
         error = fetched.responses[0].partitions[0].error_code
         assert error in (ErrorCode.fenced_leader_epoch, ErrorCode.not_leader_or_follower)
-        standby = {"leader": other.node_id, "epoch": other.events("active")[-1]["epoch"]}
+        standby = {"leader": other.id, "epoch": other.events("active")[-1]["epoch"]}
         await_(lambda: any(standby.items() <= told.items() for told in node.events("standby")), "it knows that")
-        assert controllers.leader() == other.node_id
+        assert controllers.leader() == other.id
     for batch in MetadataLog.open(controllers.lake).batches():
         assert b"of-the-stale-one" not in b"".join(batch.values)
 

@@ -21,6 +21,7 @@ from kraftlake.server.requests.dispatcher import Peer
 from tests.server.controller import wire_requests as w
 from tests.server.controller.controllers import PATIENCE, ControllerThread, await_, new_lake, started_controller
 
+pytestmark = pytest.mark.xdist_group("asked_controllers")
 WITH_ACLS = {"authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
 DENIED = {ErrorCode.cluster_authorization_failed}
 REQUESTS: list[Any] = [

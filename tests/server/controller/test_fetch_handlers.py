@@ -31,6 +31,7 @@ from tests.controller.kafka_rpc import KafkaRpc
 from tests.server.controller import wire_requests as w
 from tests.server.controller.controllers import PATIENCE, ControllerThread, await_, new_lake, started_controller
 
+pytestmark = pytest.mark.xdist_group("fetched_controller")
 QUIET = {"metadata_max_idle_interval_ms": "0", "controller_quorum_fetch_timeout_ms": "1000"}
 """Without no-op records the log grows by commands alone."""
 

@@ -19,7 +19,7 @@ from tests.interop.restored_nodes import consumed, produced
 from tests.kafka_node import KafkaNode
 from tests.ports import free_ports
 from tests.server.controller import wire_requests as w
-from tests.server.controller.controllers import PATIENCE, ControllerProcess, await_, new_lake, started_controller
+from tests.server.controller.controllers import PATIENCE, await_, controller_process, new_lake, started_controller
 
 pytestmark = pytest.mark.spark
 
@@ -31,7 +31,7 @@ class Cluster:
 
     def __init__(self, folder: Path) -> None:
         self.lake = new_lake(folder / "lake")
-        self.controllers = {id_: ControllerProcess(lake=self.lake, folder=folder, node_id=id_) for id_ in (100, 101)}
+        self.controllers = {id_: controller_process(self.lake, folder, id_) for id_ in (100, 101)}
         (port,) = free_ports(1)
         self.broker = KafkaNode(
             folder=folder / "broker", node_id=1, cluster_id=CLUSTER_ID, broker_port=port, controller_port=0,

@@ -21,6 +21,7 @@ from tests.controller.controlled_cluster import ALL_FEATURES, CLUSTER_ID
 from tests.server.controller import wire_requests as w
 from tests.server.controller.controllers import PATIENCE, ControllerThread, await_, new_lake, started_controller
 
+pytestmark = pytest.mark.xdist_group("standby")
 ACTIVE, STANDBY = 100, 101
 
 

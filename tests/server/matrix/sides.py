@@ -34,6 +34,7 @@ SETTINGS = {
     "log.index.size.max.bytes": "10485760",
     "max.incremental.fetch.session.cache.slots": str(SESSION_SLOTS),
     "replica.fetch.backoff.ms": "100",
+    "replica.fetch.wait.max.ms": "100",
     "super.users": f"User:{SUPER_USER}",
 }
 """Of the nodes on both sides."""

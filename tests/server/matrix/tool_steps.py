@@ -43,8 +43,20 @@ class Step:
         return [f"ends with {said.code}", *normal(side, said.out + said.err)]
 
 
+_QUICK: Final = frozenset({
+    "create, placed and with configs", "create, placed", "describe tools-1", "alter a topic", "describe a topic",
+    "write", "read 0", "offsets at -1", "dump the log of 1", "move", "verify", "elect, preferred", "quorum, --status",
+    "delete",
+})  # fmt: skip
+"""One step or two of each tool."""
+
+
 def steps(side: Side, folder: Path) -> Iterator[Step]:
-    """The steps, each made when the one before it is done."""
+    """The steps, each made when the one before it is done; in the quick run those alone that show each tool."""
+    return (step for step in _all_steps(side, folder) if LONG or step.label in _QUICK)
+
+
+def _all_steps(side: Side, folder: Path) -> Iterator[Step]:
     yield from _topics()
     yield from _configs()
     yield from _records(side)
@@ -105,12 +117,13 @@ def _records(side: Side) -> Iterator[Step]:
         ("--topic", "tools-1", "--reader-property", "parse.key=true", "--reader-property", "key.separator=:"),
         stdin=_WRITTEN,
     )  # fmt: skip
-    for partition in (0, 1):
+    for partition, count in ((0, 9), (1, 11)):
         yield Step(
             f"read {partition}", "consumer.ConsoleConsumer",
             (
-                "--topic", "tools-1", "--partition", partition, "--offset", "earliest", "--timeout-ms", 3000,
-                "--formatter-property", "print.key=true", "--formatter-property", "print.offset=true",
+                "--topic", "tools-1", "--partition", partition, "--offset", "earliest", "--max-messages", count,
+                "--timeout-ms", 10_000, "--formatter-property", "print.key=true",
+                "--formatter-property", "print.offset=true",
             ),
         )  # fmt: skip
     yield Step("read some", "consumer.ConsoleConsumer", (
@@ -119,11 +132,8 @@ def _records(side: Side) -> Iterator[Step]:
     for time in (-1, -2, 0):
         yield Step(f"offsets at {time}", "GetOffsetShell", ("--topic", "tools-1", "--time", time))
     yield Step("create for one", "TopicCommand", ("--create", "--topic", "tools-4", "--replica-assignment", "1:2"))
-    if LONG:
-        yield Step(
-            "write verifiably", "VerifiableProducer", ("--topic", "tools-4", "--max-messages", 30, "--acks", "-1"),
-            own_jvm=True,
-        )  # fmt: skip
+    verifiable = ("--topic", "tools-4", "--max-messages", 30, "--acks", "-1")
+    yield Step("write verifiably", "VerifiableProducer", verifiable, own_jvm=True)
     yield Step("perform", "ProducerPerformance", (
         "--topic", "tools-4", "--num-records", 500, "--record-size", 100, "--throughput", "-1",
     ))  # fmt: skip

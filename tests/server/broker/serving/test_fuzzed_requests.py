@@ -29,7 +29,16 @@ from tests.server.broker.lake_cluster import LakeCluster, lake_cluster
 from tests.server.requests.test_dispatcher import frame_of
 
 # threads of the cluster draw from the generator that hypothesis looks after
-pytestmark = pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisDeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisDeprecationWarning"),
+    pytest.mark.xdist_group("fuzzed_cluster"),
+]
+FEWER = settings(
+    max_examples=max(20, settings.default.max_examples // 3),  # type: ignore[union-attr]
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    deadline=None,
+)
+"""An example takes a tenth of a second."""
 PEER = Peer(listener="PLAINTEXT", host="127.0.0.1")
 SERVED = (
     "produce", "fetch", "list_offsets", "offset_for_leader_epoch", "delete_records", "init_producer_id", "metadata",
@@ -87,13 +96,13 @@ def handled(server: Any, frame: bytes) -> None:
     assert size < MOST_BYTES
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture], deadline=None)
+@FEWER
 @given(frames(SERVED))
 def test_a_broker_answers_whatever_it_is_sent(cluster: LakeCluster, frame: bytes) -> None:
     handled(cluster.members[1].server, frame)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture], deadline=None)
+@FEWER
 @given(frames((*SERVED, *OF_CONTROLLERS)))
 def test_a_controller_answers_whatever_it_is_sent(cluster: LakeCluster, frame: bytes) -> None:
     handled(cluster.members[101].server, frame)

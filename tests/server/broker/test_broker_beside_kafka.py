@@ -38,7 +38,7 @@ from tests.server.broker.broker_process import (
 
 pytestmark = pytest.mark.spark
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-KILLS = 100 if LONG else 10
+KILLS = 100 if LONG else 4
 SESSION = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "100"}
 PLAIN, LZ4, ZSTD, TXN = (TopicPartition(name, 0) for name in ("plain", "lz4", "zstd", "txn"))
 

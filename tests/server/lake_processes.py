@@ -90,7 +90,7 @@ class LakeProcesses:
             found = holds()
             if found:
                 return found
-            time.sleep(0.05)
+            time.sleep(0.2)  # as a rule the question reads the lake
         raise AssertionError(f"waited {patience} s in vain: {what}")
 
     def await_alive(self) -> None:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from kraftlake.protocol.observer.requests import METADATA_TOPIC_ID, OffsetAndEpoch
     from kraftlake.protocol.quorum_client import QuorumClient, QuorumPosition
     from kraftlake.protocol.quorum_watch import QuorumWatch
-    from kraftlake.protocol.response_lengths import ElementCount, end_of_message
+    from kraftlake.protocol.response_lengths import MessageScan, end_of_message, read_message
 
 
 __all__ = [
@@ -57,9 +57,9 @@ __all__ = [
     "ClientConfig",
     "Connection",
     "DivergedLogError",
-    "ElementCount",
     "FetchHeader",
     "FetchResponse",
+    "MessageScan",
     "NoLeaderError",
     "NodeClient",
     "NodeConnector",
@@ -90,6 +90,7 @@ __all__ = [
     "parse_addresses",
     "parse_client_config",
     "read_client_config",
+    "read_message",
     "wire_id",
 ]
 

@@ -16,13 +16,13 @@ from kio.schema.api_versions.v3.response import ApiVersionsResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.response_header.v0.header import ResponseHeader as PlainHeader
 from kio.schema.response_header.v1.header import ResponseHeader as FlexibleHeader
-from kio.serial import entity_reader, entity_writer
+from kio.serial import entity_writer
 from kio.serial.errors import SerialError
 
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.client_config import ClientConfig, SaslConfig
 from kraftlake.protocol.connection import ClosedConnectionError, Connection, NodeError
-from kraftlake.protocol.response_lengths import end_of_message
+from kraftlake.protocol.response_lengths import read_message
 from kraftlake.protocol.sasl import authenticate
 from kraftlake.records.varint import MalformedError
 from kraftlake.runtime import Clock
@@ -164,8 +164,7 @@ class NodeClient:
             flexible=request.__flexible__, timeout=timeout,
         )  # fmt: skip
         try:
-            end_of_message(response, data, position)
-            answer, _ = entity_reader(response)(data, position)
+            answer, _ = read_message(response, data, position)
         except _UNREADABLE as fault:
             raise self._unreadable(f"{len(data) - position} bytes that are no {response.__name__} ({fault})") from None
         return answer
@@ -182,9 +181,9 @@ class NodeClient:
         except ClosedConnectionError as fault:
             raise ClosedConnectionError(f"{str(fault).rstrip('.')}{self._likely_cause(api_key)}.") from None
         # The response of ApiVersions has header 0 in every version (KIP-511).
-        read: Any = entity_reader(FlexibleHeader if flexible and api_key != _API_VERSIONS else PlainHeader)
+        header_type = FlexibleHeader if flexible and api_key != _API_VERSIONS else PlainHeader
         try:
-            answered, size = read(data, 0)
+            answered, size = read_message(header_type, data, 0)
         except _UNREADABLE as fault:
             raise self._unreadable(f"{len(data)} bytes without a response header ({fault})") from None
         if answered.correlation_id != self._correlation_id:

@@ -1,20 +1,23 @@
 """Checks that the arrays of a message fit into its bytes, and counts their elements, before kio reads it.
 
 kio's reader reserves memory for whatever length an array claims, and ends the process where there is not so much. It
-also reads a null in place of an array that can't be null.
+also reads a null in place of an array that can't be null, and refuses tagged fields that it does not know, which newer
+clients and nodes may send in any version (KIP-482): they are left out of what it gets.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import lru_cache
 from typing import Any, Final
 
 import attrs
+from kio.serial import entity_reader
 from kio.serial._introspect import EntityField, EntityTupleField, PrimitiveTupleField, classify_field, is_optional
 
-from kraftlake.records.varint import MalformedError, read_uvarint
+from kraftlake.records.varint import MalformedError, read_uvarint, uvarint
 
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
@@ -28,17 +31,58 @@ _NULL_COMPACT: Final = b"\0"
 
 
 @attrs.define
-class ElementCount:
-    """Counts the elements of a message's arrays; more than `most` are refused, as each becomes an object or two."""
+class MessageScan:
+    """What is found on the way through a message.
 
-    most: int
-    total: int = 0
+    `elements` counts those of its arrays; more than `most` are refused, as each becomes an object or two.
+    """
+
+    most: int | None = None
+    elements: int = 0
+    _replaced: list[tuple[int, int, bytes]] = attrs.field(factory=list, init=False)
+    """What stands where in the data, and what has to stand there for kio."""
+    _spared: int = attrs.field(default=0, init=False)
+    """By how many bytes that is shorter."""
 
     def add(self, count: int) -> None:
-        """Count more. Raises MalformedError beyond `most`."""
-        self.total += count
-        if self.total > self.most:
+        """Count elements. Raises MalformedError beyond `most`."""
+        self.elements += count
+        if self.most is not None and self.elements > self.most:
             raise MalformedError(f"its arrays have more than {self.most} elements")
+
+    def without_unknown_tags(self, data: bytes) -> bytes:
+        """The data that was passed over, without the tagged fields that the message's type does not have."""
+        parts: list[bytes] = []
+        position = 0
+        for begin, end, new in sorted(self._replaced):
+            parts += data[position:begin], new
+            position = end
+        return b"".join((*parts, data[position:])) if parts else data
+
+    def end_of_tags(self, tagged: Mapping[int, _Plan], data: bytes, begin: int) -> int:
+        """The position after the tagged fields that begin somewhere."""
+        count, position = read_uvarint(data, begin)
+        end_of_count, unknown = position, 0
+        for _ in range(count):
+            begin_of_tag = position
+            tag, begin_of_size = read_uvarint(data, position)
+            size, content = read_uvarint(data, begin_of_size)
+            position = content + size
+            if tag in tagged:
+                spared = self._spared
+                tagged[tag].end(data, content, self, flexible=True)
+                if self._spared > spared:
+                    self._replace(begin_of_size, content, uvarint(size - (self._spared - spared)))
+            else:
+                unknown += 1
+                self._replace(begin_of_tag, position, b"")
+        if unknown:
+            self._replace(begin, end_of_count, uvarint(count - unknown))
+        return position
+
+    def _replace(self, begin: int, end: int, new: bytes) -> None:
+        self._replaced.append((begin, end, new))
+        self._spared += end - begin - len(new)
 
 
 class _Plan:
@@ -53,31 +97,30 @@ class _Plan:
         self.kind = field.metadata.get("kafka_type", "")
         self.size = _SIZES.get(self.kind)
 
-    def end(self, data: bytes, position: int, elements: ElementCount | None, *, flexible: bool) -> int:
+    def end(self, data: bytes, position: int, scan: MessageScan, *, flexible: bool) -> int:
         """The position after the field."""
         if not self.is_array:
-            return self._end_of_one(data, position, elements, flexible=flexible)
+            return self._end_of_one(data, position, scan, flexible=flexible)
         begin = position
         count, position = _length(data, position, flexible=flexible)
         if not self.may_be_null and data[begin:position] == (_NULL_COMPACT if flexible else _NULL):
             raise MalformedError(f"the array {self.name} is null")
         if count > len(data) - position:  # each element has at least a byte
             raise MalformedError(f"an array of {count} elements does not fit into {len(data) - position} bytes")
-        if elements is not None:
-            elements.add(count)
+        scan.add(count)
         if self.size is not None:
             return position + count * self.size
         for _ in range(count):
-            position = self._end_of_one(data, position, elements, flexible=flexible)
+            position = self._end_of_one(data, position, scan, flexible=flexible)
         return position
 
-    def _end_of_one(self, data: bytes, position: int, elements: ElementCount | None, *, flexible: bool) -> int:
+    def _end_of_one(self, data: bytes, position: int, scan: MessageScan, *, flexible: bool) -> int:
         if self.entity is not None:
             if self.may_be_null and not self.is_array:  # a byte says whether there is one
                 position += 1
                 if data[position - 1] > 0x7F:
                     return position
-            return end_of_message(self.entity, data, position, elements)
+            return end_of_message(self.entity, data, position, scan)
         if self.size is not None:
             return position + self.size
         length, position = _length(data, position, flexible=flexible, short=self.kind == _STRING)
@@ -91,8 +134,8 @@ def _plans(message: Any) -> tuple[tuple[_Plan, ...], dict[int, _Plan]]:
     return tuple(plan for tag, plan in plans if tag is None), {tag: plan for tag, plan in plans if tag is not None}
 
 
-def end_of_message(message: Any, data: bytes, position: int, elements: ElementCount | None = None) -> int:
-    """The position after a message of a type of kio's; `elements` counts those of its arrays.
+def end_of_message(message: Any, data: bytes, position: int, scan: MessageScan) -> int:
+    """The position after a message of a type of kio's; `scan` gets what is found in it.
 
     Raises MalformedError, IndexError or struct.error where an array is longer than what is left of `data`, and
     MalformedError where there are more elements than may be.
@@ -100,18 +143,19 @@ def end_of_message(message: Any, data: bytes, position: int, elements: ElementCo
     in_order, tagged = _plans(message)
     flexible = message.__flexible__
     for plan in in_order:
-        position = plan.end(data, position, elements, flexible=flexible)
+        position = plan.end(data, position, scan, flexible=flexible)
     if flexible:
-        count, position = read_uvarint(data, position)
-        for _ in range(count):
-            tag, position = read_uvarint(data, position)
-            size, position = read_uvarint(data, position)
-            if tag in tagged:
-                tagged[tag].end(data, position, elements, flexible=True)
-            position += size
+        position = scan.end_of_tags(tagged, data, position)
     if position > len(data):
         raise MalformedError("the response ends too early")
     return position
+
+
+def read_message(message: Any, data: bytes, position: int) -> tuple[Any, int]:
+    """A message of a type of kio's, and the position after it. Raises as `end_of_message`, and as kio's reader."""
+    scan = MessageScan()
+    end = end_of_message(message, data, position, scan)
+    return entity_reader(message)(scan.without_unknown_tags(data), position)[0], end
 
 
 def _length(data: bytes, position: int, *, flexible: bool, short: bool = False) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from kio.schema.errors import ErrorCode
 from kio.serial._introspect import EntityField, EntityTupleField, PrimitiveTupleField, classify_field
 
 from kraftlake.protocol import Connection, NodeClient, NodeError
-from kraftlake.protocol.response_lengths import ElementCount, end_of_message
+from kraftlake.protocol.response_lengths import MessageScan, end_of_message, read_message
 from kraftlake.records.varint import MalformedError, uvarint
 from tests.protocol.fake_nodes import encoded, frame, receive_frame, serving
 
@@ -65,10 +65,10 @@ def messages(kind: type[Any]) -> st.SearchStrategy[Any]:
 @given(drawn=st.data())
 def test_every_response_that_kio_writes_ends_where_it_ends(kind: type[Any], drawn: st.DataObject) -> None:
     data = encoded(drawn.draw(messages(kind)))
-    assert end_of_message(kind, b"head" + data, 4) == len(data) + 4
+    assert end_of_message(kind, b"head" + data, 4, MessageScan()) == len(data) + 4
     cut = drawn.draw(st.integers(0, len(data) - 1))
     with pytest.raises((MalformedError, IndexError, struct.error)):
-        end_of_message(kind, data[:cut], 0)
+        end_of_message(kind, data[:cut], 0, MessageScan())
 
 
 def test_the_elements_of_all_arrays_are_counted() -> None:
@@ -78,17 +78,58 @@ def test_the_elements_of_all_arrays_are_counted() -> None:
         module.ListPartitionReassignmentsTopics(name=name, partition_indexes=(1, 2, 3)) for name in ("foo", "bar")
     )
     data = encoded(kind(topics=topics))
-    elements = ElementCount(8)
-    end_of_message(kind, data, 0, elements)
-    assert elements.total == 8
+    scan = MessageScan(8)
+    end_of_message(kind, data, 0, scan)
+    assert scan.elements == 8
     with pytest.raises(MalformedError, match="more than 7 elements"):
-        end_of_message(kind, data, 0, ElementCount(7))
+        end_of_message(kind, data, 0, MessageScan(7))
 
 
-def test_an_unknown_tagged_field_is_passed_over() -> None:
-    kind = TYPES[-1]
-    data = encoded(kind(throttle_time=timedelta(0), error_code=ErrorCode.none, directories=()))
-    assert end_of_message(kind, data[:-1] + b"\x01\x09\x02xy", 0) == len(data) + 4
+def tag_sections(kind: type[Any], data: bytes, tags: list[bytes]) -> bytes:
+    """The data with tagged fields that its types do not know, wherever there are none and not within another."""
+    places: dict[int, int] = {}
+    seen = MessageScan.end_of_tags
+
+    def noted(scan: MessageScan, tagged: Any, data: bytes, begin: int) -> int:
+        end = seen(scan, tagged, data, begin)
+        for place in [place for place in places if begin < place < end]:
+            del places[place]
+        places[begin] = end
+        return end
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MessageScan, "end_of_tags", noted)
+        end_of_message(kind, data, 0, MessageScan())
+    for place in sorted(places, reverse=True):
+        if data[place] == 0:
+            data = data[:place] + uvarint(len(tags)) + b"".join(tags) + data[place + 1 :]
+    return data
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=lambda kind: f"{kind.__name__}-{kind.__version__}")
+@given(drawn=st.data())
+def test_tagged_fields_that_are_not_known_are_passed_over(kind: type[Any], drawn: st.DataObject) -> None:
+    made = drawn.draw(messages(kind))
+    contents = drawn.draw(st.lists(st.binary(max_size=200), max_size=3))
+    tags = [uvarint(99 + number) + uvarint(len(one)) + one for number, one in enumerate(contents)]
+    data = tag_sections(kind, encoded(made), tags)
+    assert read_message(kind, b"head" + data + b"more", 4) == (made, len(data) + 4)
+
+
+def test_an_unknown_tagged_field_within_a_known_one_is_passed_over() -> None:
+    module = import_module("kio.schema.fetch.v17.request")
+    replica = module.ReplicaState(replica_id=3, replica_epoch=4)
+    made = module.FetchRequest(
+        cluster_id=None, replica_state=replica, max_wait=timedelta(0), min_bytes=0, max_bytes=0, isolation_level=0,
+        session_id=0, session_epoch=0, topics=(), forgotten_topics_data=(), rack_id="",
+    )  # fmt: skip
+    data = encoded(made)
+    state = encoded(replica)
+    before, known, behind = data.partition(uvarint(1) + uvarint(len(state)) + state)
+    assert known
+    longer = state[:-1] + b"\x01\x63\x02xy"
+    unknown = before + uvarint(1) + uvarint(len(longer)) + longer + behind
+    assert read_message(module.FetchRequest, unknown, 0) == (made, len(unknown))
 
 
 def test_a_message_within_another_may_be_null() -> None:
@@ -96,7 +137,7 @@ def test_a_message_within_another_may_be_null() -> None:
     kind = module.DescribeTopicPartitionsRequest
     for cursor in (None, module.Cursor(topic_name="t", partition_index=3)):
         data = encoded(kind(topics=(module.TopicRequest(name="t"),), response_partition_limit=9, cursor=cursor))
-        assert end_of_message(kind, data, 0) == len(data)
+        assert end_of_message(kind, data, 0, MessageScan()) == len(data)
 
 
 @pytest.mark.parametrize("count", [2**31 - 1, 2**32 - 2, 100])
@@ -122,8 +163,8 @@ def test_an_array_that_can_not_be_null_is_not() -> None:
         controller_id=1, brokers=(), cluster_authorized_operations=0,
     )  # fmt: skip
     data = encoded(made)
-    assert end_of_message(kind, data, 0) == len(data)
+    assert end_of_message(kind, data, 0, MessageScan()) == len(data)
     at = len(data) - 6  # behind it: four bytes of operations, and no tags
     assert data[at] == 1
     with pytest.raises(MalformedError, match="the array brokers is null"):
-        end_of_message(kind, data[:at] + b"\0" + data[at + 1 :], 0)
+        end_of_message(kind, data[:at] + b"\0" + data[at + 1 :], 0, MessageScan())

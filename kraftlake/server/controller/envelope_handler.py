@@ -16,10 +16,9 @@ from typing import Any, Final
 import attrs
 from kio.schema.default_principal_data.v0.data import DefaultPrincipalData
 from kio.schema.errors import ErrorCode
-from kio.serial import entity_reader
 
 from kraftlake.image import AclOperation
-from kraftlake.protocol import REQUEST_HEADER
+from kraftlake.protocol import REQUEST_HEADER, read_message
 from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.requests.dispatcher import Dispatcher, Request
 from kraftlake.server.requests.handlers import Handler, RefusedError, response_to
@@ -77,7 +76,7 @@ def _principal(data: bytes | None) -> str:
         (version,) = _VERSION.unpack_from(data)
         if version != 0:
             raise ValueError(f"version {version}")
-        principal, _ = entity_reader(DefaultPrincipalData)(data, _VERSION.size)
+        principal, _ = read_message(DefaultPrincipalData, data, _VERSION.size)
     except (AssertionError, *UNREADABLE):
         raise RefusedError(ErrorCode.principal_deserialization_failure) from None
     return f"{principal.type_}:{principal.name}"

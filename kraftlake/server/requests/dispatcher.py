@@ -16,20 +16,20 @@ import attrs
 from kio.schema.errors import ErrorCode
 from kio.static.constants import EntityType
 
-from kraftlake.protocol import REQUEST_HEADER
+from kraftlake.protocol import REQUEST_HEADER, MessageScan
 from kraftlake.publisher import AuthorizerNotReadyError
 from kraftlake.server.requests.error_responses import error_response
 from kraftlake.server.requests.messages import (
     AT_ONCE,
     UNREADABLE,
     api_of,
-    counted_request_in,
-    elements_in,
     encoded,
     encoded_answer,
     entity,
     of_version,
     request_in,
+    scan_of,
+    scanned_request_in,
     versions_of,
 )
 
@@ -149,8 +149,9 @@ class Dispatcher:
     def handle(self, frame: bytes, peer: Peer, respond: Respond) -> None:
         """Answer a request, at once or later."""
         try:
-            with self._one_large if elements_in(frame) > _MANY_ELEMENTS else nullcontext():
-                request = self._read(frame, peer, respond)
+            scan = scan_of(frame)
+            with self._one_large if scan.elements > _MANY_ELEMENTS else nullcontext():
+                request = self._read(frame, scan, peer, respond)
                 if request is not None:
                     self._serve(request)
         except UNREADABLE as fault:
@@ -167,7 +168,7 @@ class Dispatcher:
             else:
                 request.fail(ErrorCode.unknown_server_error)
 
-    def _read(self, frame: bytes, peer: Peer, respond: Respond) -> Request | None:
+    def _read(self, frame: bytes, scan: MessageScan, peer: Peer, respond: Respond) -> Request | None:
         """A request for a handler; None for one that is answered here. Raises one of UNREADABLE for what is none."""
         name = api_of(frame)
         _, version, correlation, length = REQUEST_HEADER.unpack_from(frame)
@@ -178,7 +179,7 @@ class Dispatcher:
         if name is None or api is None or version not in api.versions:
             respond(None)
             return None
-        body = counted_request_in(frame)
+        body = scanned_request_in(frame, scan)
         start = REQUEST_HEADER.size
         client_id = None if length < 0 else frame[start : start + length].decode(errors="replace")
         module = import_module(entity(name, version, EntityType.response).__module__)

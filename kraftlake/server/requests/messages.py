@@ -20,7 +20,7 @@ from kio.serial.errors import SerialError
 from kio.static.constants import EntityType
 from kio.static.primitive import i32Timedelta
 
-from kraftlake.protocol import REQUEST_HEADER, ElementCount, end_of_message
+from kraftlake.protocol import REQUEST_HEADER, MessageScan, end_of_message, read_message
 from kraftlake.records.varint import MalformedError, read_uvarint
 
 _CORRELATION: Final = struct.Struct(">i")
@@ -43,23 +43,22 @@ def request_in(frame: bytes) -> Any:
 
     Raises one of UNREADABLE for what is no request, and for one of more than `MOST_ELEMENTS`.
     """
-    elements_in(frame)
-    return counted_request_in(frame)
+    return scanned_request_in(frame, scan_of(frame))
 
 
-def elements_in(frame: bytes) -> int:
-    """The number of elements of all lists of a request, 0 for one that is not known here. Raises as `request_in`."""
+def scan_of(frame: bytes) -> MessageScan:
+    """What is found on the way through a request; nothing in one that is not known here. Raises as `request_in`."""
     request, position = _body_of(frame)
-    elements = ElementCount(MOST_ELEMENTS)
+    scan = MessageScan(MOST_ELEMENTS)
     if request is not None:
-        end_of_message(request, frame, position, elements)
-    return elements.total
+        end_of_message(request, frame, position, scan)
+    return scan
 
 
-def counted_request_in(frame: bytes) -> Any:
-    """A request that `elements_in` has not refused; as `request_in`."""
+def scanned_request_in(frame: bytes, scan: MessageScan) -> Any:
+    """A request that was passed over by a scan; as `request_in`."""
     request, position = _body_of(frame)
-    return None if request is None else entity_reader(request)(frame, position)[0]
+    return None if request is None else entity_reader(request)(scan.without_unknown_tags(frame), position)[0]
 
 
 def _body_of(frame: bytes) -> tuple[Any, int]:
@@ -77,9 +76,7 @@ def response_in(frame: bytes, answer: bytes) -> Any:
     """The answer to a request that is known here, as kio declares it. Raises as `request_in`."""
     response = _response_of(frame)
     position = _after_tags(answer, _CORRELATION.size) if response.__flexible__ else _CORRELATION.size
-    end_of_message(response, answer, position)
-    told, _ = entity_reader(response)(answer, position)
-    return told
+    return read_message(response, answer, position)[0]
 
 
 def encoded_answer(frame: bytes, response: Any) -> bytes:

@@ -12,7 +12,7 @@ from kraftlake.image import MetadataImage
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.metadata_records import METADATA_RECORDS
 from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot
-from kraftlake.runtime.errors import LakeError
+from kraftlake.runtime import LakeError
 from kraftlake.tables.changes.changes_writer import ChangesWriter
 from kraftlake.tables.changes.effective_records import refuse
 from kraftlake.tables.changes.log_deltas import DeltaChunk, LogBegin

@@ -126,6 +126,14 @@ def test_bytes_that_are_no_request_end_the_connection() -> None:
     assert (node.answers, node.requests, node.told) == ([None], [], ["unreadable_request"])
 
 
+def test_tagged_fields_of_newer_clients_are_ignored() -> None:
+    node = Node()
+    request = describe_cluster()
+    node.ask(frame_of(request)[:-1] + b"\x02\x63\x00\x64\x02xy")
+    assert [one.body for one in node.requests] == [request]
+    assert node.told == []
+
+
 def metadata(count: int) -> bytes:
     """A request for topics without a name, in two bytes each."""
     return REQUEST_HEADER.pack(3, 0, 7, -1) + count.to_bytes(4, "big") + b"\0\0" * count

@@ -121,7 +121,7 @@ class Purgatory:
             return sum(not operation.is_completed for _, _, operation in self._deadlines)
 
     def try_complete_else_watch(self, operation: DelayedOperation, keys: Sequence[Hashable], delay_ms: float) -> bool:
-        """Complete an operation now, or let it watch the keys for up to `delay_ms`; returns whether it is completed."""
+        """Complete an operation now, or let it `watch` the keys; returns whether it is completed."""
         return operation.try_complete() or self.watch(operation, keys, delay_ms)
 
     def watch(self, operation: DelayedOperation, keys: Sequence[Hashable], delay_ms: float) -> bool:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         record_type,
     )
     from kraftlake.records.uuid import Uuid
+    from kraftlake.records.varint import MalformedError
 
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "BatchLimits",
     "BatchValues",
     "LogRecord",
+    "MalformedError",
     "Message",
     "MetadataVersion",
     "PartitionChangeRecord",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from collections import defaultdict
 from itertools import count
 from pathlib import Path
 
@@ -40,6 +41,28 @@ class ForgetfulDisk(Disk):
         self._durable: dict[Path, _File | None] = {}
         self._replaced: set[Path] = set()
         """Names that a rename gave to another file: each is the old one or the new one, and never gone."""
+        self._changed: defaultdict[Path, set[Path]] = defaultdict(set)
+        """The names in each folder that are others than the durable ones, perhaps."""
+
+    def hold(self, path: Path, data: bytes) -> None:
+        """Have a durable file, in durable folders."""
+        for folder in reversed(path.relative_to(self.root).parents[:-1]):
+            (self.root / folder).mkdir(mode=0o700, exist_ok=True)
+            self._seen[self.root / folder] = self._durable[self.root / folder] = None
+        path.write_bytes(data)
+        file = self._seen[path] = self._durable[path] = _File(next(self._numbers), data)
+        file.synced = True
+
+    def fill(self, path: Path, data: bytes) -> None:
+        """Give a new file that was written in part its whole content."""
+        path.write_bytes(data)
+        file = self._seen[path]
+        assert file is not None
+        file.data = data
+
+    def _name(self, path: Path, file: _File | None) -> None:
+        self._seen[path] = file
+        self._changed[path.parent].add(path)
 
     def _step(self) -> None:
         if self.cut_at is not None:
@@ -50,12 +73,13 @@ class ForgetfulDisk(Disk):
     def make_folder(self, path: Path) -> None:
         self._step()
         super().make_folder(path)
-        self._seen.setdefault(path, None)
+        if path not in self._seen:
+            self._name(path, None)
 
     def write(self, path: Path, data: bytes | memoryview) -> None:
         self._step()
         super().write(path, data)
-        self._seen[path] = _File(next(self._numbers), bytes(data))
+        self._name(path, _File(next(self._numbers), bytes(data)))
 
     def fsync(self, path: Path) -> None:
         self._step()
@@ -67,27 +91,29 @@ class ForgetfulDisk(Disk):
             assert file is not None
             file.synced = True
             return
-        for name in {name for name in (*self._seen, *self._durable) if name.parent == path}:
+        for name in self._changed.pop(path, ()):
             if name in self._seen:
                 self._durable[name] = self._seen[name]
             else:
-                del self._durable[name]
+                self._durable.pop(name, None)
 
     def link(self, source: Path, target: Path) -> None:
         self._step()
         super().link(source, target)
-        self._seen[target] = self._seen[source]
+        self._name(target, self._seen[source])
 
     def rename(self, source: Path, target: Path) -> None:
         self._step()
         super().rename(source, target)
-        self._seen[target] = self._seen.pop(source)
+        self._name(target, self._seen.pop(source))
+        self._changed[source.parent].add(source)
         self._replaced.add(target)
 
     def unlink(self, path: Path) -> None:
         self._step()
         super().unlink(path)
         self._seen.pop(path, None)
+        self._changed[path.parent].add(path)
         self._replaced.discard(path)
 
     def restart(self, chance: random.Random) -> None:
@@ -115,4 +141,5 @@ class ForgetfulDisk(Disk):
                 file.synced = True
             path.write_bytes(file.data)
         self._seen, self._durable, self._replaced = dict(kept), dict(kept), set()
+        self._changed.clear()
         self.cut_at = None

@@ -56,7 +56,7 @@ def test_nothing_acknowledged_is_lost_and_the_cluster_becomes_whole(first: int) 
 
 
 def test_a_seed_is_one_history() -> None:
-    one, other = run("7", "--hours", "0.1"), run("7-8", "--hours", "0.1")
+    one, other = run("7", "--hours", "0.1"), run("7-8", "--hours", "0.1")  # the lake of 7 is on a disk
     assert one[0]["trace"] == other[0]["trace"] != other[1]["trace"]
 
 

@@ -30,9 +30,6 @@ ADD_SCHEMA = pa.schema(
 FOLD_AT = 4_096
 """Number of newly committed adds that are held as objects before they become columns, where nothing asks for them."""
 
-_MOST_TABLES = 64
-"""Number of tables of newly committed adds that are kept apart before they are copied into one."""
-
 _BOUNDS = pa.schema([("low", pa.int64()), ("high", pa.int64()), ("first_batch", pa.int64()), ("records", pa.int64())])
 _SCHEMA = pa.schema([*ADD_SCHEMA, *_BOUNDS])
 _OWN_STATISTICS = (
@@ -154,10 +151,7 @@ class LiveFiles(Mapping[str, AddFile]):
             ]
             self._gone = set()
         self._fold()
-        table = pa.concat_tables(self._columns or [_SCHEMA.empty_table()])
-        if len(self._columns) > _MOST_TABLES:
-            self._columns = [table := table.combine_chunks()]
-        return table
+        return pa.concat_tables(self._columns or [_SCHEMA.empty_table()])
 
     def _fold(self) -> None:
         """Turn the files that are held as objects into columns."""
@@ -166,6 +160,9 @@ class LiveFiles(Mapping[str, AddFile]):
         elif self._newest:
             self._columns.append(_with_bounds(_rows(list(self._newest.values()))))
             self._newest = {}
+            # each table has twice the rows of the next one: there are few, and each row is copied a few times only
+            while len(self._columns) > 1 and self._columns[-2].num_rows < 2 * self._columns[-1].num_rows:
+                self._columns[-2:] = [pa.concat_tables(self._columns[-2:]).combine_chunks()]
 
 
 def _rows(files: Sequence[AddFile]) -> pa.Table:

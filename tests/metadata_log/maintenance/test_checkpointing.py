@@ -273,7 +273,6 @@ def test_files_as_columns_are_the_same_as_a_dictionary_of_them(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(live_files, "FOLD_AT", 3)
-        patch.setattr(live_files, "_MOST_TABLES", 2)
         files = LiveFiles(load)
         model = {f"f{number}": add_of(number, stats=True) for number in sorted(loaded)}
         for is_add, number, stats in steps:

@@ -26,8 +26,10 @@ class Admin:
         self.is_stopped: Callable[[], bool] = lambda: False
         self.made: list[str] = []
         """Topics that come and go."""
-        self.retention: dict[str, int] = {}
-        """The retention.ms that each topic was last given by an acknowledged change, while no other may have been."""
+        self.retention: dict[str, tuple[int, int]] = {}
+        """The retention.ms that each topic was last given by an acknowledged change, while no other may have been, and
+        when that was acknowledged.
+        """
         self._asked: set[str] = set()
         self._in_doubt: set[str] = set()
         self._count = 0
@@ -105,7 +107,7 @@ class Admin:
         answer = self.client.ask_any("incremental_alter_configs", range(2), make)
         error: ErrorCode = answer.responses[0].error_code
         if error is ErrorCode.none and name not in self._in_doubt:
-            self.retention[name] = value
+            self.retention[name] = value, active().now_ns
         return error
 
     def reassign(self) -> ErrorCode:

@@ -6,7 +6,9 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import attrs
@@ -16,6 +18,7 @@ from kraftlake.controller.quorum import quorum_controller
 from kraftlake.controller.quorum.formatting import format_lake
 from kraftlake.metadata_log import UpkeepThread
 from kraftlake.metadata_log.storage import object_path
+from kraftlake.metadata_log.storage.disk import disk_for
 from kraftlake.protocol import Abort, Address
 from kraftlake.protocol.connection import Connection
 from kraftlake.replay import LakeFeed
@@ -33,6 +36,7 @@ from tests.simulation.virtual.admin import Admin
 from tests.simulation.virtual.decoded_once import DecodedOnce
 from tests.simulation.virtual.disks import files_of_process
 from tests.simulation.virtual.faults import Faults
+from tests.simulation.virtual.lake_disk import LakeDisk, disk_of_lake
 from tests.simulation.virtual.lake_store import BUCKET, LakeStore, LakeTrouble
 from tests.simulation.virtual.metadata_watch import MetadataWatch
 from tests.simulation.virtual.network import Network, NetworkTrouble, VirtualAbort, VirtualConnection, VirtualListener
@@ -47,6 +51,8 @@ CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 HOUR = 3600 * SECOND
 _PEACE_NS = 600 * SECOND
 """How long the cluster has at the end of an hour, without faults, to become whole."""
+_MOST_STEPS_AN_HOUR = 200_000
+"""Four times as many as an hour takes: with more, nodes are busy with each other."""
 _SESSION_MS = 60_000
 _BROKER_SETTINGS = {
     "broker.heartbeat.interval.ms": "20000", "broker.session.timeout.ms": str(_SESSION_MS),
@@ -60,7 +66,10 @@ _CONTROLLER_SETTINGS = {
     "controller.quorum.fetch.timeout.ms": "70000", "metadata.max.idle.interval.ms": "30000",
     "default.replication.factor": "3", "min.insync.replicas": str(MIN_ISR),
 }  # fmt: skip
-LAKE = f"{BUCKET}/lake"
+_NAME = "lake"
+LAKE = f"{BUCKET}/{_NAME}"
+_ON_DISK = 0.3
+"""The share of histories whose lake is a folder on a disk."""
 _POLL_SECONDS = 4.0
 
 
@@ -121,7 +130,11 @@ class VirtualCluster:
         self.said: list[str] = []
         outside = self.scheduler.outside.extra
         self.network = outside["network"] = Network(self.scheduler)
-        self.lake = outside["lake"] = LakeStore(self.scheduler)
+        self._folder = TemporaryDirectory() if self.chance.random() < _ON_DISK else None
+        on_disk = None if self._folder is None else LakeDisk(self.scheduler, Path(self._folder.name, "root"))
+        self.lake: LakeStore | LakeDisk = on_disk or LakeStore(self.scheduler)
+        outside["lake"] = self.lake
+        lake = LAKE if on_disk is None else str(on_disk.root / _NAME)
         self.replicas = ReplicaWatch()
         self.replicas.tell = self.tell
         self.metadata = MetadataWatch(self.replicas)
@@ -135,13 +148,13 @@ class VirtualCluster:
         """
         self.is_over = False
         self.controllers = {
-            id_: ControllerMachine(self.scheduler, self.network, id_, dict(_CONTROLLER_SETTINGS), LAKE)
+            id_: ControllerMachine(self.scheduler, self.network, id_, dict(_CONTROLLER_SETTINGS), lake)
             for id_ in (101, 102)
         }
         self.brokers: dict[int, BrokerMachine] = outside.setdefault("brokers", {})
         for id_ in range(1, self.chance.choice((3, 3, 4)) + 1):
             self.brokers[id_] = BrokerMachine(
-                self.scheduler, self.network, id_, watch=self.replicas, settings=dict(_BROKER_SETTINGS), lake=LAKE
+                self.scheduler, self.network, id_, watch=self.replicas, settings=dict(_BROKER_SETTINGS), lake=lake
             )
         self.nodes: list[Node] = [*self.controllers.values(), *self.brokers.values()]
         for node in self.nodes:
@@ -192,6 +205,15 @@ class VirtualCluster:
             was_lossy, _ = self.unclean.get(node, (False, None))
             self.unclean[node] = (lossy or was_lossy, node.process)
 
+    def lose_lake_power(self, lake: LakeDisk) -> None:
+        """The machine of the lake's disk loses power, and all nodes with it."""
+        for node in self.nodes:
+            node.kill()
+            self.ended_unclean(node, lossy=False)
+        lake.restart(self.chance)
+        log = lake.root / _NAME / "log" / "_delta_log"
+        self.metadata.cut_back(max(int(path.stem) for path in log.glob("*.json")))
+
     def _settle(self) -> None:
         for node, (_, ended) in list(self.unclean.items()):
             if node.process is not ended and self._is_in_sync(node):
@@ -237,7 +259,7 @@ class VirtualCluster:
         replaced = {
             object_path._requests: lake_store.requests, object_path._store: lake_store.store_of,
             Connection: VirtualConnection, Abort: VirtualAbort, RequestListener: VirtualListener,
-            DiskFiles: files_of_process, **DecodedOnce().replaced(),
+            DiskFiles: files_of_process, disk_for: disk_of_lake, **DecodedOnce().replaced(),
         }  # fmt: skip
         hooks = [*self.replicas.hooks(), *self.metadata.hooks(), *nodes.hooks(), *_relaxed()]
         scheduling.activate(self.scheduler)
@@ -249,6 +271,8 @@ class VirtualCluster:
                 if process is not None:
                     self.scheduler.kill(process)
             scheduling.activate(None)
+            if self._folder is not None:
+                self._folder.cleanup()
 
     @contextmanager
     def _told_logs(self) -> Iterator[None]:
@@ -267,6 +291,7 @@ class VirtualCluster:
             structlog.reset_defaults()
 
     def _run(self, duration_ns: int) -> None:
+        self.scheduler.most_steps = _MOST_STEPS_AN_HOUR * max(duration_ns // HOUR, 1)
         self.lake.copy_of(new_lake())
         for node in self.nodes:
             node.start()
@@ -324,12 +349,24 @@ class VirtualCluster:
         self.network.cut.clear()
         self.network.trouble = NetworkTrouble()
         self.lake.trouble = LakeTrouble()
+        self.lake.strike.disarm()
 
     def _supervise(self) -> None:
-        """Start again what has ended by itself."""
+        """Start again what has ended by itself, and brokers that can't come back otherwise.
+
+        As in Kafka, a request of a process that has ended may register it in place of the process that runs now, whose
+        heartbeats are refused from then on.
+        """
         while True:
             self.scheduler.sleep(30 * SECOND)
-            for node in self.nodes:
+            for node in self.brokers.values():
+                known = self.replicas.newest.cluster.brokers.get(node.id)
+                if known is not None and 0 <= node.broker_epoch < known.epoch and self.may_crash(node):
+                    self.tell(f"{node.name} is started again: {known.epoch} has replaced its epoch")
+                    node.kill()
+                    self.ended_unclean(node, lossy=False)
+                    node.start()
+            for node in self.nodes:  # type: ignore[assignment]
                 if node.ends and not node.is_up:
                     self.tell(f"{node.name} has ended: {node.ends.pop()}")
                     node.start_if_down()

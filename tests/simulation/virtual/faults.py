@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, TypeVar
 import attrs
 
 from tests.replica_manager.logs.disk.faulty_files import READ, SYNC, WRITE, Fault
+from tests.simulation.virtual.lake_disk import LakeDisk
 from tests.simulation.virtual.lake_store import LakeTrouble
 from tests.simulation.virtual.network import NetworkTrouble
 from tests.simulation.virtual.nodes import BrokerMachine, Node
-from tests.simulation.virtual.scheduler import MILLISECOND, SECOND
+from tests.simulation.virtual.scheduler import MILLISECOND, SECOND, Process
 
 if TYPE_CHECKING:
     from tests.simulation.virtual.cluster import VirtualCluster
@@ -92,6 +93,50 @@ class Faults:
         yield self._lasts()
         node.start_if_down()
         return True
+
+    def crash_in_commit(self) -> Iterator[int]:
+        """kill -9 of a controller in the middle of a write to the lake."""
+        strike, killed = self.cluster.lake.strike, []
+        if strike.is_armed:
+            return False
+
+        def kill(writer: Process) -> None:
+            node = self._told(writer.extra["node"])
+            node.kill()
+            killed.append(node)
+
+        strike.arm(self.cluster.chance.randrange(1, 24), kill)
+        yield self._lasts()
+        for node in killed:
+            node.start_if_down()
+        if not killed:
+            strike.disarm()
+        return bool(killed)
+
+    def power_cut_of_lake(self) -> Iterator[int]:
+        """The machine with the lake's disk loses power in the middle of a write, and all nodes run on it.
+
+        What brokers have written is on disks that lose nothing: by replicas on one machine nothing would be promised.
+        """
+        cluster, lake = self.cluster, self.cluster.lake
+        if not isinstance(lake, LakeDisk) or lake.strike.is_armed:
+            return False
+        is_cut = False
+
+        def cut(_: Process) -> None:
+            nonlocal is_cut
+            is_cut = all(map(cluster.may_crash, cluster.nodes))
+            if is_cut:
+                cluster.tell("  the power is cut")
+                cluster.lose_lake_power(lake)
+
+        lake.strike.arm(cluster.chance.randrange(1, 24), cut, when_named=cluster.chance.random() < 0.5)
+        yield self._lasts()
+        for node in cluster.nodes if is_cut else ():
+            node.start_if_down()
+        if not is_cut:
+            lake.strike.disarm()
+        return is_cut
 
     def power_cut(self) -> Iterator[int]:
         """A broker's machine loses power, and what it had not synced; one at a time."""
@@ -193,16 +238,38 @@ class Faults:
         before = network.hits
         network.trouble = NetworkTrouble(
             lost=chance.choice((0.0, 0.05, 0.3)), broken=chance.choice((0.0, 0.02, 0.1)),
+            late=chance.choice((0.0, 0.05, 0.3)), late_ns=chance.choice((20, 120, 400)) * SECOND,
             slow=chance.choice((0.05, 0.3)), slow_ns=chance.choice((1, 5, 40)) * SECOND,
         )  # fmt: skip
         yield self._lasts()
         network.trouble = NetworkTrouble()
         return network.hits > before
 
+    def flapping_link(self) -> Iterator[int]:
+        """A leader and a follower lose each other again and again, and requests come late."""
+        network, chance = self.cluster.network, self.cluster.chance
+        topics = self.cluster.replicas.newest.topics
+        found = [topics.get_topic(name) for name in ("one", "two")]
+        states = [state for topic in found if topic for state in topic.partitions.values() if len(state.isr) > 1]
+        if not states:
+            return False
+        state = chance.choice(states)
+        follower = chance.choice([id_ for id_ in state.isr if id_ != state.leader])
+        one, other = f"broker-{state.leader}", f"broker-{follower}"
+        before, pairs = network.hits, {(one, other), (other, one)}
+        for _ in range(3):
+            network.trouble = NetworkTrouble(late=0.5, late_ns=300 * SECOND)
+            network.cut |= pairs
+            yield 100 * SECOND + self._lasts(200)
+            network.cut -= pairs
+            yield self._lasts(60)
+        network.trouble = NetworkTrouble()
+        return network.hits > before
+
     # lake
 
     def bad_lake(self) -> Iterator[int]:
-        """The lake's store is slow, refuses requests, and leaves writers without an answer."""
+        """The lake's store or disk is slow, refuses requests, and leaves writers without an answer."""
         lake, chance = self.cluster.lake, self.cluster.chance
         before = lake.hits
         lake.trouble = LakeTrouble(
@@ -214,7 +281,9 @@ class Faults:
         return lake.hits > before
 
     def stale_lake(self) -> Iterator[int]:
-        """A node sees what others have written only later."""
+        """A node sees what others have written to an object store only later."""
+        if isinstance(self.cluster.lake, LakeDisk):
+            return False
         node = self._node()
         process = node.process
         if process is None or not node.is_up:
@@ -258,12 +327,15 @@ class Faults:
 _FAULTS: dict[Callable[[Faults], Iterator[int]], int] = {
     Faults.crash: 6,
     Faults.crash_of_leader: 3,
+    Faults.crash_in_commit: 3,
+    Faults.power_cut_of_lake: 3,
     Faults.power_cut: 5,
     Faults.pause: 4,
     Faults.pause_of_leader: 3,
     Faults.rolling_restart: 1,
     Faults.clock_jump: 2,
     Faults.cut_link: 4,
+    Faults.flapping_link: 3,
     Faults.isolate: 3,
     Faults.split: 2,
     Faults.bad_network: 4,

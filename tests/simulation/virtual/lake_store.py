@@ -43,6 +43,47 @@ class LakeTrouble:
     """The share of writes whose outcome the writer does not learn: made, not made, or made later."""
 
 
+class Strike:
+    """Calls something in the middle of one of the next writes to a lake."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._left = 0
+        self._when_named = False
+        self._strike: Callable[[Process], None] | None = None
+
+    @property
+    def is_armed(self) -> bool:
+        """Whether it is to come."""
+        return self._strike is not None
+
+    def arm(self, left: int, strike: Callable[[Process], None], *, when_named: bool = False) -> None:
+        """Call `strike` with the process that makes the last of so many steps of writes, before it makes it.
+
+        With `when_named`, the first step after a file got its name is the last, too.
+        """
+        self._left, self._strike, self._when_named = left, strike, when_named
+
+    def disarm(self) -> None:
+        """Call nothing."""
+        self._strike = None
+
+    def named(self) -> None:
+        """A file got its name."""
+        if self._when_named:
+            self._left = 1
+
+    def count_down(self) -> None:
+        """A step of a write is made, which takes some time."""
+        strike, process = self._strike, self._scheduler.process
+        if strike is None:
+            return
+        self._left -= 1
+        if self._left <= 0:
+            self._strike = None
+            self._scheduler.after(0, lambda: strike(process))
+
+
 class LakeStore:
     """The store; `on_put` gets each new object's key and content."""
 
@@ -51,6 +92,7 @@ class LakeStore:
         self.chance = scheduler.outside.chance
         self.objects: dict[str, _Object] = {}
         self.trouble = LakeTrouble()
+        self.strike = Strike(scheduler)
         self.hits = 0
         """How many requests went wrong."""
         self.on_put: Callable[[str, bytes, Process], None] = lambda key, data, writer: None
@@ -114,6 +156,7 @@ class LakeStore:
 
     def put(self, store: LakeStore, key: str, data: bytes, *, mode: str, use_multipart: bool = False) -> None:
         """Write an object; FileExistsError where it exists and mode is "create"."""
+        self.strike.count_down()
         self._request(is_write=True)
         scheduler, trouble, chance = self.scheduler, self.trouble, self.chance
         writer = scheduler.process
@@ -136,6 +179,7 @@ class LakeStore:
             writer.extra["lake_horizon"] = max(self._horizon(), found.written_ns)
             raise FileExistsError(errno.EEXIST, "there is such an object already", key)
         self._put_now(key, data, writer)
+        self.strike.count_down()
         if scheduler.current is not None:
             scheduler.sleep(chance.randrange(MILLISECOND, 8 * MILLISECOND))
 

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from kraftlake.controller.quorum.active_controller import ActiveController
+from kraftlake.delta import TopicPartition
 from kraftlake.image import MetadataImage
 from kraftlake.publisher.metadata_cache import MetadataCache
 from tests.simulation.virtual.replica_watch import ReplicaWatch, violated
@@ -30,8 +31,11 @@ class MetadataWatch:
         self.epoch = -1
         self.images_compared = 0
         self.tell: Callable[[str], None] = lambda what: None
-        self._version = -1
         self._writer: Process | None = None
+        self._commits: list[tuple[int, int, Process]] = []
+        """Where the log ended by each version, in which epoch, and who had begun that."""
+        self._shown = -1
+        """The last offset that a controller has shown as committed."""
         self._images: dict[int, MetadataImage] = {}
 
     def hooks(self) -> list[tuple[Any, str, Any]]:
@@ -44,6 +48,7 @@ class MetadataWatch:
 
         def new_committed_up_to(controller: ActiveController, offset: int) -> None:
             committed_up_to(controller, offset)
+            self._shown = max(self._shown, offset)
             self.saw(controller.committed)
 
         return [(MetadataCache, "update", new_update), (ActiveController, "committed_up_to", new_committed_up_to)]
@@ -54,10 +59,27 @@ class MetadataWatch:
         if found is None:
             return
         version, actions = int(found[1]), [json.loads(line) for line in data.splitlines()]
-        if version != self._version + 1:
-            violated(f"version {version} of the metadata log follows {self._version}")
-        self._version = version
+        if version != len(self._commits):
+            violated(f"version {version} of the metadata log follows {len(self._commits) - 1}")
         self.commits += 1
+        self._check_commit(actions, writer)
+        self._commits.append((self.end_offset, self.epoch, self._writer or writer))
+
+    def cut_back(self, version: int) -> None:
+        """The lake has lost the versions after one, with all nodes that saw them: no controller has shown one."""
+        lost = len(self._commits) - 1 - version
+        if lost <= 0:
+            return
+        del self._commits[version + 1 :]
+        self.end_offset, self.epoch, self._writer = self._commits[-1]
+        self.tell(f"the lake has lost {lost} versions, and ends at {self.end_offset} in epoch {self.epoch}")
+        if self._shown >= self.end_offset:
+            violated(f"the metadata log ends at {self.end_offset}, and {self._shown} was committed")
+        self._images = {offset: image for offset, image in self._images.items() if offset < self.end_offset}
+        self.replicas.newest = self._images[max(self._images)]
+        self.replicas.forget_epochs()
+
+    def _check_commit(self, actions: list[Any], writer: Process) -> None:
         transactions = {one["txn"]["appId"]: one["txn"]["version"] for one in actions if "txn" in one}
         end, epoch = transactions.get("kraftlake.end_offset"), transactions.get("kraftlake.epoch")
         if end is None or epoch is None:
@@ -98,6 +120,10 @@ class MetadataWatch:
         for topic in after.topics.topics_by_id().values():
             for number, state in topic.partitions.items():
                 leader = after.cluster.brokers.get(state.leader)
+                was = before.topics.get_partition(topic.id, number)
+                if was is not None and was is not state:
+                    name = TopicPartition(topic.name, number)
+                    self.replicas.joined(name, topic.id, set(state.isr) - set(was.isr), after)
                 if state.leader >= 0 and (state.leader not in state.isr or leader is None or leader.fenced):
                     violated(f"{topic.name}-{number} is led by {state.leader}, which may not: {state}")
 

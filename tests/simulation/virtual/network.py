@@ -19,7 +19,7 @@ from kraftlake.protocol import Address, NodeError
 from kraftlake.protocol.connection import MAX_RESPONSE_BYTES, ClosedConnectionError, SilentNodeError
 from kraftlake.server.requests.dispatcher import Peer
 from tests.simulation.virtual import threads
-from tests.simulation.virtual.scheduler import MILLISECOND, SECOND, Killed, Process, Scheduler, Task, active
+from tests.simulation.virtual.scheduler import FOREVER, MILLISECOND, SECOND, Killed, Process, Scheduler, Task, active
 
 Handle = Callable[[bytes, Peer, Callable[[bytes | None], None]], None]
 _RETRANSMISSION_NS = 200 * MILLISECOND
@@ -35,6 +35,9 @@ class NetworkTrouble:
     """Sent again after a time that doubles; after four losses in a row the connection breaks."""
     broken: float = 0.0
     """The connection is reset in place of the frame."""
+    late: float = 0.0
+    """Of requests: the connection is reset, and the request arrives within `late_ns` all the same."""
+    late_ns: int = 120 * SECOND
     slow: float = 0.0
     """Takes up to `slow_ns`."""
     slow_ns: int = 5 * SECOND
@@ -74,7 +77,9 @@ class VirtualListener:
         return True
 
     def arrive(self, connection: VirtualConnection, number: int, frame: bytes) -> None:
-        """Take a frame; outside of all tasks."""
+        """Take a frame, also of a client that has closed the connection since; outside of all tasks."""
+        if connection.is_reset:
+            self.network.late_ns = self.network.scheduler.now_ns
         if self._closed or not self.process.alive:
             if not self.process.extra.get("power_is_cut"):
                 connection.reset()
@@ -112,8 +117,7 @@ class VirtualListener:
     def _run(self) -> None:
         while (work := self._next()) is not None:
             connection, number, frame = work
-            if not connection.is_reset:
-                self._handle(frame, _PEER, partial(self._respond, connection, number))
+            self._handle(frame, _PEER, partial(self._respond, connection, number))
 
     def _respond(self, connection: VirtualConnection, number: int, answer: bytes | None) -> None:
         if not self.process.alive:
@@ -139,6 +143,8 @@ class Network:
         self.hits = 0
         """How many frames were lost, late, or hit by a cut."""
         self.frames = 0
+        self.late_ns = -FOREVER
+        """When a request arrived last whose client had given it up."""
 
     def process_ended(self, process: Process) -> None:
         """Close the connections of a process; after a power cut nobody is told."""
@@ -179,6 +185,16 @@ class Network:
             self.hits += 1
             delay_ns = chance.randrange(trouble.slow_ns)
         self.scheduler.after(delay_ns, arrive)
+
+    def ask(self, sender: Process, receiver: Process, arrive: Callable[[], None], lose: Callable[[], None]) -> None:
+        """Send a request, as `send` does, or let it arrive when the sender has given it up."""
+        chance, trouble = self.chance, self.trouble
+        if not trouble.late or self.is_cut(sender, receiver) or chance.random() >= trouble.late:
+            self.send(sender, receiver, arrive, lose)
+            return
+        self.hits += 1
+        self.scheduler.after(self.latency(), lose)
+        self.scheduler.after(chance.randrange(trouble.late_ns), arrive)
 
 
 class VirtualAbort:
@@ -226,6 +242,7 @@ class VirtualConnection:
         self._number = 0
         self._answer: bytes | None = None
         self.is_reset = False
+        """Whether its client takes no more answers; requests that were sent may arrive later all the same."""
         self._waiting: Task | None = None
         self._abort.watch(self)
         listener = self._network.listeners.get(address)
@@ -306,7 +323,7 @@ class VirtualConnection:
         self._number += 1
         number, listener = self._number, self._listener
         self._scheduler.note(crc32(payload))
-        self._network.send(self.process, listener.process, lambda: listener.arrive(self, number, payload), self.reset)
+        self._network.ask(self.process, listener.process, lambda: listener.arrive(self, number, payload), self.reset)
         answer = self._wait(allowed)
         if answer is not None and len(answer) <= self._limit:
             return answer

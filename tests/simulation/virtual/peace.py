@@ -20,6 +20,9 @@ _LOOK_NS = 10 * SECOND
 _QUIET_NS = 150 * SECOND
 """How long before the end clients stop."""
 
+_FORWARDED_NS = 60 * SECOND
+"""How long a broker forwards a request at most."""
+
 
 class Peace:
     """Undoes all faults of a cluster, and waits until it is whole."""
@@ -81,7 +84,10 @@ class Peace:
         for topic in image.topics.topics_by_id().values():
             for number, state in topic.partitions.items():
                 name = f"{topic.name}-{number}"
-                if state.leader == NO_LEADER or set(state.isr) != set(state.replicas) or state.adding_replicas:
+                is_moving = bool(state.adding_replicas) and not set(state.adding_replicas) & set(
+                    state.removing_replicas
+                )
+                if state.leader == NO_LEADER or set(state.isr) != set(state.replicas) or is_moving:
                     return f"{name} is {state}"
                 ends = self._ends(topic.name, number, state.isr)
                 if len(set(ends.values())) > 1 or any(end != mark for end, mark in ends.values()):
@@ -123,9 +129,11 @@ class Peace:
         return start, first
 
     def _check_configs(self) -> None:
-        """What an administrator was told to be set is set."""
+        """What an administrator was told to be set is set, unless a late copy of an earlier request may have come."""
         configs = self._cluster.replicas.newest.configs
-        for topic, wanted in self._cluster.admin.retention.items():
+        for topic, (wanted, told_ns) in self._cluster.admin.retention.items():
+            if told_ns < self._cluster.network.late_ns + _FORWARDED_NS:
+                continue
             found = configs.config_map(ConfigResource(TOPIC_RESOURCE, topic)).get("retention.ms")
             if found != str(wanted):
                 raise InvariantError(f"retention.ms of {topic} was set to {wanted}, and is {found}")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import attrs
 
 from kraftlake.controller.cluster import brokers
 from kraftlake.controller.quorum.active_controller import ActiveController
-from kraftlake.controller.replication import partition_change
+from kraftlake.controller.replication import alter_partition, partition_change
 from kraftlake.metadata_log import log as metadata_log
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.storage.disk import ObjectStoreDisk
@@ -21,6 +22,7 @@ from kraftlake.replica_manager.logs.disk.log_segment import LogSegment
 from kraftlake.replica_manager.logs.producer_state import ProducerStates
 from kraftlake.replica_manager.partition.in_sync_replicas import InSyncReplicas
 from kraftlake.replica_manager.requests import delayed_produce
+from tests.metadata_log.forgetful_disk import ForgetfulDisk
 
 Change = tuple[Any, str, Any]
 """An object, the name of its attribute, and the faulty value."""
@@ -96,6 +98,16 @@ def _commits_overwrite() -> list[Change]:
     return [(ObjectStoreDisk, "_put", lambda self, path, data: path.put(data, create=False))]
 
 
+def _lake_names_not_synced() -> list[Change]:
+    fsync = ForgetfulDisk.fsync
+
+    def fsync_files(self: ForgetfulDisk, path: Path) -> None:
+        if not path.is_dir():
+            fsync(self, path)
+
+    return [(ForgetfulDisk, "fsync", fsync_files)]
+
+
 def _committed_before_durable() -> list[Change]:
     execute = ActiveController.execute
 
@@ -106,6 +118,29 @@ def _committed_before_durable() -> list[Change]:
         return executed
 
     return [(ActiveController, "execute", execute_and_commit)]
+
+
+def _isr_of_stale_leaders() -> list[Change]:
+    problem = alter_partition._problem
+
+    def problem_but_staleness(state: Any, broker_id: int, partition: Any, change: Any) -> Any:
+        epochs = {
+            "leader_epoch": max(change.leader_epoch, partition.leader_epoch),
+            "partition_epoch": max(change.partition_epoch, partition.partition_epoch),
+        }
+        return problem(state, partition.leader, partition, attrs.evolve(change, **epochs))
+
+    return [(alter_partition, "_problem", problem_but_staleness)]
+
+
+def _isr_of_old_partition_epochs() -> list[Change]:
+    problem = alter_partition._problem
+
+    def problem_but_age(state: Any, broker_id: int, partition: Any, change: Any) -> Any:
+        epoch = max(change.partition_epoch, partition.partition_epoch)
+        return problem(state, broker_id, partition, attrs.evolve(change, partition_epoch=epoch))
+
+    return [(alter_partition, "_problem", problem_but_age)]
 
 
 def _no_fsync() -> list[Change]:
@@ -133,7 +168,10 @@ PLANTED = {
     "isr-kept-after-session": PlantedFault("a broker without a session stays leader", _isr_kept_after_session),
     "fenced-writer-goes-on": PlantedFault("a fenced controller goes on committing", _fenced_writer_goes_on),
     "commits-overwrite": PlantedFault("the lake's commits are no compare-and-set", _commits_overwrite),
+    "lake-names-not-synced": PlantedFault("commits are shown before they are durable", _lake_names_not_synced),
     "committed-before-durable": PlantedFault("a controller shows what it has not committed", _committed_before_durable),
+    "isr-of-stale-leaders": PlantedFault("a leader of an old epoch changes the ISR", _isr_of_stale_leaders),
+    "isr-of-old-partition-epochs": PlantedFault("a late request changes a newer ISR", _isr_of_old_partition_epochs),
     "no-fsync": PlantedFault("segments are not made durable", _no_fsync),
     "torn-ends-kept": PlantedFault("a torn end of a log is not cut off", _recovery_keeps_torn_ends),
 }

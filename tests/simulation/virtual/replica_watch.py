@@ -12,6 +12,7 @@ from zlib import crc32
 
 import attrs
 
+from kraftlake.delta import TopicPartition
 from kraftlake.image import MetadataImage, PartitionRegistration
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.logs.base_log import BasePartitionLog
@@ -171,6 +172,13 @@ class ReplicaWatch:
         for log in [log for log in self._mirrors if getattr(log, "files", None) is not None and _of(log) is process]:
             del self._mirrors[log]
 
+    def forget_epochs(self) -> None:
+        """The metadata has gone back to `newest`: later epochs of leaders will be given again."""
+        for topic_id, number, epoch in list(self.leaders):
+            state = self.newest.topics.get_partition(topic_id, number)
+            if state is None or epoch > state.leader_epoch:
+                del self.leaders[topic_id, number, epoch]
+
     # invariants
 
     def led(self, partition: Partition, registration: PartitionRegistration, lead: Callable[[], bool]) -> bool:
@@ -292,6 +300,23 @@ class ReplicaWatch:
                 end >= offset,
                 lambda i=id_, e=end: f"{name}: broker {i} is in sync, ends at {e}, and {offset} is committed",  # type: ignore[misc]
             )
+
+    def joined(self, name: TopicPartition, topic_id: Uuid, members: set[int], image: MetadataImage) -> None:
+        """Brokers join an ISR: each has all that was committed."""
+        committed = self.committed.get((topic_id, name.partition))
+        if committed is None or self.lossy:
+            return
+        wanted = committed.batches.end
+        for id_ in members:
+            node = active().outside.extra["brokers"][id_]
+            log = node.log(name) if node.is_registered(image) else None
+            if log is not None and log.topic_id == topic_id:
+                mirror = self.mirror(log)
+                self._require(
+                    mirror.batches.end >= wanted,
+                    lambda i=id_, e=mirror.batches.end: f"{name}: {i} joins the ISR at {e}, and {wanted} are committed",  # type: ignore[misc]
+                )
+                self._compare(node.process, name, committed, mirror, wanted)
 
     def _require(self, holds: bool, words: Callable[[], str]) -> None:
         if not holds:

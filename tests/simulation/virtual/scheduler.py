@@ -68,6 +68,8 @@ class Scheduler:
         self.now_ns = 0
         self.current: Task | None = None
         self.steps = 0
+        self.most_steps = FOREVER
+        """More steps than these are a fault."""
         self.trace = 0
         """A number that depends on all steps so far."""
         self.after_step: Callable[[], None] = lambda: None
@@ -225,6 +227,8 @@ class Scheduler:
             if not timers or timers[0][0] > until_ns:
                 self.now_ns = max(self.now_ns, until_ns)
                 return
+            if self.steps > self.most_steps:
+                raise AssertionError(f"{self.steps} steps: tasks keep each other busy")
             due_ns, _, action, waiting, token = heapq.heappop(timers)
             self.now_ns = max(self.now_ns, due_ns)
             if action is not None:

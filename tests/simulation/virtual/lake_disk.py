@@ -1,0 +1,104 @@
+"""A lake on a local disk in a simulation: slow, failing, torn by crashes, and forgetful when the power is cut.
+
+Files lie in a real folder, where all of production's code reads them; each of its writes takes virtual time.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from kraftlake.metadata_log import Location
+from kraftlake.metadata_log.storage.disk import Disk, Durability, disk_for
+from tests.metadata_log.forgetful_disk import ForgetfulDisk
+from tests.simulation.virtual.lake_store import LakeTrouble, Strike
+from tests.simulation.virtual.scheduler import MILLISECOND, WALL_START_NS, Killed, Process, Scheduler, active
+
+
+class LakeDisk(ForgetfulDisk):
+    """The disk of the folder `root`; `on_put` gets the key and content of each file that is given its name by a link.
+
+    Of `LakeTrouble`, `fails` is the share of calls that fail, `unanswered` that of links and renames that fail although
+    they were made.
+    """
+
+    def __init__(self, scheduler: Scheduler, root: Path) -> None:
+        super().__init__(root)
+        root.mkdir()
+        self.scheduler = scheduler
+        self.chance = scheduler.outside.chance
+        self.trouble = LakeTrouble()
+        self.strike = Strike(scheduler)
+        self.hits = 0
+        """How many calls were slow or failed."""
+        self.on_put: Callable[[str, bytes, Process], None] = lambda key, data, writer: None
+
+    def copy_of(self, objects: dict[str, bytes]) -> None:
+        """Begin with these files, by their paths."""
+        for key, data in objects.items():
+            self.hold(self.root / key, data)
+            self._date(self.root / key)
+            self.on_put(key, data, self.scheduler.outside)
+
+    def write(self, path: Path, data: bytes | memoryview) -> None:
+        """A file is half there before it is whole; who is killed in between leaves it so."""
+        content = bytes(data)
+        super().write(path, content[: self.chance.randrange(len(content) + 1)])
+        self._date(path)
+        self._step()
+        self.fill(path, content)
+        self._date(path)
+
+    def fsync_all(self, paths: list[Path]) -> None:  # type: ignore[override]
+        """In any order."""
+        super().fsync_all(self.chance.sample(list(paths), len(paths)))
+
+    def link(self, source: Path, target: Path) -> None:
+        super().link(source, target)
+        self.on_put(str(target.relative_to(self.root)), target.read_bytes(), self.scheduler.process)
+        self.strike.named()
+        self._lose_answer()
+
+    def rename(self, source: Path, target: Path) -> None:
+        super().rename(source, target)
+        self._lose_answer()
+
+    def restart(self, chance: random.Random) -> None:
+        super().restart(chance)
+        for path in self.root.rglob("*"):
+            self._date(path)
+
+    def _date(self, path: Path) -> None:
+        """The age of a file is measured by virtual time, too."""
+        now_ns = WALL_START_NS + self.scheduler.now_ns
+        os.utime(path, ns=(now_ns, now_ns))
+
+    def _step(self) -> None:
+        """Spend the time of a call; raises Killed, OSError."""
+        scheduler, trouble, chance = self.scheduler, self.trouble, self.chance
+        if not scheduler.process.alive:
+            raise Killed
+        self.strike.count_down()
+        if trouble.slow and chance.random() < trouble.slow:
+            self.hits += 1
+            scheduler.sleep(chance.randrange(trouble.slow_ns))
+        else:
+            scheduler.sleep(chance.randrange(MILLISECOND // 4, 2 * MILLISECOND))
+        if trouble.fails and chance.random() < trouble.fails:
+            self.hits += 1
+            number = chance.choice((errno.EIO, errno.ENOSPC))
+            raise OSError(number, os.strerror(number))
+
+    def _lose_answer(self) -> None:
+        if self.trouble.unanswered and self.chance.random() < self.trouble.unanswered:
+            self.hits += 1
+            raise OSError(errno.EIO, "the disk does not answer")
+
+
+def disk_of_lake(place: Location, durability: Durability = "fsync") -> Disk:
+    """In place of `disk_for`."""
+    lake = active().outside.extra["lake"]
+    return lake if isinstance(lake, LakeDisk) else disk_for(place, durability)

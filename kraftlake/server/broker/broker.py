@@ -103,9 +103,8 @@ class Broker:
         self._connect = connect
         self.loader = MetadataLoader(clock=clock, fault_handler=self._faults, high_watermark=self._feed.high_watermark)
 
-        self._incarnation_id = Uuid.random()
         registration = BrokerRegistrationRequest(
-            broker_id=config.broker_id, cluster_id=cluster_id, incarnation_id=self._incarnation_id, rack=config.rack,
+            broker_id=config.broker_id, cluster_id=cluster_id, incarnation_id=Uuid.random(), rack=config.rack,
             listeners=listeners, features=SUPPORTED if config.serves else {**SUPPORTED, SERVES_NOBODY: NO_LEVELS},
             log_dirs=tuple(self.logs.directories.values()),
             previous_broker_epoch=self.logs.previous_broker_epoch,
@@ -126,13 +125,12 @@ class Broker:
 
     @property
     def is_replaced(self) -> bool:
-        """Whether another process has registered with the broker's id after it, and leads in its place."""
+        """Whether another process has registered with the broker's id after it, so that its epoch is over.
+
+        What is registered now may be a late copy of the broker's own request, whose epoch it was not told.
+        """
         registered, epoch = self.cache.image.cluster.brokers.get(self._config.broker_id), self.lifecycle.broker_epoch
-        return (
-            registered is not None
-            and 0 <= epoch < registered.epoch
-            and (registered.incarnation_id != self._incarnation_id)
-        )
+        return registered is not None and 0 <= epoch < registered.epoch
 
     def to_controller(self, name: str, retry_timeout_ms: int | None = None) -> NodeToControllerChannel:
         """A channel of its own to the active controller, which ends with the broker."""

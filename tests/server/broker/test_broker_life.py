@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.controller import unregister_broker
+from kraftlake.controller import ControllerResult, ControllerState, register_broker, unregister_broker
+from kraftlake.controller.cluster.broker_registration import BrokerRegistrationRequest
+from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.server.broker.broker_life import BrokerEndedError
+from tests.controller.controlled_cluster import CLUSTER_ID
 from tests.server.broker.lake_cluster import lake_cluster
 
 
@@ -22,3 +25,31 @@ def test_a_broker_ends_when_another_process_has_its_id(tmp_path: Path) -> None:
         first.thread.join(30)
         with pytest.raises(BrokerEndedError, match="another process has registered as broker 1"):
             first.check()
+
+
+def test_a_broker_ends_when_a_late_copy_of_its_registration_has_replaced_it(tmp_path: Path) -> None:
+    with lake_cluster(tmp_path, brokers=(1, 2)) as cluster:
+        broker = cluster.members.pop(1)
+        node = cluster.members[101].server.node
+        known = node.controller.read(lambda image: image.cluster.brokers[1]).result(30)
+        copy = BrokerRegistrationRequest(
+            broker_id=1, cluster_id=CLUSTER_ID, incarnation_id=known.incarnation_id, log_dirs=known.directories,
+            listeners=tuple(
+                BrokerEndpoint(name=name, host=one.host, port=one.port, security_protocol=one.security_protocol)
+                for name, one in known.listeners.items()
+            ),
+            features=tuple(
+                BrokerFeature(name=name, min_supported_version=one.min, max_supported_version=one.max)
+                for name, one in known.supported_features.items()
+            ),
+        )  # fmt: skip
+
+        def register(state: ControllerState) -> ControllerResult:
+            return register_broker(state, copy)
+
+        # as another process's registration does that comes between the first copy and this one
+        node.run(lambda state: unregister_broker(state, 1), lambda reply: reply).result(30)
+        node.run(register, lambda reply: reply).result(30)
+        broker.thread.join(30)
+        with pytest.raises(BrokerEndedError, match="another process has registered as broker 1"):
+            broker.check()

@@ -352,21 +352,10 @@ class VirtualCluster:
         self.lake.strike.disarm()
 
     def _supervise(self) -> None:
-        """Start again what has ended by itself, and brokers that can't come back otherwise.
-
-        As in Kafka, a request of a process that has ended may register it in place of the process that runs now, whose
-        heartbeats are refused from then on.
-        """
+        """Start again what has ended by itself."""
         while True:
             self.scheduler.sleep(30 * SECOND)
-            for node in self.brokers.values():
-                known = self.replicas.newest.cluster.brokers.get(node.id)
-                if known is not None and 0 <= node.broker_epoch < known.epoch and self.may_crash(node):
-                    self.tell(f"{node.name} is started again: {known.epoch} has replaced its epoch")
-                    node.kill()
-                    self.ended_unclean(node, lossy=False)
-                    node.start()
-            for node in self.nodes:  # type: ignore[assignment]
+            for node in self.nodes:
                 if node.ends and not node.is_up:
                     self.tell(f"{node.name} has ended: {node.ends.pop()}")
                     node.start_if_down()

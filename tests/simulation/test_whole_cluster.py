@@ -19,7 +19,7 @@ from tests.simulation.virtual.planted import PLANTED
 
 ROOT = Path(__file__).resolve().parents[2]
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-HOURS = 1_060 if LONG else 20
+HOURS = 1_120 if LONG else 20
 HOURS_A_GROUP = 20 if LONG else 5
 CAUGHT_WITHIN = 30
 """The number of hours within which a planted fault is found."""
@@ -48,7 +48,7 @@ def test_nothing_acknowledged_is_lost_and_the_cluster_becomes_whole(first: int) 
     failures = [hour["failure"] for hour in hours if "failure" in hour]
     assert not failures, "\n\n".join(failures)
     counted = [hour for hour in hours if counts(hour)]
-    assert len(counted) >= HOURS_A_GROUP - HOURS_A_GROUP // 20, [hour["seed"] for hour in hours if not counts(hour)]
+    assert len(counted) >= HOURS_A_GROUP - HOURS_A_GROUP // 10, [hour["seed"] for hour in hours if not counts(hour)]
     cpu_seconds = sum(hour["cpu_seconds"] for hour in hours)
     speed_up = 3_600 * len(hours) / cpu_seconds
     print(f"{len(hours)} cluster-hours in {cpu_seconds:.0f} s of CPU: {speed_up:,.0f} times as fast as the clock")

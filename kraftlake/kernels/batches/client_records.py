@@ -10,12 +10,23 @@ from kraftlake.kernels.aot.compiled import compiled, inlined
 from kraftlake.kernels.batches.record_values import varlong
 
 _NO_TIME = -1
+_LONGEST = 5
+"""The bytes of a number of 32 bits."""
+_LARGEST = 2**31 - 1
+
+
+@inlined
+def _varint(data: Any, p: Any, stop: int) -> Any:
+    """The number of 32 bits that stands at `p` and the position behind it; −1 instead where there is none."""
+    value, behind = varlong(data, p, stop)
+    is_short = behind - p <= _LONGEST and -_LARGEST - 1 <= value <= _LARGEST
+    return value, behind if is_short else np.int64(-1)
 
 
 @inlined
 def _behind(data: Any, p: Any, stop: int) -> Any:
     """The length that stands at `p` and the position behind its bytes; −1 instead where they don't fit."""
-    length, p = varlong(data, p, stop)
+    length, p = _varint(data, p, stop)
     if p >= 0 and length > 0:
         p += length
     return length, p if p <= stop else np.int64(-1)
@@ -35,7 +46,7 @@ def walk_records(
     largest = np.int64(-(2**62))
     is_usual = True
     for i in range(count):
-        size, p = varlong(data, p, end)
+        size, p = _varint(data, p, end)
         stop = p + size
         if p < 0 or size < 6 or stop > end:
             return np.int64(0), largest
@@ -45,7 +56,7 @@ def walk_records(
             return np.int64(0), largest
         is_usual = is_usual and (i > 0 or time == 0)
         time += base_time
-        offset, p = varlong(data, p, stop)
+        offset, p = _varint(data, p, stop)
         if p < 0 or (time != _NO_TIME and (time < earliest or time > latest)):
             return np.int64(0), largest
         is_usual = is_usual and offset == i
@@ -55,7 +66,7 @@ def walk_records(
         _, p = _behind(data, p, stop)
         if p < 0:
             return np.int64(0), largest
-        headers, p = varlong(data, p, stop)
+        headers, p = _varint(data, p, stop)
         if p < 0 or headers < 0 or headers > stop - p:
             return np.int64(0), largest
         for _ in range(headers):

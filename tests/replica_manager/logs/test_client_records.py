@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kraftlake import kernels
-from kraftlake.records.varint import varint
+from kraftlake.records.varint import uvarint, varint
 from kraftlake.replica_manager.errors import InvalidBatchError, InvalidRecordError, InvalidTimestampError
 from kraftlake.replica_manager.logs.client_records import CheckedRecords, RecordRules, check_records, rewritten
 
@@ -48,6 +48,16 @@ def batches(draw: Any) -> tuple[bytes, int]:
     return bytes(data), count + draw(st.sampled_from([0, 0, 0, 1, -1]))
 
 
+def with_value_length(length: bytes) -> tuple[bytes, int]:
+    """A record whose value has a length that is written somehow."""
+    body = bytes(3) + varint(-1) + length + varint(0)
+    return varint(len(body)) + body, 1
+
+
+BEYOND_32_BITS = with_value_length(uvarint(2**33 + 1))
+OF_SIX_BYTES = with_value_length(b"\x81\x80\x80\x80\x80\x00")
+
+
 def outcome(data: bytes, count: int, rules: RecordRules) -> tuple[Any, ...]:
     try:
         return tuple(check_records(data, 0, count, NOW, rules))
@@ -55,6 +65,8 @@ def outcome(data: bytes, count: int, rules: RecordRules) -> tuple[Any, ...]:
         return type(error), error.records
 
 
+@example(made=BEYOND_32_BITS, needs_key=False, width=50_000)
+@example(made=OF_SIX_BYTES, needs_key=False, width=50_000)
 @given(made=batches(), needs_key=st.booleans(), width=st.sampled_from([10, 50_000, 1 << 61]))
 def test_compiled_code_and_objects_agree(made: tuple[bytes, int], needs_key: bool, width: int) -> None:
     data, count = made
@@ -65,6 +77,7 @@ def test_compiled_code_and_objects_agree(made: tuple[bytes, int], needs_key: boo
         assert outcome(data, count, rules) == by_either
 
 
+@example(made=BEYOND_32_BITS)
 @given(made=batches())
 def test_records_that_are_sound_can_be_written_anew(made: tuple[bytes, int]) -> None:
     data, count = made

@@ -7,7 +7,8 @@ In turn, with the same client, on the same machine:
 - a topic's creation: from the request until each of the three brokers tells a leader of it;
 - the loss of a broker by kill -9, with 1,000 partitions of three replicas: until both others tell that each partition
   has a leader that lives. It includes the session timeout, three seconds on both sides;
-- the CPU seconds of all processes of the cluster for the throughput part.
+- the CPU seconds of all processes of the cluster for the throughput part, and the share of a core that a node takes
+  while nobody asks anything of it.
 Kafka's nodes run with the JVM's own defaults, and 1 GB of memory each.
 """
 
@@ -41,6 +42,7 @@ PARTITIONS, MANY = 6, 1_000
 RECORD = 100
 ONE_BY_ONE, WARM = 1_000, 300
 TOPICS = 40
+IDLE_SECONDS = 20
 
 
 @attrs.frozen(kw_only=True)
@@ -216,16 +218,26 @@ def lose_a_broker(peer: Peer) -> float:
     return time.perf_counter() - begin
 
 
+def idle(peer: Peer) -> float:
+    """The share of a core that each node takes while nothing happens, in percent."""
+    time.sleep(5)
+    begin, cpu = time.perf_counter(), peer.cpu()
+    time.sleep(IDLE_SECONDS)
+    return (peer.cpu() - cpu) / (time.perf_counter() - begin) / len(peer.pids) * 100
+
+
 def measure(peer: Peer, seconds: float) -> dict[str, float]:
     """All figures of a cluster, by name."""
     create(peer, "bulk", PARTITIONS)
     produce(peer, "bulk", seconds / 2)  # what is compiled and cached on both sides
     rate, cpu = produce(peer, "bulk", seconds)
     read = consume(peer, "bulk")
+    idles = idle(peer)
     create(peer, "single", PARTITIONS)
     p50, p99 = one_by_one(peer, "single")
     return {
-        "produce, records/s": rate, "cluster's CPU, s a million": cpu, "consume, records/s": read,
+        "produce, records/s": rate, "cluster's CPU, s a million": cpu, "idle node's CPU, %": idles,
+        "consume, records/s": read,
         "acks=all p50, ms": p50, "acks=all p99, ms": p99, "topic on all brokers, ms": creations(peer),
         "broker lost, 1,000 partitions, s": lose_a_broker(peer),
     }  # fmt: skip

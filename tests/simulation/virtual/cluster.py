@@ -78,7 +78,7 @@ def _relaxed() -> list[tuple[Any, str, Any]]:
     feed, upkeep = LakeFeed.__init__, UpkeepThread.__init__
 
     def slow_feed(self: LakeFeed, *arguments: Any, **options: Any) -> None:
-        feed(self, *arguments, **{**options, "poll": _POLL_SECONDS})
+        feed(self, *arguments, **{**options, "poll": _POLL_SECONDS, "idle_poll": None})
 
     def slow_upkeep(self: UpkeepThread, *arguments: Any, **options: Any) -> None:
         upkeep(self, *arguments, **{**options, "interval": 500.0})

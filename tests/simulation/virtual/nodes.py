@@ -68,6 +68,11 @@ class Node(ABC):
             self.scheduler.kill(process)
             self._release(process)
 
+    @property
+    def is_leaving(self) -> bool:
+        """Whether its process was asked to end, and has not."""
+        return self.is_up and self._stop is not None and self._stop.is_set()
+
     def leave(self) -> None:
         """Ask the process to end in order."""
         if self._stop is not None:

@@ -77,6 +77,9 @@ class Peace:
         active = [node.name for node in cluster.controllers.values() if node.is_active]
         if len(active) != 1:
             return f"active controllers: {active}"
+        leaving = [node.name for node in cluster.nodes if node.is_leaving]
+        if leaving:
+            return f"asked to end, and there: {leaving}"
         for id_, node in cluster.brokers.items():
             registration = image.cluster.brokers.get(id_)
             if registration is None or registration.fenced or not node.is_registered(image):

@@ -129,8 +129,14 @@ class FetchHandlers:
         due = queue.clock.nanoseconds() + round(wait_ms * 1e6)
         event = FunctionEvent(partial(self._go_on, number), lambda _: self._go_on(number))
         queue.schedule_deferred(f"fetch-{number}", due, event)
-        if self._node.view.image.offset >= fetch.at.offset:  # it came meanwhile
+        if self._has_news(fetch):  # it came meanwhile
             self._go_on(number)
+
+    def _has_news(self, fetch: _Fetch) -> bool:
+        """Whether there is more in the log for a fetch, or another leader."""
+        return (
+            self._node.view.image.offset >= fetch.at.offset or self._problem(fetch.leader_epoch) is not ErrorCode.none
+        )
 
     def _go_on(self, number: int) -> None:
         fetch = self._waiting.pop(number, None)
@@ -139,13 +145,14 @@ class FetchHandlers:
             self._try(fetch, 0, is_new=False)
 
     def wake(self) -> None:
-        """Look again at the fetches that wait: there is more in the log, or another leader."""
+        """Look again at the fetches that wait: there may be more in the log, or another leader."""
         if self._waiting:
             self._log.queue.append(FunctionEvent(self._wake_now, lambda _: self._wake_now()))
 
     def _wake_now(self) -> None:
-        for number in list(self._waiting):
-            self._go_on(number)
+        for number, fetch in list(self._waiting.items()):
+            if self._has_news(fetch):
+                self._go_on(number)
 
     def _note(self, fetch: _Fetch, end_offset: int) -> None:
         """Note how far a replica is that tells who it is."""

@@ -275,6 +275,7 @@ def test_an_interrupt_ends_the_command_silently() -> None:
     program = (
         "import os, signal, time, kraftlake\n"
         "from kraftlake.cli.application import application\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell has its jobs in the background ignore it
         "kraftlake.open = lambda *_, **__: (os.kill(os.getpid(), signal.SIGINT), time.sleep(9))\n"
         f"application.main(['image', {str(DIRECTORY)!r}])\n"
     )

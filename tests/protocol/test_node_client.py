@@ -83,12 +83,18 @@ def test_an_answer_that_cannot_be_decoded_is_one_error_and_the_last(
         echoed(client)
 
 
-@pytest.mark.parametrize("head", [b"\xff\xff\xff\xff\xff\xff", b"\x01\x07\x02xy"])
+@pytest.mark.parametrize("head", [b"\xff\xff\xff\xff\xff\xff", b"\x01\x07\xff\x7fxy"])
 def test_an_answer_without_a_readable_header_is_one_error(node: EchoNode, client: NodeClient, head: bytes) -> None:
     client.versions_of(FETCH)
     node.head = head
     with pytest.raises(NodeError, match=r"does not speak Kafka's protocol: it sent .* without a response header"):
         echoed(client)
+
+
+def test_tagged_fields_of_a_header_that_are_not_known_are_passed_over(node: EchoNode, client: NodeClient) -> None:
+    client.versions_of(FETCH)
+    node.head = b"\x01\x07\x02xy"
+    echoed(client)
 
 
 def test_the_answer_to_another_request_is_one_error(node: EchoNode, client: NodeClient) -> None:

@@ -33,6 +33,12 @@ def tables_of(lake: Path) -> Tables:
     return {name: sorted(DeltaTable(lake / name).to_pyarrow_table().to_pylist(), key=str) for name in TABLES}
 
 
+def says_nothing(event: dict[str, Any]) -> bool:
+    """Whether an event, of the first release, tells that no directory is cordoned where none was."""
+    is_empty = {event["before"], event["after"]} == {None, "[]"}
+    return is_empty and event["field"] == "cordonedDirectories" and event["offset"] <= COVERED
+
+
 @pytest.fixture(scope="module")
 def made_afresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake of the same log, whose tables this release has made."""
@@ -51,7 +57,7 @@ def test_tables_of_an_old_lake_go_on_and_lose_no_row(name: str, tmp_path: Path, 
     assert (done.base_offset, done.offset) == (COVERED, LAST_OFFSET)
     assert {*done.rows} == {*ALL.tables, "records"}
     after = tables_of(lake)
-    assert after == tables_of(made_afresh)
+    assert after | {"events": [event for event in after["events"] if not says_nothing(event)]} == tables_of(made_afresh)
     for table, rows in before.items():
         columns = [*rows[0]]
         kept = {str({column: row[column] for column in columns}) for row in after[table]}

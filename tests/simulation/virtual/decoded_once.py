@@ -44,7 +44,7 @@ class DecodedOnce:
             if found is None or dictionaries:
                 found = open_file(place, dictionaries=dictionaries)
                 if not dictionaries:
-                    self._files[data] = found
+                    found = self._files.setdefault(data, found)  # another task may have opened it meanwhile
                     self._kept.add(id(found))
             return found
 
@@ -54,7 +54,7 @@ class DecodedOnce:
                 return read(parquet, path, groups, schema)
             found = self._rows.get(key)
             if found is None:
-                found = self._rows[key] = read(parquet, path, groups, schema)
+                found = self._rows.setdefault(key, read(parquet, path, groups, schema))
                 self._kept.add(id(found))
             return found
 

@@ -129,7 +129,7 @@ class Broker:
 
         What is registered now may be a late copy of the broker's own request, whose epoch it was not told.
         """
-        registered, epoch = self.cache.image.cluster.brokers.get(self._config.broker_id), self.lifecycle.broker_epoch
+        registered, epoch = self.loader.image.cluster.brokers.get(self._config.broker_id), self.lifecycle.broker_epoch
         return registered is not None and 0 <= epoch < registered.epoch
 
     def to_controller(self, name: str, retry_timeout_ms: int | None = None) -> NodeToControllerChannel:

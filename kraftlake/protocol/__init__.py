@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kraftlake.protocol.fetch_request import FETCH, FETCH_VERSIONS, FetchHeader, encode_fetch, encode_partition
     from kraftlake.protocol.fetch_response import FetchResponse, PartitionResponse, decode_fetch
     from kraftlake.protocol.ids import kafka_id, wire_id
+    from kraftlake.protocol.message_scan import MessageScan, end_of_message, read_message
     from kraftlake.protocol.node_client import REQUEST_HEADER, NodeClient
     from kraftlake.protocol.node_connector import NodeConnector, connector_of
     from kraftlake.protocol.observer.observed_log import DivergedLogError, ObservedLog
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from kraftlake.protocol.observer.requests import METADATA_TOPIC_ID, OffsetAndEpoch
     from kraftlake.protocol.quorum_client import QuorumClient, QuorumPosition
     from kraftlake.protocol.quorum_watch import QuorumWatch
-    from kraftlake.protocol.response_lengths import MessageScan, end_of_message, read_message
 
 
 __all__ = [

@@ -22,7 +22,7 @@ from kio.serial.errors import SerialError
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.client_config import ClientConfig, SaslConfig
 from kraftlake.protocol.connection import ClosedConnectionError, Connection, NodeError
-from kraftlake.protocol.response_lengths import read_message
+from kraftlake.protocol.message_scan import read_message
 from kraftlake.protocol.sasl import authenticate
 from kraftlake.records.varint import MalformedError
 from kraftlake.runtime import Clock

@@ -13,7 +13,7 @@ from kio.schema.errors import ErrorCode
 from kio.serial._introspect import EntityField, EntityTupleField, PrimitiveTupleField, classify_field
 
 from kraftlake.protocol import Connection, NodeClient, NodeError
-from kraftlake.protocol.response_lengths import MessageScan, end_of_message, read_message
+from kraftlake.protocol.message_scan import MessageScan, end_of_message, read_message
 from kraftlake.records.varint import MalformedError, uvarint
 from tests.protocol.fake_nodes import encoded, frame, receive_frame, serving
 

@@ -9,9 +9,10 @@ import pytest
 from kraftlake.controller import ControllerResult, ControllerState, register_broker, unregister_broker
 from kraftlake.controller.cluster.broker_registration import BrokerRegistrationRequest
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
+from kraftlake.server.broker.broker import Broker
 from kraftlake.server.broker.broker_life import BrokerEndedError
 from tests.controller.controlled_cluster import CLUSTER_ID
-from tests.server.broker.lake_cluster import lake_cluster
+from tests.server.broker.lake_cluster import LakeCluster, lake_cluster
 
 
 def test_a_broker_ends_when_another_process_has_its_id(tmp_path: Path) -> None:
@@ -27,29 +28,48 @@ def test_a_broker_ends_when_another_process_has_its_id(tmp_path: Path) -> None:
             first.check()
 
 
+def replace_with_a_late_copy(cluster: LakeCluster) -> None:
+    """Register broker 1 as its own request does that comes late, after another process's registration."""
+    node = cluster.members[101].server.node
+    known = node.controller.read(lambda image: image.cluster.brokers[1]).result(30)
+    copy = BrokerRegistrationRequest(
+        broker_id=1, cluster_id=CLUSTER_ID, incarnation_id=known.incarnation_id, log_dirs=known.directories,
+        listeners=tuple(
+            BrokerEndpoint(name=name, host=one.host, port=one.port, security_protocol=one.security_protocol)
+            for name, one in known.listeners.items()
+        ),
+        features=tuple(
+            BrokerFeature(name=name, min_supported_version=one.min, max_supported_version=one.max)
+            for name, one in known.supported_features.items()
+        ),
+    )  # fmt: skip
+
+    def register(state: ControllerState) -> ControllerResult:
+        return register_broker(state, copy)
+
+    node.run(lambda state: unregister_broker(state, 1), lambda reply: reply).result(30)
+    node.run(register, lambda reply: reply).result(30)
+
+
 def test_a_broker_ends_when_a_late_copy_of_its_registration_has_replaced_it(tmp_path: Path) -> None:
     with lake_cluster(tmp_path, brokers=(1, 2)) as cluster:
         broker = cluster.members.pop(1)
-        node = cluster.members[101].server.node
-        known = node.controller.read(lambda image: image.cluster.brokers[1]).result(30)
-        copy = BrokerRegistrationRequest(
-            broker_id=1, cluster_id=CLUSTER_ID, incarnation_id=known.incarnation_id, log_dirs=known.directories,
-            listeners=tuple(
-                BrokerEndpoint(name=name, host=one.host, port=one.port, security_protocol=one.security_protocol)
-                for name, one in known.listeners.items()
-            ),
-            features=tuple(
-                BrokerFeature(name=name, min_supported_version=one.min, max_supported_version=one.max)
-                for name, one in known.supported_features.items()
-            ),
-        )  # fmt: skip
+        replace_with_a_late_copy(cluster)
+        broker.thread.join(30)
+        with pytest.raises(BrokerEndedError, match="another process has registered as broker 1"):
+            broker.check()
 
-        def register(state: ControllerState) -> ControllerResult:
-            return register_broker(state, copy)
 
-        # as another process's registration does that comes between the first copy and this one
-        node.run(lambda state: unregister_broker(state, 1), lambda reply: reply).result(30)
-        node.run(register, lambda reply: reply).result(30)
+def test_a_broker_ends_when_it_was_replaced_before_its_first_image_is_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with lake_cluster(tmp_path, brokers=(2,)) as cluster:
+        monkeypatch.setattr(Broker, "install", lambda self: None)
+        cluster.start_broker(1)
+        broker = cluster.members[1]
+        cluster.wait_for(lambda: broker.server.broker and broker.server.broker.lifecycle.broker_epoch >= 0)
+        replace_with_a_late_copy(cluster)
+        del cluster.members[1]
         broker.thread.join(30)
         with pytest.raises(BrokerEndedError, match="another process has registered as broker 1"):
             broker.check()

@@ -50,7 +50,10 @@ class ControllerServerConfig:
 
     def __attrs_post_init__(self) -> None:
         if not self.listeners:
-            raise UsageError("A controller needs a listener, as in CONTROLLER://127.0.0.1:9093.")
+            raise UsageError(
+                "A controller needs a listener: give --listener, as in CONTROLLER://127.0.0.1:9093, or listeners in "
+                "the file of --config."
+            )
         names = [listener.name for listener in self.listeners]
         if len({*names}) < len(names):
             raise UsageError(f"Two listeners have the same name: {', '.join(names)}.")

@@ -40,13 +40,17 @@ pytestmark = pytest.mark.spark
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 KILLS = 100 if LONG else 4
 SESSION = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "100"}
+NODE = {
+    "log.segment.bytes": "1048576",
+    "log.initial.task.delay.ms": "1000",
+    "auto.leader.rebalance.enable": "false",  # the broker is elected when a test has it so, not after five minutes
+}
 PLAIN, LZ4, ZSTD, TXN = (TopicPartition(name, 0) for name in ("plain", "lz4", "zstd", "txn"))
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
-    settings = SMALL_LOG | SESSION | {"log.segment.bytes": "1048576", "log.initial.task.delay.ms": "1000"}
-    with started_node(tmp_path_factory.mktemp("kafka"), settings=settings) as node:
+    with started_node(tmp_path_factory.mktemp("kafka"), settings=SMALL_LOG | SESSION | NODE) as node:
         produce(
             node, create(node, "first", [1]), 1, **{"transactional.id": "first"}
         )  # their topic is on this node alone

@@ -121,7 +121,7 @@ def test_it_keeps_what_is_committed_though_it_is_killed_a_hundred_times(cluster:
             broker = brokers[number % len(brokers)]
             if chance.random() < 0.7:
                 wait_for(
-                    lambda: all(broker.broker_id in cluster.isr(name) for name in names),  # noqa: B023
+                    lambda: all(broker.id in cluster.isr(name) for name in names),  # noqa: B023
                     f"{broker.id} is in the ISRs",
                 )
             else:

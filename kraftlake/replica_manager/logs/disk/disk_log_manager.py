@@ -86,6 +86,7 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
         self._in_each_directory(lambda directory: self._load_all(directory, is_stray))
 
     def _load_all(self, directory: LogDirectory, is_stray: Callable[[Uuid | None, int], bool]) -> None:
+        directory.begin_use()
         recovery_points, starts = directory.offsets(RECOVERY_POINTS), directory.offsets(LOG_STARTS)
         for folder in directory.partitions():
             name = folder.topic_partition

@@ -61,7 +61,6 @@ class LogDirectory:
             marker = f"{path}/{CLEAN_SHUTDOWN}"
             was_clean = files.exists(marker)
             epoch = _epoch_in(files.read(marker)) if was_clean else -1
-            files.delete(marker)
             for name in files.names(path):
                 if name.startswith(_WRITTEN) and name.endswith(PART):
                     files.delete(f"{path}/{name}")
@@ -72,6 +71,15 @@ class LogDirectory:
         return cls(
             path=path, files=files, directory_id=directory_id, was_clean=was_clean, broker_epoch=epoch, lock=lock
         )
+
+    def begin_use(self) -> None:
+        """Forget, durably and before any log is loaded, that the last shutdown was in order.
+
+        A broker that ends before has changed no log, so that the next one may still go by that shutdown.
+        Source: kafka.log.LogManager.loadLogs.
+        """
+        self.files.delete(f"{self.path}/{CLEAN_SHUTDOWN}")
+        self.files.sync_folder(self.path)
 
     def partitions(self) -> list[PartitionFolder]:
         """The partitions' folders, by name."""

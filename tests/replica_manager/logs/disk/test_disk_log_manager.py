@@ -46,14 +46,18 @@ class Broker:
     def paths(self) -> list[str]:
         return [str(self.folder / "a"), str(self.folder / "b")]
 
-    def start(self, **other: Any) -> DiskLogManager:
+    def open(self, **other: Any) -> DiskLogManager:
+        """Without its logs."""
         self.seed += 1
         options: dict[str, Any] = {
             "cluster_id": CLUSTER, "node_id": 1, "clock": self.clock, "defaults": LogConfig(file_delete_delay_ms=100),
             "topic_configs": lambda topic: self.configs.get(topic, {}), "files": self.files,
             "on_failure": lambda path, _: self.failed.append(path), "random": Random(self.seed), **other,
         }  # fmt: skip
-        manager = open_log_manager(self.paths, **options)
+        return open_log_manager(self.paths, **options)
+
+    def start(self, **other: Any) -> DiskLogManager:
+        manager = self.open(**other)
         manager.startup([], lambda topic_id, _: topic_id in self.strays)
         return manager
 
@@ -425,6 +429,27 @@ def test_what_a_killed_broker_was_writing_goes(broker: Broker, name: str) -> Non
         (folder / left).write_text("half")
     broker.start()
     assert [path.name for path in folder.glob("*.part")] == ["another.part"]
+
+
+def test_a_shutdown_in_order_counts_until_the_logs_are_loaded(broker: Broker) -> None:
+    manager = broker.start()
+    log_of(manager, FOO_0, 3)
+    manager.shutdown(broker_epoch=7)
+    for _ in range(2):  # as when no controller is there
+        waiting = broker.open()
+        assert waiting.previous_broker_epoch == 7
+        waiting.abandon()
+    loaded = broker.start()
+    assert (loaded.previous_broker_epoch, loaded.logs()[FOO_0].log_end_offset) == (7, 3)
+    loaded.abandon()
+    assert broker.open().previous_broker_epoch == -1
+
+
+def test_that_logs_are_in_use_is_durable_before_they_are_loaded(faulty: Broker, files: FaultyFiles) -> None:
+    faulty.start().shutdown(broker_epoch=7)
+    faulty.start()
+    files.power_cut()
+    assert faulty.open().previous_broker_epoch == -1
 
 
 def test_a_copy_is_as_durable_as_the_log_that_it_replaces(faulty: Broker, files: FaultyFiles) -> None:

@@ -233,6 +233,11 @@ class BrokerMachine(Node):
         log = broker.logs.get_log(name)
         return None if log is None or log.directory in broker.logs.offline else log
 
+    def lost(self, log: Any, name: TopicPartition) -> bool:
+        """Whether this process had a log of that replica, whose directory has failed."""
+        is_mine = log.topic_partition == name and log.files._files.process is self.process
+        return is_mine and self._broker is not None and log.directory in self._broker.logs.offline
+
     @property
     def image(self) -> MetadataImage:
         """The image that the broker answers from."""

@@ -294,12 +294,16 @@ class ReplicaWatch:
             other = active().outside.extra["brokers"].get(id_)
             if other is None or not other.is_registered(self.newest):
                 continue
-            log = other.log(name)
-            end = -1 if log is None or log.topic_id != key[0] else self.mirror(log).batches.end
+            end = self._end_of(other, name, key[0])
             self._require(
                 end >= offset,
                 lambda i=id_, e=end: f"{name}: broker {i} is in sync, ends at {e}, and {offset} is committed",  # type: ignore[misc]
             )
+
+    def _end_of(self, broker: Any, name: TopicPartition, topic_id: Uuid) -> int:
+        """Where a broker's replica ends, or did when its directory failed; -1 without one."""
+        log = broker.log(name) or next((log for log in self._mirrors if broker.lost(log, name)), None)
+        return -1 if log is None or log.topic_id != topic_id else self.mirror(log).batches.end
 
     def joined(self, name: TopicPartition, topic_id: Uuid, members: set[int], image: MetadataImage) -> None:
         """Brokers join an ISR: each has all that was committed."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
+from kraftlake.image import MetadataImage
 from kraftlake.protocol import Address, NodeError
 from tests.simulation.virtual.client import Client, milliseconds
 from tests.simulation.virtual.scheduler import active
@@ -20,8 +21,14 @@ _SET = 0
 class Admin:
     """Asks brokers, which forward to the active controller."""
 
-    def __init__(self, topics: list[tuple[str, int]], history: History, bootstrap: list[Address]) -> None:
-        self.topics, self.history = topics, history
+    def __init__(
+        self,
+        topics: list[tuple[str, int]],
+        history: History,
+        bootstrap: list[Address],
+        newest: Callable[[], MetadataImage],
+    ) -> None:
+        self.topics, self.history, self._newest = topics, history, newest
         self.client = Client(bootstrap)
         self.is_stopped: Callable[[], bool] = lambda: False
         self.made: list[str] = []
@@ -114,7 +121,7 @@ class Admin:
         """Give a partition's replicas another order, or other brokers."""
         chance = active().process.chance
         name, partition = chance.choice(self.topics)
-        brokers = sorted(self.client.brokers)
+        brokers = sorted(self.client.brokers.keys() - self._still_eligible(name, partition))
         replicas = chance.sample(brokers, min(3, len(brokers)))
         if len(replicas) < 3:
             return ErrorCode.none
@@ -130,6 +137,15 @@ class Admin:
             return error
         one_error: ErrorCode = answer.responses[0].partitions[0].error_code
         return one_error
+
+    def _still_eligible(self, name: str, partition: int) -> set[int]:
+        """The brokers that a reassignment has taken a partition from and left among the eligible leaders, as in Kafka.
+
+        They have deleted their replica. Where they get it back, one may be elected that has nothing.
+        """
+        topic = self._newest().topics.get_topic(name)
+        state = None if topic is None else topic.partitions.get(partition)
+        return set() if state is None else {*state.elr} - {*state.replicas}
 
     def elect(self) -> ErrorCode:
         """Elect the preferred leaders of all partitions."""

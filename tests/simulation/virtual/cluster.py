@@ -161,7 +161,7 @@ class VirtualCluster:
             node.jump(self.chance.randrange(-5, 5) * SECOND)
         self.clients: list[Process] = []
         self.topics = [("one", 0), ("one", 1), ("two", 0)]
-        self.admin = Admin(self.topics, self.history, self.bootstrap)
+        self.admin = Admin(self.topics, self.history, self.bootstrap, lambda: self.replicas.newest)
 
     @property
     def names(self) -> list[str]:

@@ -187,13 +187,14 @@ class ReplicaWatch:
         process, epoch = active().process, registration.leader_epoch
         if registration.partition_epoch < partition.partition_epoch or topic_id is None:
             return lead()
-        known = self.leaders.setdefault((topic_id, number, epoch), process)
+        key = (topic_id, number)
+        known = self.leaders.setdefault((*key, epoch), process)
         self._require(
             known.name == process.name,
             lambda: f"{partition.topic_partition}: {known.name} and {process.name} both lead in epoch {epoch}",
         )
-        is_new = self._leading.get((process, topic_id, number)) != epoch
-        self._leading[process, topic_id, number] = epoch
+        is_new = self._leading.get((process, *key)) != epoch
+        self._leading[process, *key] = epoch
         done = lead()
         if is_new and partition.log is not None:
             self.leader_moves += 1
@@ -201,7 +202,9 @@ class ReplicaWatch:
                 f"{partition.topic_partition}: {process.name} leads in epoch {epoch} with ISR {registration.isr}, ELR "
                 f"{registration.elr}, ends at {partition.log.log_end_offset}"
             )
-            self._check_elected(process, partition.topic_partition, topic_id, partition.log)
+            newest = self.newest.topics.get_partition(*key)
+            if newest is None or newest.leader_epoch <= epoch:  # the leader of an epoch that is over commits nothing
+                self._check_elected(process, partition.topic_partition, topic_id, partition.log)
         return done
 
     def _check_elected(self, process: Process, name: Any, topic_id: Uuid, log: Any) -> None:

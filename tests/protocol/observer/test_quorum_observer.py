@@ -202,7 +202,11 @@ def test_a_new_leader_is_found_at_an_address_that_only_controllers_gave(quorum: 
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), kind=st.sampled_from(["flip", "cut", "noise", "repeat", "empty"]))
 @example(seed=839780112, kind="flip")  # the list of controllers is null
-def test_broken_answers_are_node_errors_and_never_wrong_records(quorum: FakeQuorum, seed: int, kind: str) -> None:
+def test_broken_answers_are_node_errors_and_never_wrong_records(
+    quorum: FakeQuorum, monkeypatch: pytest.MonkeyPatch, seed: int, kind: str
+) -> None:
+    # where a length is broken, the rest of an answer is waited for
+    monkeypatch.setattr("kraftlake.protocol.observer.requests._ANSWER_SECONDS", 0.02)
     chance = random.Random(seed)
 
     def spoil(data: bytes) -> bytes:

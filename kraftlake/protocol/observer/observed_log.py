@@ -70,7 +70,9 @@ class ObservedLog:
         Raises DivergedLogError where committed offsets differ, CorruptDataError for batches that don't follow.
         """
         if answer.diverging is not None:
+            # What is left may differ, too: only an answer that continues it proves that it is what the leader has.
             self._truncate(answer.diverging)
+            return []
         for batch in answer.batches:
             self._add(batch)
         self.high_watermark = max(self.high_watermark, answer.high_watermark)

@@ -81,6 +81,16 @@ def test_it_is_full_only_while_megabytes_wait_for_the_high_watermark() -> None:
     assert not log.is_full
 
 
+def test_what_is_left_after_a_divergence_is_not_committed_by_the_answer_that_told_it() -> None:
+    """Kept of two leaders' batches is that of the first, of an epoch which the third has never had."""
+    log = ObservedLog(START)
+    log.take(answer(raw_batch(0, 1), raw_batch(1, 3)))
+    theirs = [raw_batch(0, 2), raw_batch(1, 4)]
+    for diverging in (OffsetAndEpoch(offset=1, epoch=2), OffsetAndEpoch(offset=0, epoch=0)):
+        assert log.take(answer(high_watermark=2, diverging=diverging)) == []
+    assert log.take(answer(*theirs, high_watermark=2)) == theirs
+
+
 node = st.integers(0, 2)
 actions = st.lists(
     st.one_of(

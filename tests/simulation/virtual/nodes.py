@@ -227,16 +227,12 @@ class BrokerMachine(Node):
 
     def log(self, name: TopicPartition) -> Any:
         """The log of a replica, None where there is none."""
-        broker = self._broker
-        if broker is None:
-            return None
-        log = broker.logs.get_log(name)
-        return None if log is None or log.directory in broker.logs.offline else log
+        log = None if self._broker is None else self._broker.logs.get_log(name)
+        return None if log is None or self.is_offline(log) else log
 
-    def lost(self, log: Any, name: TopicPartition) -> bool:
-        """Whether this process had a log of that replica, whose directory has failed."""
-        is_mine = log.topic_partition == name and log.files._files.process is self.process
-        return is_mine and self._broker is not None and log.directory in self._broker.logs.offline
+    def is_offline(self, log: Any) -> bool:
+        """Whether the directory of a log has failed for this process."""
+        return self._broker is not None and log.directory in self._broker.logs.offline
 
     @property
     def image(self) -> MetadataImage:

@@ -305,8 +305,17 @@ class ReplicaWatch:
 
     def _end_of(self, broker: Any, name: TopicPartition, topic_id: Uuid) -> int:
         """Where a broker's replica ends, or did when its directory failed; -1 without one."""
-        log = broker.log(name) or next((log for log in self._mirrors if broker.lost(log, name)), None)
-        return -1 if log is None or log.topic_id != topic_id else self.mirror(log).batches.end
+        log = broker.log(name)
+        if log is not None:
+            return self.mirror(log).batches.end if log.topic_id == topic_id else -1
+        failed = (
+            mirror.batches.end
+            for log, mirror in self._mirrors.items()
+            if (log.topic_id, log.topic_partition) == (topic_id, name)
+            and _of(log) is broker.process
+            and broker.is_offline(log)
+        )
+        return next(failed, -1)
 
     def joined(self, name: TopicPartition, topic_id: Uuid, members: set[int], image: MetadataImage) -> None:
         """Brokers join an ISR: each has all that was committed."""

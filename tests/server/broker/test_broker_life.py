@@ -12,7 +12,13 @@ from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.server.broker.broker import Broker
 from kraftlake.server.broker.broker_life import BrokerEndedError
 from tests.controller.controlled_cluster import CLUSTER_ID
-from tests.server.broker.lake_cluster import LakeCluster, lake_cluster
+from tests.server.broker.lake_cluster import LakeCluster, Member, lake_cluster
+
+
+def check_replaced(broker: Member) -> None:
+    broker.thread.join(30)
+    with pytest.raises(BrokerEndedError, match="another process has registered as broker 1"):
+        broker.check()
 
 
 def test_a_broker_ends_when_another_process_has_its_id(tmp_path: Path) -> None:
@@ -23,9 +29,7 @@ def test_a_broker_ends_when_another_process_has_its_id(tmp_path: Path) -> None:
         cluster.folder = tmp_path / "other"
         cluster.start_broker(1)
         cluster.await_unfenced(1, 2)
-        first.thread.join(30)
-        with pytest.raises(BrokerEndedError, match="another process has registered as broker 1"):
-            first.check()
+        check_replaced(first)
 
 
 def replace_with_a_late_copy(cluster: LakeCluster) -> None:
@@ -55,9 +59,7 @@ def test_a_broker_ends_when_a_late_copy_of_its_registration_has_replaced_it(tmp_
     with lake_cluster(tmp_path, brokers=(1, 2)) as cluster:
         broker = cluster.members.pop(1)
         replace_with_a_late_copy(cluster)
-        broker.thread.join(30)
-        with pytest.raises(BrokerEndedError, match="another process has registered as broker 1"):
-            broker.check()
+        check_replaced(broker)
 
 
 def test_a_broker_ends_when_it_was_replaced_before_its_first_image_is_published(
@@ -70,6 +72,4 @@ def test_a_broker_ends_when_it_was_replaced_before_its_first_image_is_published(
         cluster.wait_for(lambda: broker.server.broker and broker.server.broker.lifecycle.broker_epoch >= 0)
         replace_with_a_late_copy(cluster)
         del cluster.members[1]
-        broker.thread.join(30)
-        with pytest.raises(BrokerEndedError, match="another process has registered as broker 1"):
-            broker.check()
+        check_replaced(broker)

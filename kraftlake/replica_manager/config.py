@@ -23,9 +23,6 @@ class ReplicaManagerConfig:
     replica_fetch_max_bytes: int = 1024 * 1024
     replica_fetch_response_max_bytes: int = 10 * 1024 * 1024
     replica_fetch_backoff_ms: int = 1_000
-    producer_purgatory_purge_interval_requests: int = 1_000
-    fetch_purgatory_purge_interval_requests: int = 1_000
-    delete_records_purgatory_purge_interval_requests: int = 1
     replica_high_watermark_checkpoint_interval_ms: int = 5_000
     num_replica_alter_log_dirs_threads: int = 1
     max_incremental_fetch_session_cache_slots: int = 1_000

@@ -11,7 +11,6 @@ from typing import Any
 import attrs
 import pytest
 
-from kraftlake.replica_manager import ReplicaManagerConfig
 from kraftlake.replica_manager.controller_channel import BrokerState, LeaderAndIsr
 from kraftlake.replica_manager.errors import ReplicationError
 from kraftlake.replica_manager.logs.log_config import LogConfig
@@ -128,7 +127,7 @@ class Asked:
         racked = [attrs.evolve(broker(id_), rack=f"r{id_}") for id_ in (1, 2, 3)]
         self.me = started(
             topic(), partition(leader=1, isr=(1, 2)), *racked,
-            delayed=lambda clock: DelayedRequests(ReplicaManagerConfig(), clock),
+            delayed=DelayedRequests,
         )  # fmt: skip
         self.server = RequestServer(self.me.manager, self.me.delayed)
 

@@ -172,7 +172,7 @@ class Node:
             self.id, lambda: self.epoch, lambda: self.view.image, way,
             schedule=way.schedule, on_failure=lambda _: None,
         )  # fmt: skip
-        self.delayed = DelayedRequests(self.cluster.config, self.clock)
+        self.delayed = DelayedRequests(self.clock)
         self.sessions = FetchManager(FetchSessionCache(self.clock, SESSION_SLOTS, self.cluster.new_session_id))
         context = BrokerContext(
             broker_id=self.id,

@@ -108,7 +108,7 @@ class LakeBroker:
         self.logs = MemoryLogManager(self.directories, topic_configs=view.topic_configs)
         self.queue = KafkaEventQueue(clock, f"broker-{id_}")
         self.scheduler = Scheduler(self.queue)
-        self.delayed = DelayedRequests(CONFIG, clock)
+        self.delayed = DelayedRequests(clock)
         ExpirationReaper(self.delayed, self.queue)
         self.epoch = -1
         self.up = True

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kraftlake.replica_manager import ReplicaManagerConfig
 from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
 from kraftlake.replica_manager.requests.expiration_reaper import ExpirationReaper
 from kraftlake.replica_manager.requests.purgatory import DelayedOperation
@@ -65,7 +64,7 @@ class WaitingRequests:
         self.seed = seed
         self.clock = ManualClock()
         self.queue = KafkaEventQueue(self.clock, "reaper")
-        self.delayed = DelayedRequests(ReplicaManagerConfig(producer_purgatory_purge_interval_requests=5), self.clock)
+        self.delayed = DelayedRequests(self.clock)
         ExpirationReaper(self.delayed, self.queue)
         self.changed: set[int] = set()
         self.requests: list[Request] = []

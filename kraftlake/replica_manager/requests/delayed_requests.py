@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kraftlake.delta import TopicPartition
-from kraftlake.replica_manager.config import ReplicaManagerConfig
 from kraftlake.replica_manager.requests.purgatory import Purgatory
 from kraftlake.runtime.clock import Clock
 
@@ -16,10 +15,10 @@ class DelayedRequests:
     Source: kafka.cluster.DelayedOperations, org.apache.kafka.server.purgatory.
     """
 
-    def __init__(self, config: ReplicaManagerConfig, clock: Clock) -> None:
-        self.produce = Purgatory(clock, config.producer_purgatory_purge_interval_requests)
-        self.fetch = Purgatory(clock, config.fetch_purgatory_purge_interval_requests)
-        self.delete_records = Purgatory(clock, config.delete_records_purgatory_purge_interval_requests)
+    def __init__(self, clock: Clock) -> None:
+        self.produce = Purgatory(clock)
+        self.fetch = Purgatory(clock)
+        self.delete_records = Purgatory(clock)
         self.elect_leader = Purgatory(clock)
 
     def __iter__(self) -> Iterator[Purgatory]:

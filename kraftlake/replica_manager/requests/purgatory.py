@@ -5,17 +5,20 @@ Source: org.apache.kafka.server.purgatory. A purgatory has no thread: its owner 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from heapq import heappop, heappush
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
+from heapq import heapify, heappop, heappush
 from itertools import count
 from threading import Lock, RLock
+from typing import Final
 
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.log import get_logger
 
 _log = get_logger(__name__)
 
-PURGE_INTERVAL = 1_000
+_DEADLINES_LEFT: Final = 1_000
+"""Deadlines of completed operations that are kept however few operations wait."""
 
 
 class DelayedOperation:
@@ -93,32 +96,33 @@ class DelayedOperation:
 class Purgatory:
     """Operations by the keys that they watch and by their deadlines.
 
-    A completed operation stays on the lists of its other keys until a check of such a key, or until more than
-    `purge_interval` operations have completed.
+    A completed operation is forgotten at once, since it may hold a large request. (Kafka keeps it on the lists of its
+    keys up to `purge.interval.requests`.)
     """
 
-    def __init__(self, clock: Clock, purge_interval: int = PURGE_INTERVAL) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._purge_interval = purge_interval
         self._lock = Lock()
-        self._watchers: dict[Hashable, list[DelayedOperation]] = {}
-        self._deadlines: list[tuple[int, int, DelayedOperation]] = []
-        self._order = count()
-        self._gone = 0
+        self._watchers: dict[Hashable, dict[int, DelayedOperation]] = {}
+        """By key and number, in the order of the numbers."""
+        self._waiting: dict[int, DelayedOperation] = {}
+        """Those with a deadline, by number."""
+        self._deadlines: list[tuple[int, int]] = []
+        """A heap of the deadlines and the numbers, also of operations that have been completed."""
+        self._numbers = count()
         self.wake_by: Callable[[int], None] | None = None
         """Called with a deadline (clock nanoseconds) that is earlier than all others; `expire` is due at that time."""
 
     @property
     def watched(self) -> int:
-        """The number of list entries, one for each operation and key, including completed operations."""
+        """The number of pairs of a waiting operation and a key."""
         with self._lock:
             return sum(map(len, self._watchers.values()))
 
     @property
     def delayed(self) -> int:
         """The number of operations that wait."""
-        with self._lock:
-            return sum(not operation.is_completed for _, _, operation in self._deadlines)
+        return len(self._waiting)
 
     def try_complete_else_watch(self, operation: DelayedOperation, keys: Sequence[Hashable], delay_ms: float) -> bool:
         """Complete an operation now, or let it `watch` the keys; returns whether it is completed."""
@@ -130,21 +134,24 @@ class Purgatory:
         The condition may come to hold before the entry on the last list, so the operation is tried after that.
         """
         assert keys, "an operation without a key could only time out"
-        operation.watcher = self._count_gone
+        number = next(self._numbers)
+        operation.watcher = partial(self._forget, number, keys)
         with self._lock:
             for key in keys:
                 if operation.is_completed:
-                    break
-                self._watchers.setdefault(key, []).append(operation)
+                    break  # it is forgotten when the lock is free
+                self._watchers.setdefault(key, {})[number] = operation
         if operation.try_complete() or operation.is_completed:
             return True
         deadline = self._clock.nanoseconds() + round(delay_ms * 1_000_000)
         with self._lock:
-            heappush(self._deadlines, (deadline, next(self._order), operation))
-            is_next = self._deadlines[0][2] is operation
+            if operation.is_completed:
+                return True
+            self._waiting[number] = operation
+            heappush(self._deadlines, (deadline, number))
+            is_next = self._deadlines[0][1] == number
         if is_next and self.wake_by is not None:
             self.wake_by(deadline)
-        self._purge_now_and_then()
         return False
 
     def check_and_complete(self, key: Hashable) -> int:
@@ -152,53 +159,41 @@ class Purgatory:
         if not self._watchers:
             return 0
         with self._lock:
-            operations = list(self._watchers.get(key, ()))
-        if not operations:
-            return 0
-        completed = sum(operation.try_complete() for operation in operations)
-        self._forget_completed((key,))
-        return completed
+            operations = list(self._watchers.get(key, {}).values())
+        return sum(operation.try_complete() for operation in operations)
 
     def expire(self) -> int:
         """Complete the operations whose deadline has passed; returns their number."""
         expired = 0
         while (operation := self._overdue()) is not None:
             expired += operation.expire()
-        self._purge_now_and_then()
         return expired
 
     def next_deadline(self) -> int | None:
         """The next time at which `expire` has work, in the clock's nanoseconds; None while no operation waits."""
         with self._lock:
-            while self._deadlines and self._deadlines[0][2].is_completed:
+            while self._deadlines and self._deadlines[0][1] not in self._waiting:
                 heappop(self._deadlines)
             return self._deadlines[0][0] if self._deadlines else None
 
     def _overdue(self) -> DelayedOperation | None:
         now = self._clock.nanoseconds()
         with self._lock:
-            if self._deadlines and self._deadlines[0][0] <= now:
-                return heappop(self._deadlines)[2]
+            while self._deadlines and self._deadlines[0][0] <= now:
+                operation = self._waiting.get(heappop(self._deadlines)[1])
+                if operation is not None:
+                    return operation
         return None
 
-    def _count_gone(self) -> None:
-        self._gone += 1
-
-    def _purge_now_and_then(self) -> None:
-        if self._gone <= self._purge_interval:
-            return
-        self._gone = 0
+    def _forget(self, number: int, keys: Iterable[Hashable]) -> None:
         with self._lock:
-            # a list that is sorted is a heap
-            self._deadlines = sorted(entry for entry in self._deadlines if not entry[2].is_completed)
-            keys = tuple(self._watchers)
-        self._forget_completed(keys)
-
-    def _forget_completed(self, keys: Sequence[Hashable]) -> None:
-        with self._lock:
+            self._waiting.pop(number, None)
             for key in keys:
-                left = [operation for operation in self._watchers.get(key, ()) if not operation.is_completed]
-                if left:
-                    self._watchers[key] = left
-                else:
-                    self._watchers.pop(key, None)
+                watchers = self._watchers.get(key)
+                if watchers is not None:
+                    watchers.pop(number, None)
+                    if not watchers:
+                        del self._watchers[key]
+            if len(self._deadlines) > 2 * len(self._waiting) + _DEADLINES_LEFT:
+                self._deadlines = [one for one in self._deadlines if one[1] in self._waiting]
+                heapify(self._deadlines)

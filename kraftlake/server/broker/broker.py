@@ -114,7 +114,7 @@ class Broker:
         heartbeats = self.to_controller("heartbeat", config.lifecycle.channel_retry_timeout_ms)
         self.lifecycle = BrokerLifecycleManager(lifecycle, heartbeats, clock)
         self.leaderships = Leaderships(lambda look: self._scheduler.after(0, look), self._leave_as_leader)
-        self.delayed = DelayedRequests(config.replication, clock)
+        self.delayed = DelayedRequests(clock)
         self.manager = self._manager = self._replica_manager()
         self.publisher = self._publisher()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kraftlake.replica_manager import ReplicaManagerConfig
 from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
 from kraftlake.replica_manager.requests.expiration_reaper import ExpirationReaper
 from kraftlake.replica_manager.requests.purgatory import DelayedOperation
@@ -29,7 +28,7 @@ class Reaped:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.queue = EventQueue(self.clock, "reaper")
-        self.delayed = DelayedRequests(ReplicaManagerConfig(), self.clock)
+        self.delayed = DelayedRequests(self.clock)
         ExpirationReaper(self.delayed, self.queue)
         self.done: list[str] = []
 

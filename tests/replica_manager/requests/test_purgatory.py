@@ -1,8 +1,9 @@
-"""Delayed operations are completed once, by their condition or their timeout, and are purged."""
+"""Delayed operations are completed once, by their condition or their timeout, and are forgotten then."""
 
 from __future__ import annotations
 
 import threading
+import weakref
 
 import pytest
 from hypothesis import settings
@@ -92,20 +93,37 @@ def test_an_operation_is_completed_at_its_timeout():
     assert later.expirations == 0
 
 
-def test_completed_operations_are_purged_at_the_purge_interval():
+def test_a_completed_operation_is_forgotten_at_once():
     clock = ManualClock()
-    purgatory = Purgatory(clock, purge_interval=10)
-    operations = [Waiting() for _ in range(11)]
+    purgatory = Purgatory(clock)
+    operations = [Waiting(may=False) for _ in range(5)]
     for operation in operations:
         purgatory.try_complete_else_watch(operation, ["a", "b"], 1_000)
     stays = Waiting()
     purgatory.try_complete_else_watch(stays, ["b"], 1_000)
+    operations[0].expire()
     for operation in operations:
         operation.may = True
-    assert purgatory.check_and_complete("a") == 11
-    assert purgatory.watched == 12
-    purgatory.expire()
+    assert purgatory.check_and_complete("a") == 4
     assert (purgatory.watched, purgatory.delayed) == (1, 1)
+    forgotten = [weakref.ref(operation) for operation in operations]
+    del operations, operation
+    assert not any(one() for one in forgotten), "what they hold may be large"
+
+
+def test_deadlines_of_completed_operations_do_not_pile_up():
+    clock = ManualClock()
+    purgatory = Purgatory(clock)
+    stays = Waiting()
+    purgatory.try_complete_else_watch(stays, ["b"], 1_000)
+    for number in range(5_000):
+        done = Waiting()
+        purgatory.try_complete_else_watch(done, ["a"], 10_000_000 + number)
+        done.may = True
+        assert purgatory.check_and_complete("a") == 1
+    assert len(purgatory._deadlines) < 1_100
+    clock.advance(1_000)
+    assert purgatory.expire() == stays.expirations == 1
 
 
 def test_an_operation_needs_a_key():
@@ -115,7 +133,7 @@ def test_an_operation_needs_a_key():
 
 def test_many_threads_complete_each_operation_once():
     clock = ManualClock()
-    purgatory = Purgatory(clock, purge_interval=5)
+    purgatory = Purgatory(clock)
     operations = [Waiting(may=False) for _ in range(300)]
     for number, operation in enumerate(operations):
         purgatory.try_complete_else_watch(operation, [number % 3, "all"], 10)
@@ -276,7 +294,7 @@ class PurgatoryMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.clock = ManualClock()
-        self.purgatory = Purgatory(self.clock, purge_interval=2)
+        self.purgatory = Purgatory(self.clock)
         self.operations: list[tuple[Waiting, tuple[str, ...], int]] = []
 
     @rule(may=st.booleans(), keys=st.lists(st.sampled_from("abc"), min_size=1, unique=True), delay=st.integers(0, 5))
@@ -309,7 +327,7 @@ class PurgatoryMachine(RuleBasedStateMachine):
         assert all(operation.completions <= 1 for operation, _, _ in self.operations)
         waiting = [(keys, end) for operation, keys, end in self.operations if not operation.completions]
         assert self.purgatory.delayed == len(waiting)
-        assert self.purgatory.watched >= sum(len(keys) for keys, _ in waiting)
+        assert self.purgatory.watched == sum(len(keys) for keys, _ in waiting)
         deadline = self.purgatory.next_deadline()
         assert deadline == (min(end for _, end in waiting) * 1_000_000 if waiting else None)
 

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
-from kraftlake.replica_manager import MemoryLogManager, MemoryPartitionLog, ReplicaManagerConfig
+from kraftlake.replica_manager import MemoryLogManager, MemoryPartitionLog
 from kraftlake.replica_manager.controller_channel import LeaderAndIsr
 from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.logs.log_config import LogConfig
@@ -40,7 +40,7 @@ class Served:
         self.me = started(
             *(records or (topic(), partition(leader=1))),
             log_manager=MemoryLogManager({"d1": D1, "d2": D2}, made),
-            delayed=lambda clock: DelayedRequests(ReplicaManagerConfig(), clock),
+            delayed=DelayedRequests,
         )
         self.delayed: DelayedRequests = self.me.delayed
         self.server = RequestServer(self.me.manager, self.delayed)

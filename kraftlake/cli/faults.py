@@ -57,7 +57,8 @@ def stop_at_signals(*, normal: bool = False, again: threading.Event | None = Non
     """An event that SIGINT, SIGTERM and SIGHUP set: what is under way is finished before the command ends.
 
     A further one sets `again`, unless it comes with the first: some tools send it to the process and to its group.
-    Raises TerminatedError on the way out, with the exit code of the first signal, unless that is the `normal` end.
+    Raises TerminatedError on the way out, with the exit code of the first signal, unless that is the `normal` end. An
+    ignored SIGHUP (`nohup`) stays ignored.
     """
     stop = threading.Event()
     received: list[tuple[int, float]] = []
@@ -79,7 +80,10 @@ def stop_at_signals(*, normal: bool = False, again: threading.Event | None = Non
     thread = threading.Thread(target=tell, name="signals", daemon=True)
     thread.start()
     try:
-        with _handled_by(end, [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]):
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            numbers.append(signal.SIGHUP)
+        with _handled_by(end, numbers):
             yield stop
     finally:
         handled.put(False)

@@ -302,6 +302,22 @@ def test_a_request_to_end_leaves_nothing_half_written(number: signal.Signals, tm
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(("handler", "stops"), [("SIG_IGN", False), ("SIG_DFL", True)])
+def test_a_command_that_waits_for_its_end_goes_on_after_a_hangup_under_nohup_alone(handler: str, stops: bool) -> None:
+    program = (
+        "import os, signal\n"
+        "from kraftlake.cli.faults import stop_at_signals\n"
+        f"signal.signal(signal.SIGHUP, signal.{handler})\n"
+        "with stop_at_signals(normal=True) as stop:\n"
+        "    os.kill(os.getpid(), signal.SIGHUP)\n"
+        "    print(stop.wait(1))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{stops}\n", "")
+
+
 def test_a_signal_is_heard_while_the_main_thread_holds_the_lock_of_what_it_waits_for_and_a_second_one_too() -> None:
     program = (
         "import os, signal, threading\n"

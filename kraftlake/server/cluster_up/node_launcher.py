@@ -20,7 +20,8 @@ def main() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != int(sys.argv[1]):  # it has ended already
         sys.exit(1)
-    os.execv(sys.executable, [sys.executable, "-m", "kraftlake", *sys.argv[2:]])  # noqa: S606 - this very program
+    # without the current folder on the path of modules, as the command `kraftlake` has it
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "kraftlake", *sys.argv[2:]])  # noqa: S606 - this very program
 
 
 if __name__ == "__main__":

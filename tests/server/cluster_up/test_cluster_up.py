@@ -62,7 +62,11 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-def test_nodes_come_up_one_that_dies_stays_down_and_the_others_end_in_order(tmp_path: Path) -> None:
+def test_nodes_come_up_one_that_dies_stays_down_and_the_others_end_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "queue.py").write_text("raise SystemExit('a file of the user, and no module of theirs')")
+    monkeypatch.chdir(tmp_path)
     plan = ClusterPlan.of(str(tmp_path / "lake"), tmp_path / "data", brokers=2, controllers=2, settings=QUICK)
     with ClusterUp(plan) as up:
         seen = Seen(up)

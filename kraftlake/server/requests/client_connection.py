@@ -150,7 +150,7 @@ class ClientConnection(asyncio.Protocol):
         self._queue.put(frame, self.peer, partial(self._respond, self._number))
 
     def _hold(self) -> None:
-        self._buffered.hold(self, self._frames.size + self._unsent)
+        self._buffered.hold(self, self._frames.held + self._unsent)
 
     def _respond(self, number: int, answer: bytes | None) -> None:
         """Take an answer, from any thread; the first counts."""

@@ -53,6 +53,11 @@ class FrameBuffer:
         self.size -= LENGTH.size + size
         return self._taken(size)
 
+    @property
+    def held(self) -> int:
+        """The number of bytes that are held: also those of frames that were given, in front of the next one."""
+        return self.size + self._start
+
     def clear(self) -> None:
         """Forget all bytes."""
         self._chunks, self._start, self.size = [], 0, 0
@@ -73,8 +78,9 @@ class FrameBuffer:
             parts.append(memoryview(self._chunks[used])[:missing])
             taken, end = b"".join(parts), missing
             del self._chunks[:used]
-        if end == len(self._chunks[0]):
-            del self._chunks[0]
+        left = len(self._chunks[0]) - end
+        if left < end:  # by that, it costs less than what was taken, and at most half of a chunk is held in vain
+            self._chunks[:1] = [self._chunks[0][end:]] if left else []
             end = 0
         self._start = end
         return taken

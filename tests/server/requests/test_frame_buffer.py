@@ -66,6 +66,21 @@ def test_an_announced_frame_holds_what_has_arrived_also_in_tiny_pieces() -> None
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize("taken", [1, 100_000, 200_000])
+@pytest.mark.parametrize("ahead", [1, 10_000, 60_000])
+def test_what_is_held_behind_a_frame_is_counted_and_little_more_than_has_arrived(taken: int, ahead: int) -> None:
+    buffer = FrameBuffer(longest=2**31 - 1)
+    tracemalloc.start()
+    try:
+        buffer.add(frame(bytes(taken)) + LENGTH.pack(2**31 - 1) + bytes(ahead))
+        assert buffer.next() == bytes(taken)
+        assert buffer.size == LENGTH.size + ahead
+        assert tracemalloc.get_traced_memory()[0] < buffer.held + 10_000
+        assert buffer.held <= 2 * buffer.size
+    finally:
+        tracemalloc.stop()
+
+
 def test_what_is_cleared_is_gone() -> None:
     buffer = FrameBuffer(longest=100)
     buffer.add(frame(b"abc")[:5])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Future
+from datetime import timedelta
 from functools import partial
 from itertools import count
 from typing import Any, Final
@@ -65,12 +66,13 @@ class FetchHandlers:
             return response_to(request, error_code=ErrorCode.invalid_request, responses=())
         partition = partitions[0][1]
         epoch, last = int(getattr(partition, "current_leader_epoch", -1)), getattr(partition, "last_fetched_epoch", -1)
-        wait_ms = asked.max_wait.total_seconds() * 1000
-        if wait_ms < 0 or partition.fetch_offset < 0 or last < 0 or last > epoch:
+        if asked.max_wait < timedelta(0) or partition.fetch_offset < 0 or last < 0 or last > epoch:
             return self._error(request, ErrorCode.invalid_request)
         told: Future[Any] = Future()
         at = OffsetAndEpoch(offset=int(partition.fetch_offset), epoch=int(last))
-        self._try(_Fetch(request=request, told=told, at=at, leader_epoch=epoch, partition=partition), wait_ms)
+        request = request.reduced(asked)
+        fetch = _Fetch(request=request, told=told, at=at, leader_epoch=epoch, partition=partition)
+        self._try(fetch, request.wait_ms(asked.max_wait))
         return told
 
     def _try(self, fetch: _Fetch, wait_ms: float, *, is_new: bool = True) -> None:

@@ -6,9 +6,8 @@ Source: kafka.server.KafkaApis, kafka.server.ControllerApis, org.apache.kafka.co
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from datetime import timedelta
 from importlib import import_module
 from typing import Any, Final, TypeAlias
 
@@ -19,6 +18,7 @@ from kio.static.constants import EntityType
 from kraftlake.protocol import REQUEST_HEADER, MessageScan
 from kraftlake.publisher import AuthorizerNotReadyError
 from kraftlake.server.requests.error_responses import error_response
+from kraftlake.server.requests.held_memory import HeldMemory, HeldShare
 from kraftlake.server.requests.messages import (
     AT_ONCE,
     UNREADABLE,
@@ -40,7 +40,9 @@ NO_ANSWER: Final = b""
 ANONYMOUS: Final = "User:ANONYMOUS"
 _API_VERSIONS: Final = "api_versions"
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
-_MANY_ELEMENTS: Final = 100_000
+_HELD_MAX_BYTES: Final = 256 * 1024 * 1024
+_ELEMENT_BYTES: Final = 1024
+"""The memory that an element of a list takes at most, from the reading of its request to the answer."""
 _ZERO_IS_A_LEVEL: Final = 4
 """The version of ApiVersions from which on a client takes 0 for a level (KIP-1022)."""
 
@@ -63,7 +65,7 @@ class Request:
     """A request that was read: `body` and the `module` of its response are kio's, of the request's version.
 
     One of `answer`, `answer_nothing` and `close` is called once, at once or later, from any thread. `frame` is the
-    request without the length before it.
+    request without the length before it, or its header alone where the request was `reduced`.
     """
 
     name: str
@@ -72,8 +74,25 @@ class Request:
     peer: Peer
     body: Any
     module: Any
+    elements: int = attrs.field(repr=False)
+    """How many elements the lists of the body had when it was read."""
     frame: bytes = attrs.field(repr=False)
+    _held: HeldShare = attrs.field(repr=False)
     _respond: Respond = attrs.field(repr=False)
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether the request may wait for something; False while those that wait hold as much memory as they may."""
+        return self._held.may_wait
+
+    def reduced(self, body: Any) -> Request:
+        """The request with no more of it than its answer needs, for one that waits and would hold the rest in vain."""
+        self._held.become(self.elements * _ELEMENT_BYTES)
+        return attrs.evolve(self, body=body, frame=self.frame[: REQUEST_HEADER.size])
+
+    def wait_ms(self, asked: timedelta) -> float:
+        """How many ms the request may wait: as long as it asks for, if it may."""
+        return asked / timedelta(milliseconds=1) if self.may_wait else 0
 
     def answer(self, response: Any) -> None:
         """Send a response, as kio declares it."""
@@ -130,8 +149,7 @@ class Dispatcher:
     A request of another API or version closes the connection, as in Kafka; of an unknown version of ApiVersions, the
     answer is that of version 0 with UNSUPPORTED_VERSION, and the versions of ApiVersions alone. `features` are told
     with ApiVersions. `tell` gets what went wrong with a request: a fault of its handler is answered with
-    UNKNOWN_SERVER_ERROR, and the connection goes on; bytes that are no request close it. Requests of many elements are
-    handled one at a time, so that all together take the memory of one.
+    UNKNOWN_SERVER_ERROR, and the connection goes on; bytes that are no request close it.
     """
 
     def __init__(
@@ -144,16 +162,15 @@ class Dispatcher:
         self._apis = dict(apis)
         self._features = features
         self._tell = tell
-        self._one_large = threading.Lock()
+        self.held = HeldMemory(_HELD_MAX_BYTES)
+        """What the requests hold that are not answered."""
 
     def handle(self, frame: bytes, peer: Peer, respond: Respond) -> None:
         """Answer a request, at once or later."""
         try:
-            scan = scan_of(frame)
-            with self._one_large if scan.elements > _MANY_ELEMENTS else nullcontext():
-                request = self._read(frame, scan, peer, respond)
-                if request is not None:
-                    self._serve(request)
+            request = self._read(frame, scan_of(frame), peer, respond)
+            if request is not None:
+                self._serve(request)
         except UNREADABLE as fault:
             self._tell("unreadable_request", fault)
             respond(None)
@@ -183,9 +200,15 @@ class Dispatcher:
         start = REQUEST_HEADER.size
         client_id = None if length < 0 else frame[start : start + length].decode(errors="replace")
         module = import_module(entity(name, version, EntityType.response).__module__)
+        held = self.held.share(len(frame) + scan.elements * _ELEMENT_BYTES)
+
+        def answered(answer: bytes | None) -> None:
+            held.end()
+            respond(answer)
+
         return Request(
             name=name, version=version, client_id=client_id, peer=peer, body=body, module=module, frame=frame,
-            respond=respond,
+            elements=scan.elements, held=held, respond=answered,
         )  # fmt: skip
 
     def _api_versions(self, frame: bytes, version: int, correlation: int) -> bytes:

@@ -177,6 +177,7 @@ class _Running:
                 self._ended(connection)
             elif self._is_ending:
                 connection.close()
+            self._stop_if_done()  # the connection may have ended before the task
 
         task.add_done_callback(is_set_up)
 

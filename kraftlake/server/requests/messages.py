@@ -27,6 +27,7 @@ _CORRELATION: Final = struct.Struct(">i")
 MOST_ELEMENTS: Final = 1_000_000
 """The elements of all lists of a request. Two bytes may be a topic, which becomes an object, and another in the answer:
 a hundred MiB of them would take ten GiB."""
+_MANY_ELEMENTS: Final = 100_000
 UNREADABLE: Final = (SerialError, ValueError, TypeError, IndexError, OverflowError, struct.error, MalformedError)
 """What is raised for bytes that are no request."""
 AT_ONCE: Final = i32Timedelta.parse(timedelta(0))
@@ -53,6 +54,19 @@ def scan_of(frame: bytes) -> MessageScan:
     if request is not None:
         end_of_message(request, frame, position, scan)
     return scan
+
+
+def is_large(frame: bytes) -> bool:
+    """Whether a request has so many elements that those like it are handled one at a time.
+
+    That is said of each Envelope that is long enough to have as many.
+    """
+    if len(frame) <= _MANY_ELEMENTS:  # an element takes a byte or more
+        return False
+    try:
+        return api_of(frame) == "envelope" or scan_of(frame).elements > _MANY_ELEMENTS
+    except UNREADABLE:
+        return False
 
 
 def scanned_request_in(frame: bytes, scan: MessageScan) -> Any:

@@ -14,8 +14,10 @@ from typing import Final, TypeAlias
 from kraftlake.runtime import get_logger
 from kraftlake.server.requests.dispatcher import Peer, Respond
 from kraftlake.server.requests.listener_limits import ListenerLimits
+from kraftlake.server.requests.messages import is_large
 
 Handle: TypeAlias = Callable[[bytes, Peer, Respond], None]
+_Queue: TypeAlias = SimpleQueue[tuple[bytes, Peer, Respond] | None]
 _ENDS_WITHIN_SECONDS: Final = 1.0
 """How long the end waits for handlers that are at work."""
 
@@ -23,21 +25,24 @@ _ENDS_WITHIN_SECONDS: Final = 1.0
 class RequestQueue:
     """Has requests handled by a few threads; who finds it full waits until there is room.
 
-    All but the handling happens in the thread of `loop`. Source: kafka.network.RequestChannel.
+    Requests of very many elements are handled by a thread of their own, one at a time: together they take the memory of
+    one, and others do not wait for them. All but the handling happens in the thread of `loop`. Source:
+    kafka.network.RequestChannel.
     """
 
     def __init__(self, name: str, handle: Handle, limits: ListenerLimits, loop: asyncio.AbstractEventLoop) -> None:
         self._handle = handle
         self._limits = limits
         self._loop = loop
-        self._queue: SimpleQueue[tuple[bytes, Peer, Respond] | None] = SimpleQueue()
+        self._queue: _Queue = SimpleQueue()
+        self._large: _Queue = SimpleQueue()
         self._waiting: deque[Callable[[], None]] = deque()
         self._lock = threading.Lock()
         self._bytes = 0
         """The length of all requests that are queued or being handled."""
         self._threads = [
-            threading.Thread(target=self._work, name=f"{name}-request-handler-{number}", daemon=True)
-            for number in range(limits.num_io_threads)
+            threading.Thread(target=self._work, args=(queue,), name=f"{name}-request-handler-{number}", daemon=True)
+            for number, queue in enumerate([self._queue] * limits.num_io_threads + [self._large])
         ]
 
     def start(self) -> None:
@@ -64,19 +69,24 @@ class RequestQueue:
 
     def close(self) -> None:
         """Drop what is queued, and end the threads; one that is still at work ends after that."""
-        with suppress(Empty):
-            while True:
-                self._queue.get_nowait()
-        for _ in self._threads:
-            self._queue.put(None)
+        for queue in (self._queue, self._large):
+            with suppress(Empty):
+                while True:
+                    queue.get_nowait()
+            for _ in self._threads:
+                queue.put(None)
         until = time.monotonic() + _ENDS_WITHIN_SECONDS
         for thread in self._threads:
             thread.join(max(until - time.monotonic(), 0))
 
-    def _work(self) -> None:
-        while (work := self._queue.get()) is not None:
+    def _work(self, queue: _Queue) -> None:
+        while (work := queue.get()) is not None:
             self._wake()
             frame, peer, respond = work
+            if queue is self._queue and is_large(frame):
+                self._large.put(work)
+                del work, frame, respond
+                continue
             try:
                 self._handle(frame, peer, respond)
             except Exception as fault:  # a fault of ours ends one connection, not the thread

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import threading
+from datetime import timedelta
 from importlib import import_module
 from typing import Any
 
@@ -145,33 +145,33 @@ def test_a_request_of_more_elements_than_memory_is_kept_for_is_not_read() -> Non
     assert (node.answers, node.requests, node.told) == ([None], [], ["unreadable_request"])
 
 
-def test_large_requests_are_handled_one_at_a_time_and_beside_small_ones() -> None:
-    release, begun = threading.Event(), threading.Semaphore(0)
-    at_work: list[int] = []
-    most: list[int] = []
+def test_what_a_request_holds_counts_until_it_is_answered_and_less_once_it_is_reduced() -> None:
+    node = Node(api="metadata")
+    frame = metadata(10)
+    node.ask(frame)
+    node.ask(frame)
+    assert node.dispatcher.held.total == 2 * (len(frame) + 10 * 1024)
+    first, second = node.requests
+    reduced = first.reduced(None)
+    assert (reduced.frame, reduced.body) == (frame[: REQUEST_HEADER.size], None)
+    assert node.dispatcher.held.total == len(frame) + 2 * 10 * 1024
+    reduced.answer_nothing()
+    first.reduced(None)
+    first.answer_nothing()
+    assert node.dispatcher.held.total == len(frame) + 10 * 1024
+    second.close()
+    assert node.dispatcher.held.total == 0
 
-    def handle(request: Request) -> None:
-        if len(request.body.topics) > 1:
-            at_work.append(1)
-            most.append(len(at_work))
-            begun.release()
-            assert release.wait(60)
-            at_work.pop()
-        request.answer_nothing()
 
-    node = Node(handle, api="metadata")
-    large = metadata(100_001)
-    threads = [threading.Thread(target=node.ask, args=(large,)) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    assert begun.acquire(timeout=60)
+def test_a_request_waits_as_long_as_it_asks_for_while_there_is_memory() -> None:
+    node = Node(api="metadata")
     node.ask(metadata(1))
-    assert node.answers == [b""], "a small one does not wait"
-    release.set()
-    for thread in threads:
-        thread.join(60)
-    assert node.answers == [b""] * 3
-    assert most == [1, 1]
+    (first,) = node.requests
+    assert (first.may_wait, first.wait_ms(timedelta(seconds=9))) == (True, 9_000)
+    node.ask(metadata(300_000))
+    assert (first.may_wait, first.wait_ms(timedelta(seconds=9))) == (False, 0)
+    node.requests[1].answer_nothing()
+    assert (first.may_wait, first.wait_ms(timedelta(seconds=9))) == (True, 9_000)
 
 
 @given(st.binary(max_size=40), st.integers(0, 3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import subprocess
 import sys
@@ -18,7 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from kraftlake.protocol import REQUEST_HEADER
 from kraftlake.runtime import EnvironmentFaultError
+from kraftlake.server.requests.client_connection import ClientConnection
 from kraftlake.server.requests.dispatcher import Dispatcher, Peer, Respond
 from kraftlake.server.requests.frame_buffer import LENGTH
 from kraftlake.server.requests.listener import RequestListener
@@ -420,6 +423,37 @@ def test_while_too_many_requests_wait_no_connection_is_read_and_none_fails(limit
         assert listener.buffered_bytes == 0
 
 
+def many_topics(count: int) -> bytes:
+    """A Metadata request for topics without a name, in two bytes each."""
+    return REQUEST_HEADER.pack(3, 0, 7, -1) + count.to_bytes(4, "big") + b"\0\0" * count
+
+
+def test_requests_of_very_many_elements_are_handled_one_at_a_time_and_keep_no_thread_from_others() -> None:
+    go, begun, at_work = threading.Event(), threading.Semaphore(0), list[int]()
+    most: list[int] = []
+
+    def handle(data: bytes, peer: Peer, respond: Respond) -> None:
+        if len(data) > 1000:
+            at_work.append(1)
+            most.append(len(at_work))
+            begun.release()
+            assert go.wait(20)
+            at_work.pop()
+        respond(data[:4])
+
+    large = many_topics(100_001)
+    with listening(handle, num_io_threads=2) as listener, ExitStack() as stack:
+        clients = [stack.enter_context(connected(listener)) for _ in range(5)]
+        for client in clients[:4]:
+            client.sendall(frame(large))
+        assert begun.acquire(timeout=20)
+        clients[4].sendall(frame(many_topics(1)))
+        assert receive_frame(clients[4]) == large[:4], "it did not wait"
+        go.set()
+        assert [receive_frame(client) for client in clients[:4]] == [large[:4]] * 4
+    assert most == [1] * 4
+
+
 def test_a_thousand_idle_connections_do_not_slow_others() -> None:
     with listening(echo) as listener, ExitStack() as stack:
         for _ in range(1000):
@@ -455,6 +489,23 @@ def test_the_end_is_quick_and_sends_what_was_answered() -> None:
         with pytest.raises(ConnectionRefusedError):
             stack.enter_context(connected(listener))
     assert threading.active_count() == before
+
+
+def test_a_client_that_comes_with_the_end_does_not_keep_it_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = ClientConnection.connection_made
+
+    def end_meanwhile(connection: ClientConnection, transport: asyncio.BaseTransport) -> None:
+        made(connection, transport)
+        running._end()
+
+    with ExitStack() as stack:
+        listener = stack.enter_context(listening(echo))
+        running = listener._run
+        monkeypatch.setattr(ClientConnection, "connection_made", end_meanwhile)
+        client = stack.enter_context(connected(listener))
+        assert is_closed(client)
+        running._thread.join(20)
+        assert not running._thread.is_alive()
 
 
 def test_neither_a_client_that_reads_nothing_nor_a_handler_at_work_keeps_it_from_ending() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from datetime import timedelta
+from dataclasses import replace
 from typing import Any, Final
 
 import attrs
@@ -88,6 +88,7 @@ class FetchHandler:
         if unknown and session_epoch > 0:
             self._answer(request, FetchResponse(), {}, error=ErrorCode.fetch_session_topic_id_error)
             return
+        request = _without_partitions(request)
         asked = FetchRequest(
             params=self._params(request, replica_id, replica_epoch),
             partitions=wanted,
@@ -113,7 +114,7 @@ class FetchHandler:
         return FetchParams(
             replica_id=replica_id,
             replica_epoch=replica_epoch,
-            max_wait_ms=max(0, round(body.max_wait / timedelta(milliseconds=1))),
+            max_wait_ms=max(0, round(request.wait_ms(body.max_wait))),
             min_bytes=min(int(body.min_bytes), max_bytes),
             max_bytes=max_bytes,
             isolation=FetchIsolation.LOG_END if replica_id >= 0 else isolation,
@@ -189,6 +190,14 @@ class FetchHandler:
                 **({"node_endpoints": endpoints} if endpoints else {}),
             )
         )
+
+
+def _without_partitions(request: Request) -> Request:
+    """The request with what its answer needs, for the time that it waits."""
+    lists: dict[str, tuple[()]] = {"topics": ()}
+    if hasattr(request.body, "forgotten_topics_data"):
+        lists["forgotten_topics_data"] = ()
+    return request.reduced(replace(request.body, **lists))
 
 
 def _replica(body: Any) -> tuple[int, int]:

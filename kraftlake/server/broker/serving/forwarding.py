@@ -25,8 +25,9 @@ LONGEST_FORWARDED: Final = ListenerLimits().socket_request_max_bytes - 64 * 1024
 class ForwardingManager:
     """Passes requests of clients on to the active controller, with who sent them, and its answers back.
 
-    Where no controller answers in time, the answer is REQUEST_TIMED_OUT. A controller that does not know the request's
-    version has the client's connection closed, so that the client asks for the versions again.
+    Where no controller answers in time, or too many requests wait for one, the answer is REQUEST_TIMED_OUT. A
+    controller that does not know the request's version has the client's connection closed, so that the client asks for
+    the versions again.
     """
 
     def __init__(self, ask: Ask) -> None:
@@ -36,6 +37,9 @@ class ForwardingManager:
         """Pass a request on; one that does not fit into an envelope is INVALID_REQUEST."""
         if len(request.frame) > LONGEST_FORWARDED:  # the controller would close the connection, again and again
             request.fail(ErrorCode.invalid_request)
+            return
+        if not request.may_wait:
+            request.fail(ErrorCode.request_timed_out)
             return
 
         def answered(answer: Any | None) -> None:

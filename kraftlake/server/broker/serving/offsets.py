@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -150,8 +149,7 @@ class OffsetsHandler:
             )  # fmt: skip
             request.answer(of_version(module.DeleteRecordsResponse, throttle_time=AT_ONCE, topics=topics))
 
-        timeout_ms = body.timeout / timedelta(milliseconds=1)
-        self._server.delete_records(offsets, timeout_ms=timeout_ms, on_answer=answered)
+        self._server.delete_records(offsets, timeout_ms=request.wait_ms(body.timeout), on_answer=answered)
 
     def _refused(self, request: Request, topics: Any, field: str, operation: AclOperation) -> dict[str, ErrorCode]:
         """The topics that are not there, or that the peer may not ask about, each with the error."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -71,6 +72,8 @@ class ProduceHandler:
                     failed[partition] = batch
                 else:
                     entries[partition] = batch
+        request = _without_records(request)
+        body = request.body
 
         def answered(answers: Mapping[TopicPartition, ProduceAnswer]) -> None:
             if body.acks == 0:
@@ -84,10 +87,10 @@ class ProduceHandler:
         if not entries:
             answered({})
             return
-        timeout_ms = body.timeout / timedelta(milliseconds=1)
         self._server.append_records(
-            entries, required_acks=int(body.acks), timeout_ms=timeout_ms, on_answer=answered, topic_ids=ids
-        )
+            entries, required_acks=int(body.acks), timeout_ms=request.wait_ms(body.timeout), on_answer=answered,
+            topic_ids=ids,
+        )  # fmt: skip
 
     def _name_of(self, topic: Any) -> str | None:
         """The name of a topic, which new requests name by its id; None for an id that is not known."""
@@ -157,6 +160,15 @@ class ProduceHandler:
         if moved:
             more["node_endpoints"] = context.leader_endpoints(module, moved, request.peer.listener)
         return of_version(module.ProduceResponse, responses=responses, throttle_time=AT_ONCE, **more)
+
+
+def _without_records(request: Request) -> Request:
+    """The request with what its answer needs. Source: kafka.server.KafkaApis, which clears the records as well."""
+    topics = tuple(
+        replace(topic, partition_data=tuple(replace(one, records=None) for one in topic.partition_data))
+        for topic in request.body.topic_data
+    )
+    return request.reduced(replace(request.body, topic_data=topics))
 
 
 def _with_partitions(body: Any) -> list[Any]:

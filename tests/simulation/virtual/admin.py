@@ -9,6 +9,7 @@ from kio.schema.errors import ErrorCode
 
 from kraftlake.image import MetadataImage
 from kraftlake.protocol import Address, NodeError
+from kraftlake.records.uuid import Uuid
 from tests.simulation.virtual.client import Client, milliseconds
 from tests.simulation.virtual.scheduler import active
 from tests.simulation.virtual.workload import History
@@ -65,8 +66,10 @@ class Admin:
             )
             return module.CreateTopicsRequest(topics=(topic,), timeout=_TIMEOUT, validate_only=False)
 
-        answer = self.client.ask_any("create_topics", range(5, 8), make)
+        answer = self.client.ask_any("create_topics", range(7, 8), make)
         error: ErrorCode = answer.topics[0].error_code
+        if error is ErrorCode.none:
+            self.history.created[name] = Uuid(answer.topics[0].topic_id.bytes)
         return error
 
     def create(self) -> ErrorCode:
@@ -82,9 +85,7 @@ class Admin:
         if not self.made:
             return ErrorCode.none
         name = chance.choice(self.made)
-        topic_id = self.client.ids.get(name)
-        if topic_id is not None:
-            self.history.deleted.add(topic_id)
+        self.history.deleted.add(name)
 
         def make(module: Any) -> Any:
             return module.DeleteTopicsRequest(topic_names=(name,), timeout=_TIMEOUT)

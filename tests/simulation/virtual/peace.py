@@ -53,6 +53,7 @@ class Peace:
         problem = self._problem()
         if problem:
             raise InvariantError(f"not whole at the end: {problem}")
+        self._check_topics()
         self._check_records()
         self._check_configs()
 
@@ -104,32 +105,44 @@ class Peace:
         logs = {id_: self._cluster.brokers[id_].log(TopicPartition(topic, number)) for id_ in isr}
         return {id_: (-1, -2) if log is None else (log.log_end_offset, log.high_watermark) for id_, log in logs.items()}
 
+    def _check_topics(self) -> None:
+        """All topics are there that were created or hold something, but for those whose deletion was asked for."""
+        history, topics = self._cluster.history, self._cluster.replicas.newest.topics
+        for name, topic_id in history.created.items():
+            if name not in history.deleted and topics.get_topic_by_id(topic_id) is None:
+                raise InvariantError(f"{name} was created with the id {topic_id}, and is gone")
+        for topic_id, partition, offset in (*history.acknowledged, *history.read):  # of topics that nobody deletes
+            if topics.get_partition(topic_id, partition) is None:
+                raise InvariantError(f"partition {partition} of {topic_id} is gone, and with it what was at {offset}")
+
     def _check_records(self) -> None:
         """All replicas hold the same bytes, and in them all that was acknowledged or read, where it was."""
         history = self._cluster.history
         for topic in self._cluster.replicas.newest.topics.topics_by_id().values():
             for number, state in topic.partitions.items():
                 name = TopicPartition(topic.name, number)
-                start, held = self._held(name, state.isr)
+                held = self._held(name, state.isr)
                 for what, known, sum_of in (
                     ("acknowledged", history.acknowledged, checksum), ("read", history.read, crc32),
                 ):  # fmt: skip
                     for (id_, partition, offset), wanted in known.items():
-                        is_here = (id_, partition) == (topic.id, number) and offset >= start
+                        is_here = (id_, partition) == (topic.id, number)
                         if is_here and (offset not in held or sum_of(held[offset]) != wanted):
                             raise InvariantError(f"{name}: {offset} was {what}, and is gone or another batch now")
 
-    def _held(self, name: TopicPartition, isr: tuple[int, ...]) -> tuple[int, dict[int, bytes]]:
-        """The batches that all replicas hold, and the first offset from which on they do."""
-        found = [
-            {one.base_offset: bytes(one.data) for one in held_batches(self._cluster.brokers[id_].log(name))}
-            for id_ in isr
-        ]
-        start = max(min(batches, default=0) for batches in found)
-        first, *others = ({at: data for at, data in batches.items() if at >= start} for batches in found)
-        if any(other != first for other in others):
+    def _held(self, name: TopicPartition, isr: tuple[int, ...]) -> dict[int, bytes]:
+        """The batches that all replicas hold, without a gap from offset 0 on."""
+        found = []
+        for id_ in isr:
+            log = self._cluster.brokers[id_].log(name)
+            batches = held_batches(log)
+            bases, ends = [one.base_offset for one in batches], [one.last_offset + 1 for one in batches]
+            if [*bases, log.log_end_offset] != [0, *ends]:
+                raise InvariantError(f"{name}: broker-{id_} holds not all of 0 to {log.log_end_offset}: {bases}")
+            found.append({one.base_offset: bytes(one.data) for one in batches})
+        if any(other != found[0] for other in found):
             raise InvariantError(f"replicas of {name} hold different records")
-        return start, first
+        return found[0]
 
     def _check_configs(self) -> None:
         """What an administrator was told to be set is set, unless a late copy of an earlier request may have come."""

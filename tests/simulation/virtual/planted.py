@@ -15,13 +15,18 @@ from kraftlake.controller.replication import alter_partition, partition_change
 from kraftlake.metadata_log import log as metadata_log
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.storage.disk import ObjectStoreDisk
-from kraftlake.replica_manager.errors import ErrorCode
+from kraftlake.replica_manager.errors import ErrorCode, OffsetOutOfRangeError
 from kraftlake.replica_manager.logs import base_log
 from kraftlake.replica_manager.logs.base_log import BasePartitionLog
+from kraftlake.replica_manager.logs.disk import disk_log_manager
+from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
+from kraftlake.replica_manager.logs.disk.log_loader import StoredState
 from kraftlake.replica_manager.logs.disk.log_segment import LogSegment
+from kraftlake.replica_manager.logs.partition_log import readable_end
 from kraftlake.replica_manager.logs.producer_state import ProducerStates
 from kraftlake.replica_manager.partition.in_sync_replicas import InSyncReplicas
 from kraftlake.replica_manager.requests import delayed_produce
+from kraftlake.server.controller import topic_handlers
 from tests.metadata_log.forgetful_disk import ForgetfulDisk
 
 Change = tuple[Any, str, Any]
@@ -156,6 +161,37 @@ def _recovery_keeps_torn_ends() -> list[Change]:
     return [(LogSegment, "recover", recover_all)]
 
 
+def _logs_begin_at_recovery_points() -> list[Change]:
+    load = disk_log_manager.load_log
+
+    def load_durable(*arguments: Any, stored: StoredState, **more: Any) -> DiskPartitionLog:
+        return load(*arguments, stored=attrs.evolve(stored, log_start_offset=stored.recovery_point), **more)
+
+    return [(disk_log_manager, "load_log", load_durable)]
+
+
+def _another_topic_deleted() -> list[Change]:
+    delete = topic_handlers.delete_topics
+
+    def delete_more(state: Any, ids: Any) -> Any:
+        done, other = delete(state, ids), state.image.topics.get_topic("one")
+        more = [] if not done.records or other is None else delete(state, [other.id]).records
+        return attrs.evolve(done, records=[*done.records, *more])
+
+    return [(topic_handlers, "delete_topics", delete_more)]
+
+
+def _out_of_range_above_high_watermark() -> list[Change]:
+    read = BasePartitionLog.read
+
+    def read_committed(self: BasePartitionLog, offset: int, max_bytes: int, isolation: Any, **more: Any) -> Any:
+        if offset > readable_end(self, isolation):
+            raise OffsetOutOfRangeError("not committed yet")
+        return read(self, offset, max_bytes, isolation, **more)
+
+    return [(BasePartitionLog, "read", read_committed)]
+
+
 PLANTED = {
     "high-watermark-at-log-end": PlantedFault("a leader commits what no other replica has", _high_watermark_at_log_end),
     "high-watermark-below-min-isr": PlantedFault("a leader commits alone", _high_watermark_below_min_isr),
@@ -174,6 +210,13 @@ PLANTED = {
     "isr-of-old-partition-epochs": PlantedFault("a late request changes a newer ISR", _isr_of_old_partition_epochs),
     "no-fsync": PlantedFault("segments are not made durable", _no_fsync),
     "torn-ends-kept": PlantedFault("a torn end of a log is not cut off", _recovery_keeps_torn_ends),
+    "logs-begin-at-recovery-points": PlantedFault(
+        "a restarted replica begins at a wrong log start", _logs_begin_at_recovery_points
+    ),
+    "another-topic-deleted": PlantedFault("with a topic, another one is deleted", _another_topic_deleted),
+    "out-of-range-above-high-watermark": PlantedFault(
+        "consumers ahead of a new leader's high watermark start again", _out_of_range_above_high_watermark
+    ),
 }
 
 

@@ -48,13 +48,11 @@ class Batches:
     bases: list[int] = attrs.field(factory=list)
     ends: list[int] = attrs.field(factory=list)
     sums: list[int] = attrs.field(factory=list)
-    start: int = 0
-    """The first offset that is held."""
 
     @property
     def end(self) -> int:
         """The offset after the last."""
-        return self.ends[-1] if self.ends else self.start
+        return self.ends[-1] if self.ends else 0
 
     def add(self, base: int, end: int, checksum: int) -> None:
         """Add a batch."""
@@ -72,7 +70,7 @@ class Batches:
 class Mirror:
     """A log as it was written, and how far it was compared with what is committed."""
 
-    batches: Batches
+    batches: Batches = attrs.field(factory=Batches)
     compared: int = 0
 
 
@@ -107,7 +105,8 @@ class ReplicaWatch:
         """Objects, names of their attributes, and the values to give them."""
         watch = self
         write, lead, follow = DiskPartitionLog._write, Partition.make_leader, Partition.make_follower
-        ends, marks = vars(BasePartitionLog)["log_end_offset"], vars(BasePartitionLog)["high_watermark"]
+        names = ("log_start_offset", "log_end_offset", "high_watermark")
+        starts, ends, marks = (vars(BasePartitionLog)[name] for name in names)
 
         def new_write(log: DiskPartitionLog, run: BatchRun) -> None:
             write(log, run)
@@ -122,6 +121,11 @@ class ReplicaWatch:
                 watch._leading.pop((process, partition.topic_id, partition.topic_partition.partition), None)
             return follow(partition, registration, **more)
 
+        def set_start(log: BasePartitionLog, offset: int) -> None:
+            starts.__set__(log, offset)
+            if offset:  # records would have to be as old as retention.ms, or somebody ask for their deletion
+                violated(f"{log.topic_partition}: the log of {active().process.name} starts at {offset}")
+
         def set_end(log: BasePartitionLog, offset: int) -> None:
             ends.__set__(log, offset)
             watch.ended(log, offset)
@@ -134,6 +138,7 @@ class ReplicaWatch:
             (DiskPartitionLog, "_write", new_write),
             (Partition, "make_leader", new_lead),
             (Partition, "make_follower", new_follow),
+            (BasePartitionLog, "log_start_offset", property(starts.__get__, set_start)),
             (BasePartitionLog, "log_end_offset", property(ends.__get__, set_end)),
             (BasePartitionLog, "high_watermark", property(marks.__get__, set_mark)),
         ]
@@ -144,7 +149,7 @@ class ReplicaWatch:
         """The mirror of a log, which is read at first."""
         found = self._mirrors.get(log)
         if found is None:
-            found = self._mirrors[log] = Mirror(Batches(start=log.log_start_offset))
+            found = self._mirrors[log] = Mirror()
             for batch in held_batches(log):
                 found.batches.add(batch.base_offset, batch.last_offset + 1, crc32(batch.data))
         return found
@@ -162,8 +167,6 @@ class ReplicaWatch:
         if mirror is not None and offset < mirror.batches.end:
             mirror.batches.cut(offset)
             mirror.compared = min(mirror.compared, offset)
-            if not mirror.batches.ends:
-                mirror.batches.start = offset
 
     def forget(self, process: Process) -> None:
         """A process has ended, and its logs are no objects any more."""
@@ -243,17 +246,19 @@ class ReplicaWatch:
         mirror = self.mirror(log)
         if epoch is not None and offset > committed.batches.end:
             self._check_in_sync(process, name, key, epoch, offset)
-            self._commit(name, committed, mirror, log, offset)
+            self._commit(name, committed, log, offset)
         self._compare(process, name, committed, mirror, min(offset, committed.batches.end))
 
-    def _commit(self, name: Any, committed: Committed, mirror: Mirror, log: BasePartitionLog, offset: int) -> None:
+    def _commit(self, name: Any, committed: Committed, log: BasePartitionLog, offset: int) -> None:
         """Take what a leader has committed newly."""
-        batches, there = mirror.batches, committed.batches
-        if not there.ends:
-            there.start = min(there.start, batches.start)
+        there = committed.batches
         fresh = [batch for batch in held_batches(log, there.end) if batch.last_offset < offset]
         self.tell(f"{name}: {active().process.name} commits {there.end} to {offset}")
         for batch in fresh:
+            self._require(
+                batch.base_offset == there.end,
+                lambda b=batch: f"{name}: the batch at {b.base_offset} is committed behind {there.end}",  # type: ignore[misc]
+            )
             there.add(batch.base_offset, batch.last_offset + 1, crc32(batch.data))
             if batch.producer_id >= 0 and not batch.control:
                 sequence = (batch.producer_id, batch.producer_epoch, batch.base_sequence)
@@ -262,11 +267,12 @@ class ReplicaWatch:
                     twice == batch.base_offset,
                     lambda at=twice, b=batch: f"{name}: the batch at {at} is there again at {b.base_offset}",  # type: ignore[misc]
                 )
+        self._require(there.end == offset, lambda: f"{name}: {offset} is committed, and the log has {there.end}")
 
     def _compare(self, process: Process, name: Any, committed: Committed, mirror: Mirror, upto: int) -> None:
         """A replica has what was committed, up to an offset."""
         held, there = mirror.batches, committed.batches
-        start = max(mirror.compared, held.start, there.start)
+        start = mirror.compared
         if start >= upto:
             return
         at, other = bisect_right(held.ends, start), bisect_right(there.ends, start)

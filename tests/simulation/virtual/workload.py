@@ -35,7 +35,9 @@ class History:
     read: dict[tuple[Uuid, int, int], int] = attrs.field(factory=dict)
     """The checksum of each batch that was read, by topic id, partition and base offset."""
     reads: int = 0
-    deleted: set[Uuid] = attrs.field(factory=set)
+    created: dict[str, Uuid] = attrs.field(factory=dict)
+    """The topics whose creation was acknowledged."""
+    deleted: set[str] = attrs.field(factory=set)
     """The topics whose deletion was asked for."""
     errors: dict[str, int] = attrs.field(factory=dict)
     operations: dict[str, int] = attrs.field(factory=dict)
@@ -111,23 +113,15 @@ class Producer:
                 return
             if error is not None:
                 self.history.count("produce", error)
-            if error is ErrorCode.out_of_order_sequence_number and self._is_current_leader(topic, partition):
+            asked, name = self.client.leaders.get((topic, partition), -1), TopicPartition(topic, partition)
+            is_refused = error is ErrorCode.out_of_order_sequence_number
+            if is_refused and led_epoch(self.watch, asked, name) is not None:  # an old leader knows old batches only
                 violated(
                     f"{topic}-{partition} wants another batch of producer {self._id} than {sequence}, and committed are"
                     f" {self._committed(topic_id, partition)}"
                 )
             active().sleep(active().process.chance.randrange(SECOND // 2, _PAUSE_NS))
             self.client.refresh()
-
-    def _is_current_leader(self, topic: str, partition: int) -> bool:
-        """Whether the broker that was asked leads by the newest metadata, too; an old one knows old batches only."""
-        asked = self.client.leaders.get((topic, partition), -1)
-        known = self.watch.newest.topics.get_topic(topic)
-        hosted = active().outside.extra["brokers"][asked].partition(TopicPartition(topic, partition))
-        if known is None or hosted is None:
-            return False
-        state = known.partitions[partition]
-        return bool(state.leader == asked and state.leader_epoch == hosted.leader_epoch)
 
     def _committed(self, topic_id: Uuid | None, partition: int) -> list[tuple[int, int]]:
         """The last sequence numbers of this producer that were committed, with the offsets of their batches."""
@@ -171,8 +165,10 @@ class Producer:
 class Consumer:
     """Reads partitions from their start, and what was read again now and then."""
 
-    def __init__(self, topics: list[tuple[str, int]], history: History, bootstrap: list[Address]) -> None:
-        self.topics, self.history = topics, history
+    def __init__(
+        self, topics: list[tuple[str, int]], history: History, watch: ReplicaWatch, bootstrap: list[Address]
+    ) -> None:
+        self.topics, self.history, self.watch = topics, history, watch
         self.client = Client(bootstrap)
         self.is_stopped: Callable[[], bool] = lambda: False
         self._positions: dict[tuple[Uuid, int], int] = {}
@@ -197,6 +193,8 @@ class Consumer:
             return False
         position = self._positions.get((topic_id, partition), 0)
         offset = active().process.chance.randrange(position + 1) if again else position
+        name, leader = TopicPartition(topic, partition), self.client.leaders[topic, partition]
+        epoch = led_epoch(self.watch, leader, name)
 
         def make(module: Any) -> Any:
             one = module.FetchPartition(
@@ -218,6 +216,9 @@ class Consumer:
         told = answer.responses[0].partitions[0]
         if told.error_code is not ErrorCode.none:
             self.history.count("fetch", told.error_code)
+            is_current = epoch is not None and epoch == led_epoch(self.watch, leader, name)
+            if told.error_code is ErrorCode.offset_out_of_range and is_current:  # an old leader may end below it
+                violated(f"{name}: broker-{leader} leads, and says that {offset} is out of range, of {position} read")
             return False
         end = self._note(topic_id, partition, bytes(told.records or b""), int(told.high_watermark))
         if not again and end > position:
@@ -236,6 +237,18 @@ class Consumer:
             if end > high_watermark:
                 violated(f"partition {partition} of {topic_id}: {end} was read above {high_watermark}")
         return end
+
+
+def led_epoch(watch: ReplicaWatch, broker_id: int, name: TopicPartition) -> int | None:
+    """The epoch in which a broker leads a partition, None unless the newest metadata says so, too."""
+    known = watch.newest.topics.get_topic(name.topic)
+    broker = active().outside.extra["brokers"].get(broker_id)
+    hosted = None if broker is None else broker.partition(name)
+    if known is None or hosted is None:
+        return None
+    state = known.partitions[name.partition]
+    is_current = (state.leader, state.leader_epoch) == (broker_id, hosted.leader_epoch)
+    return int(state.leader_epoch) if is_current else None
 
 
 def checksum(data: bytes) -> int:

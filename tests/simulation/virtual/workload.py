@@ -155,7 +155,9 @@ class Producer:
         if topic_id is None:
             return
         self.history.records += size
-        self.history.acknowledged[topic_id, partition, offset] = checksum(data)
+        known = self.history.acknowledged.setdefault((topic_id, partition, offset), checksum(data))
+        if known != checksum(data):
+            violated(f"{topic}-{partition} acknowledged offset {offset} of two batches")
         committed = self.watch.committed.get((topic_id, partition))
         end = -1 if committed is None else committed.batches.end
         if end < offset + size and not self.watch.lossy:

@@ -1,0 +1,35 @@
+"""What simulated clients take for a broken promise of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kraftlake.records.uuid import Uuid
+from tests.replica_manager.data_batches import batch
+from tests.simulation.virtual import scheduler as scheduling
+from tests.simulation.virtual.replica_watch import Committed, InvariantError, ReplicaWatch
+from tests.simulation.virtual.scheduler import Scheduler
+from tests.simulation.virtual.workload import History, Producer
+
+_TOPIC_ID = Uuid(bytes(15) + b"1")
+
+
+@pytest.fixture(autouse=True)
+def time() -> Iterator[Scheduler]:
+    made = Scheduler(1)
+    scheduling.activate(made)
+    yield made
+    scheduling.activate(None)
+
+
+def test_an_offset_is_acknowledged_of_one_batch_only() -> None:
+    watch, one, other = ReplicaWatch(), batch(b"one"), batch(b"other")
+    watch.committed[_TOPIC_ID, 0] = Committed()
+    watch.committed[_TOPIC_ID, 0].batches.add(0, 1, 0)
+    producer = Producer(1, [("one", 0)], History(), watch, [])
+    for _ in range(2):
+        producer._acknowledged("one", 0, _TOPIC_ID, offset=0, size=1, data=one)
+    with pytest.raises(InvariantError, match="acknowledged offset 0 of two batches"):
+        producer._acknowledged("one", 0, _TOPIC_ID, offset=0, size=1, data=other)

@@ -222,13 +222,13 @@ class Scheduler:
                 self.trace = hash((self.trace, self.now_ns, task.number))
                 if self.fault is not None:
                     raise self.fault
+                if self.steps > self.most_steps:  # here, since those that wake each other never let the time go on
+                    raise AssertionError(f"{self.steps} steps: tasks keep each other busy")
                 self.after_step()
                 ready = self._ready
             if not timers or timers[0][0] > until_ns:
                 self.now_ns = max(self.now_ns, until_ns)
                 return
-            if self.steps > self.most_steps:
-                raise AssertionError(f"{self.steps} steps: tasks keep each other busy")
             due_ns, _, action, waiting, token = heapq.heappop(timers)
             self.now_ns = max(self.now_ns, due_ns)
             if action is not None:

@@ -113,3 +113,15 @@ def test_what_ends_a_thread_ends_the_simulation(time: Scheduler) -> None:
     time.start(Process(time, "one"), "main", fail)
     with pytest.raises(ValueError, match="no number"):
         time.run(SECOND)
+
+
+def test_tasks_that_wake_each_other_at_one_instant_end_the_simulation(time: Scheduler) -> None:
+    def go_on() -> None:
+        while True:
+            time.pause()
+
+    for name in ("one", "other"):
+        time.start(Process(time, name), "main", go_on)
+    time.most_steps = 100
+    with pytest.raises(AssertionError, match="101 steps: tasks keep each other busy"):
+        time.run(SECOND)

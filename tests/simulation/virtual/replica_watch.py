@@ -93,6 +93,7 @@ class ReplicaWatch:
         self.leaders: dict[tuple[Uuid, int, int], Process] = {}
         """Who led a partition in an epoch."""
         self.leader_moves = 0
+        """How often a partition was led by another broker than in the epoch before that had a leader."""
         self.tell: Callable[[str], None] = lambda what: None
         self.lossy = False
         """Whether more machines lose what was not synced than may: what is lost is then counted."""
@@ -200,7 +201,7 @@ class ReplicaWatch:
         self._leading[process, *key] = epoch
         done = lead()
         if is_new and partition.log is not None:
-            self.leader_moves += 1
+            self.leader_moves += self._has_moved(key, epoch, process)
             self.tell(
                 f"{partition.topic_partition}: {process.name} leads in epoch {epoch} with ISR {registration.isr}, ELR "
                 f"{registration.elr}, ends at {partition.log.log_end_offset}"
@@ -209,6 +210,12 @@ class ReplicaWatch:
             if newest is None or newest.leader_epoch <= epoch:  # the leader of an epoch that is over commits nothing
                 self._check_elected(process, partition.topic_partition, topic_id, partition.log)
         return done
+
+    def _has_moved(self, key: Key, epoch: int, process: Process) -> bool:
+        """Whether an epoch is the first one of its leader after one of another leader."""
+        epochs = [known for *of, known in self.leaders if tuple(of) == key and known < epoch]
+        is_first = self.leaders[*key, epoch] is process  # and not the same broker started again
+        return is_first and bool(epochs) and self.leaders[*key, max(epochs)].name != process.name
 
     def _check_elected(self, process: Process, name: Any, topic_id: Uuid, log: Any) -> None:
         committed = self.committed.setdefault((topic_id, name.partition), Committed())

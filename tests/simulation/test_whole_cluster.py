@@ -21,20 +21,30 @@ ROOT = Path(__file__).resolve().parents[2]
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 HOURS = 1_120 if LONG else 20
 HOURS_A_GROUP = 20 if LONG else 5
+SECONDS_AN_HOUR = 120
+"""How long a simulated hour may take, which takes four seconds where nothing else runs."""
 CAUGHT_WITHIN = 30
 """The number of hours within which a planted fault is found."""
 QUICKLY_CAUGHT = ("acknowledged-at-once", "commits-overwrite", "duplicates-appended", "high-watermark-at-log-end")
 """The planted faults that `make test` tries, too."""
 
 
-def run(*arguments: str) -> list[dict[str, Any]]:
-    """What happened in each history."""
-    command = [sys.executable, "-m", "tests.simulation.virtual", "--json", *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 1), done.stderr
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert lines, done.stderr
-    return lines
+def run(seeds: range, *, planted: str | None = None) -> list[dict[str, Any]]:
+    """What happened in each history; with a planted fault, up to the first that shows it."""
+    named = f"{seeds[0]}-{seeds[-1]}"
+    options = [] if planted is None else ["--until-failure", "--planted", planted]
+    command = [sys.executable, "-m", "tests.simulation.virtual", "--json", *options, named]
+    limit = SECONDS_AN_HOUR * len(seeds)
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=limit)
+    except subprocess.TimeoutExpired as stuck:
+        pytest.fail(f"seeds {named} have not ended after {limit} s, but for {stuck.stdout!r}")
+    hours = [json.loads(line) for line in done.stdout.splitlines()]
+    has_failed = any("failure" in hour for hour in hours)
+    asked = list(seeds)[: len(hours)] if has_failed and planted else list(seeds)
+    assert [hour["seed"] for hour in hours] == asked, f"not all run: {done.stderr}\n{done.stdout}"
+    assert done.returncode == has_failed, done.stderr
+    return hours
 
 
 def counts(hour: dict[str, Any]) -> bool:
@@ -44,7 +54,7 @@ def counts(hour: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("first", range(1, HOURS + 1, HOURS_A_GROUP))
 def test_nothing_acknowledged_is_lost_and_the_cluster_becomes_whole(first: int) -> None:
-    hours = run(f"{first}-{first + HOURS_A_GROUP - 1}")
+    hours = run(range(first, first + HOURS_A_GROUP))
     failures = [hour["failure"] for hour in hours if "failure" in hour]
     assert not failures, "\n\n".join(failures)
     counted = [hour for hour in hours if counts(hour)]
@@ -56,11 +66,34 @@ def test_nothing_acknowledged_is_lost_and_the_cluster_becomes_whole(first: int) 
 
 
 def test_a_seed_is_one_history() -> None:
-    one, other = run("7", "--hours", "0.1"), run("7-8", "--hours", "0.1")  # the lake of 7 is on a disk
-    assert one[0]["trace"] == other[0]["trace"] != other[1]["trace"]
+    histories = [*run(range(7, 8)), *run(range(6, 8))]  # the lake of 7 is on a disk
+    for hour in histories:
+        assert "failure" not in hour, hour["failure"]
+        assert counts(hour), hour
+        del hour["cpu_seconds"]
+    one, other, again = histories
+    assert one == again
+    assert one["trace"] != other["trace"]
 
 
 @pytest.mark.parametrize("name", PLANTED if LONG else QUICKLY_CAUGHT)
 def test_a_planted_fault_is_caught(name: str) -> None:
-    *_, last = run("--until-failure", "--planted", name, f"1-{CAUGHT_WITHIN}")
+    *_, last = run(range(1, CAUGHT_WITHIN + 1), planted=name)
     assert "failure" in last, f"{PLANTED[name].what}, and {CAUGHT_WITHIN} hours do not show it"
+
+
+@pytest.mark.parametrize(("seeds", "code"), [(range(1, 19), 1), (range(1, 21), 1), (range(1, 20), 0), (range(0), 2)])
+def test_a_runner_that_ends_early_or_by_an_error_fails_its_group(
+    seeds: range, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = "".join(f'{{"seed": {seed}}}\n' for seed in seeds)
+    done = subprocess.CompletedProcess([], code, lines, "Traceback")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
+    with pytest.raises(AssertionError, match="Traceback"):
+        run(range(1, 21))
+
+
+def test_a_runner_that_does_not_end_fails_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "SECONDS_AN_HOUR", 0.01)
+    with pytest.raises(pytest.fail.Exception, match="seeds 7-8 have not ended"):
+        run(range(7, 9))

@@ -80,6 +80,7 @@ def test_a_seed_is_one_history() -> None:
 def test_a_planted_fault_is_caught(name: str) -> None:
     *_, last = run(range(1, CAUGHT_WITHIN + 1), planted=name)
     assert "failure" in last, f"{PLANTED[name].what}, and {CAUGHT_WITHIN} hours do not show it"
+    assert last["failure"].startswith("InvariantError"), f"the planted code fails by itself: {last['failure']}"
 
 
 @pytest.mark.parametrize(("seeds", "code"), [(range(1, 19), 1), (range(1, 21), 1), (range(1, 20), 0), (range(0), 2)])

@@ -52,6 +52,15 @@ def _high_watermark_below_min_isr() -> list[Change]:
     return [(InSyncReplicas, "is_under_min_isr", property(lambda self: False))]
 
 
+def _followers_ahead() -> list[Change]:
+    update = BasePartitionLog.update_high_watermark
+
+    def update_to_end(self: BasePartitionLog, offset: int) -> int:
+        return update(self, self.log_end_offset)
+
+    return [(BasePartitionLog, "update_high_watermark", update_to_end)]
+
+
 def _no_truncation() -> list[Change]:
     def truncate_to(self: BasePartitionLog, offset: int) -> bool:
         return False
@@ -195,6 +204,7 @@ def _out_of_range_above_high_watermark() -> list[Change]:
 PLANTED = {
     "high-watermark-at-log-end": PlantedFault("a leader commits what no other replica has", _high_watermark_at_log_end),
     "high-watermark-below-min-isr": PlantedFault("a leader commits alone", _high_watermark_below_min_isr),
+    "followers-ahead": PlantedFault("a follower takes all that it has for committed", _followers_ahead),
     "no-truncation": PlantedFault("a follower keeps what its leader does not have", _no_truncation),
     "acknowledged-at-once": PlantedFault("acks=all waits for nobody", _acknowledged_at_once),
     "duplicates-appended": PlantedFault("a producer's retry is appended again", _duplicates_appended),

@@ -117,10 +117,11 @@ class ReplicaWatch:
             return watch.led(partition, registration, lambda: lead(partition, registration, **more))
 
         def new_follow(partition: Partition, registration: PartitionRegistration, **more: Any) -> bool:
-            process = active().process
-            if registration.partition_epoch >= partition.partition_epoch and partition.topic_id is not None:
-                watch._leading.pop((process, partition.topic_id, partition.topic_partition.partition), None)
-            return follow(partition, registration, **more)
+            watch.forget_leader(partition)  # it may lead, and commit more, up to where it takes the lock
+            try:
+                return follow(partition, registration, **more)
+            finally:
+                watch.forget_leader(partition)
 
         def set_start(log: BasePartitionLog, offset: int) -> None:
             starts.__set__(log, offset)
@@ -211,6 +212,11 @@ class ReplicaWatch:
                 self._check_elected(process, partition.topic_partition, topic_id, partition.log)
         return done
 
+    def forget_leader(self, partition: Partition) -> None:
+        """Forget that a broker led a partition, unless it still does."""
+        if not partition.is_leader and partition.topic_id is not None:
+            self._leading.pop((active().process, partition.topic_id, partition.topic_partition.partition), None)
+
     def _has_moved(self, key: Key, epoch: int, process: Process) -> bool:
         """Whether an epoch is the first one of its leader after one of another leader."""
         epochs = [known for *of, known in self.leaders if tuple(of) == key and known < epoch]
@@ -248,6 +254,11 @@ class ReplicaWatch:
                 lambda: f"{name}: the high watermark of {process.name} fell from {before} to {offset} in epoch {epoch}",
             )
             self._marks[process, *key, epoch] = offset
+        else:
+            self._require(
+                offset <= committed.batches.end,
+                lambda: f"{name}: {process.name} takes {offset} for committed, and {committed.batches.end} are",
+            )
         if offset == 0:
             return
         mirror = self.mirror(log)

@@ -95,9 +95,6 @@ class ReplicaWatch:
         self.leader_moves = 0
         """How often a partition was led by another broker than in the epoch before that had a leader."""
         self.tell: Callable[[str], None] = lambda what: None
-        self.lossy = False
-        """Whether more machines lose what was not synced than may: what is lost is then counted."""
-        self.lost: list[str] = []
         self._mirrors: dict[BasePartitionLog, Mirror] = {}
         self._leading: dict[tuple[Process, Uuid, int], int] = {}
         self._marks: dict[tuple[Process, Uuid, int, int], int] = {}
@@ -226,16 +223,12 @@ class ReplicaWatch:
     def _check_elected(self, process: Process, name: Any, topic_id: Uuid, log: Any) -> None:
         committed = self.committed.setdefault((topic_id, name.partition), Committed())
         mirror = self.mirror(log)
-        if mirror.batches.end < committed.batches.end:
-            what = (
-                f"{name}: {process.name} leads and holds offsets up to {mirror.batches.end}, and "
-                f"{committed.batches.end} were committed"
-            )
-            if not self.lossy:
-                violated(what)
-            self.lost.append(what)
-            committed.batches.cut(mirror.batches.end)
-        self._compare(process, name, committed, mirror, committed.batches.end)
+        held, wanted = mirror.batches.end, committed.batches.end
+        self._require(
+            held >= wanted,
+            lambda: f"{name}: {process.name} leads and holds offsets up to {held}, and {wanted} were committed",
+        )
+        self._compare(process, name, committed, mirror, wanted)
 
     def marked(self, log: BasePartitionLog, offset: int) -> None:
         """A log has another high watermark."""
@@ -344,7 +337,7 @@ class ReplicaWatch:
     def joined(self, name: TopicPartition, topic_id: Uuid, members: set[int], image: MetadataImage) -> None:
         """Brokers join an ISR: each has all that was committed."""
         committed = self.committed.get((topic_id, name.partition))
-        if committed is None or self.lossy:
+        if committed is None:
             return
         wanted = committed.batches.end
         for id_ in members:

@@ -40,7 +40,6 @@ class History:
     deleted: set[str] = attrs.field(factory=set)
     """The topics whose deletion was asked for."""
     errors: dict[str, int] = attrs.field(factory=dict)
-    operations: dict[str, int] = attrs.field(factory=dict)
 
     def count(self, what: str, error: ErrorCode) -> None:
         """Count an answer."""
@@ -160,7 +159,7 @@ class Producer:
             violated(f"{topic}-{partition} acknowledged offset {offset} of two batches")
         committed = self.watch.committed.get((topic_id, partition))
         end = -1 if committed is None else committed.batches.end
-        if end < offset + size and not self.watch.lossy:
+        if end < offset + size:
             violated(f"{topic}-{partition} acknowledged offset {offset}, and {end} are committed")
 
 
@@ -182,11 +181,6 @@ class Consumer:
             if not self.read(*chance.choice(self.topics), again=chance.random() < 0.2):
                 self.client.refresh()
             active().sleep(chance.randrange(2 * pause_ns))
-
-    def position(self, topic: str, partition: int) -> int:
-        """The next offset."""
-        topic_id = self.client.ids.get(topic)
-        return 0 if topic_id is None else self._positions.get((topic_id, partition), 0)
 
     def read(self, topic: str, partition: int, *, again: bool = False) -> bool:
         """Read some of what is next, or of what was read; returns whether a leader has answered."""

@@ -25,7 +25,10 @@ SECONDS_AN_HOUR = 120
 """How long a simulated hour may take, which takes four seconds where nothing else runs."""
 CAUGHT_WITHIN = 30
 """The number of hours within which a planted fault is found."""
-QUICKLY_CAUGHT = ("acknowledged-at-once", "commits-overwrite", "duplicates-appended", "high-watermark-at-log-end")
+QUICKLY_CAUGHT = (
+    "acknowledged-at-once", "another-topic-deleted", "commits-overwrite", "duplicates-appended", "followers-ahead",
+    "high-watermark-at-log-end", "logs-begin-at-recovery-points",
+)  # fmt: skip
 """The planted faults that `make test` tries, too."""
 
 

@@ -12,6 +12,7 @@ from kio.schema.errors import ErrorCode
 
 from kraftlake.controller import Command, QuorumController
 from kraftlake.image import AclOperation
+from kraftlake.replay import LeaderAndEpoch
 from kraftlake.server.controller.quorum_view import QuorumView
 from kraftlake.server.controller.replica_progress import ReplicaProgress
 from kraftlake.server.requests.authorization import Authorization
@@ -45,6 +46,15 @@ class ControllerNode:
     def cache(self) -> QuorumView:
         """What is known of the cluster."""
         return self.view
+
+    @property
+    def leader(self) -> LeaderAndEpoch:
+        """Who leads in the newest epoch that this node knows of, by its own claim or by the log.
+
+        It may take itself for the active controller of an epoch long after the log has told it of a later one.
+        """
+        epoch, told = self.controller.epoch, self.view.leader
+        return LeaderAndEpoch(leader_id=self.node_id, epoch=epoch) if epoch > told.epoch else told
 
     def check_cluster(self, request: Request, operation: AclOperation) -> None:
         """Raises RefusedError(CLUSTER_AUTHORIZATION_FAILED) where the peer may not do it to the cluster."""

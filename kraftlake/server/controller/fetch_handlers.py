@@ -19,9 +19,11 @@ from kraftlake.controller import ControllerApiError
 from kraftlake.image import AclOperation
 from kraftlake.protocol import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch, kafka_id, wire_id
 from kraftlake.records.uuid import Uuid
+from kraftlake.replay import LeaderAndEpoch
 from kraftlake.runtime import EventQueueClosedError
 from kraftlake.runtime.event_queue import FunctionEvent
 from kraftlake.server.controller.controller_node import ControllerNode
+from kraftlake.server.controller.quorum_view import NOBODY
 from kraftlake.server.controller.served_log import LogRead, ServedLog
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.handlers import Answering, Handler, response_to
@@ -67,7 +69,7 @@ class FetchHandlers:
         partition = partitions[0][1]
         epoch, last = int(getattr(partition, "current_leader_epoch", -1)), getattr(partition, "last_fetched_epoch", -1)
         if asked.max_wait < timedelta(0) or partition.fetch_offset < 0 or last < 0 or last > epoch:
-            return self._error(request, ErrorCode.invalid_request)
+            return self._error(request, ErrorCode.invalid_request, self._node.leader)
         told: Future[Any] = Future()
         at = OffsetAndEpoch(offset=int(partition.fetch_offset), epoch=int(last))
         request = request.reduced(asked)
@@ -77,16 +79,22 @@ class FetchHandlers:
 
     def _try(self, fetch: _Fetch, wait_ms: float, *, is_new: bool = True) -> None:
         """Answer a fetch, or have it wait where there is nothing to send yet."""
-        error = self._problem(fetch.leader_epoch)
+
+        def refuse(error: ErrorCode, leader: LeaderAndEpoch) -> None:
+            fetch.told.set_result(self._error(fetch.request, error, leader))
+
+        error, leader = self._problem(fetch.leader_epoch)
         if error is not ErrorCode.none:
-            fetch.told.set_result(self._error(fetch.request, error))
+            refuse(error, leader)
             return
 
         def leads(read: Future[None]) -> None:
             fault = read.exception()
-            if isinstance(fault, ControllerApiError):
-                error = ErrorCode.not_leader_or_follower
-                fetch.told.set_result(self._error(fetch.request, error))
+            error, leader = self._problem(fetch.leader_epoch)
+            if error is not ErrorCode.none:
+                refuse(error, leader)
+            elif isinstance(fault, ControllerApiError):
+                refuse(ErrorCode.not_leader_or_follower, leader)
             elif fault is not None:
                 fetch.told.set_exception(fault)
             else:
@@ -94,35 +102,38 @@ class FetchHandlers:
 
         def was_read(future: Future[LogRead]) -> None:
             fault = future.exception()
+            error, leader = self._problem(fetch.leader_epoch)
             if fault is not None:
                 closing = isinstance(fault, EventQueueClosedError)
-                error = ErrorCode.broker_not_available if closing else ErrorCode.unknown_server_error
-                fetch.told.set_result(self._error(fetch.request, error))
+                refuse(ErrorCode.broker_not_available if closing else ErrorCode.unknown_server_error, leader)
                 return
             read = future.result()
+            if error is ErrorCode.none and read.epoch > fetch.leader_epoch:
+                # a follower that has records of an epoch can't ask for more as one of an earlier epoch
+                error, leader = ErrorCode.fenced_leader_epoch, LeaderAndEpoch(leader_id=None, epoch=read.epoch)
+            if error is not ErrorCode.none:
+                refuse(error, leader)
+                return
             if is_new and read.diverging is None:
                 self._note(fetch, read.end_offset)
             known = int(getattr(fetch.partition, "high_watermark", read.end_offset))
             if read.is_empty and wait_ms > 0 and known >= read.end_offset:
                 self._wait(fetch, wait_ms)
                 return
-            fetch.told.set_result(self._answer(fetch.request, read))
+            fetch.told.set_result(self._answer(fetch.request, read, leader))
 
         # only an active controller that has committed lately knows that none has claimed the log since
         self._node.controller.read(lambda _: None).add_done_callback(leads)
 
-    def _problem(self, epoch: int) -> ErrorCode:
-        """Why this node, as the leader of an epoch, does not answer, as far as it knows."""
-        is_active, known = self._node.controller.is_active, self._epoch
-        if epoch < known:
-            return ErrorCode.fenced_leader_epoch
-        if epoch > known:
-            return ErrorCode.unknown_leader_epoch
-        return ErrorCode.none if is_active else ErrorCode.not_leader_or_follower
-
-    @property
-    def _epoch(self) -> int:
-        return max(self._node.controller.epoch, self._node.view.leader.epoch)
+    def _problem(self, epoch: int) -> tuple[ErrorCode, LeaderAndEpoch]:
+        """Why this node, as the leader of an epoch, does not answer, and who leads, as far as it knows."""
+        leader = self._node.leader
+        if epoch < leader.epoch:
+            return ErrorCode.fenced_leader_epoch, leader
+        if epoch > leader.epoch:
+            return ErrorCode.unknown_leader_epoch, leader
+        leads = self._node.controller.epoch == epoch
+        return ErrorCode.none if leads else ErrorCode.not_leader_or_follower, leader
 
     def _wait(self, fetch: _Fetch, wait_ms: float) -> None:
         number = next(self._numbers)
@@ -137,7 +148,8 @@ class FetchHandlers:
     def _has_news(self, fetch: _Fetch) -> bool:
         """Whether there is more in the log for a fetch, or another leader."""
         return (
-            self._node.view.image.offset >= fetch.at.offset or self._problem(fetch.leader_epoch) is not ErrorCode.none
+            self._node.view.image.offset >= fetch.at.offset
+            or self._problem(fetch.leader_epoch)[0] is not ErrorCode.none
         )
 
     def _go_on(self, number: int) -> None:
@@ -165,7 +177,7 @@ class FetchHandlers:
             directory = kafka_id(getattr(fetch.partition, "replica_directory_id", None))
             self._node.progress.note(replica_id, fetch.at.offset, end_offset=end_offset, directory_id=directory)
 
-    def _answer(self, request: Request, read: LogRead) -> Any:
+    def _answer(self, request: Request, read: LogRead, leader: LeaderAndEpoch) -> Any:
         module = request.module
         more: dict[str, Any] = {}
         if read.diverging is not None and hasattr(module, "EpochEndOffset"):
@@ -174,20 +186,20 @@ class FetchHandlers:
         if read.snapshot is not None and hasattr(module, "SnapshotId"):
             more["snapshot_id"] = module.SnapshotId(end_offset=read.snapshot.offset, epoch=read.snapshot.epoch)
         return self._partition(
-            request, ErrorCode.none, high_watermark=read.end_offset, log_start_offset=read.start_offset,
+            request, ErrorCode.none, leader, high_watermark=read.end_offset, log_start_offset=read.start_offset,
             records=read.records, **more,
         )  # fmt: skip
 
-    def _error(self, request: Request, error: ErrorCode) -> Any:
+    def _error(self, request: Request, error: ErrorCode, leader: LeaderAndEpoch) -> Any:
         """An error of the partition, and who leads."""
         return self._partition(
-            request, error, high_watermark=_UNKNOWN, log_start_offset=self._log.start_offset, records=b""
+            request, error, leader, high_watermark=_UNKNOWN, log_start_offset=self._log.start_offset, records=b""
         )
 
-    def _partition(self, request: Request, error: ErrorCode, **values: Any) -> Any:
+    def _partition(self, request: Request, error: ErrorCode, leader: LeaderAndEpoch, **values: Any) -> Any:
         module = request.module
         if hasattr(module, "LeaderIdAndEpoch"):
-            values["current_leader"] = self._leader(module)
+            values["current_leader"] = _current_leader(module, leader)
         partition = of_version(
             module.PartitionData, partition_index=0, error_code=error, aborted_transactions=(), **values
         )
@@ -198,24 +210,18 @@ class FetchHandlers:
             error_code=ErrorCode.none,
             session_id=0,
             responses=(topic,),
-            node_endpoints=self._endpoints(request),
+            node_endpoints=self._endpoints(request, leader),
         )
 
-    def _leader(self, module: Any) -> Any:
-        return module.LeaderIdAndEpoch(leader_id=self._leader_id, leader_epoch=self._epoch)
-
-    @property
-    def _leader_id(self) -> int:
-        return self._node.node_id if self._node.controller.is_active else self._node.view.leader_id
-
-    def _endpoints(self, request: Request) -> tuple[Any, ...]:
+    def _endpoints(self, request: Request, leader: LeaderAndEpoch) -> tuple[Any, ...]:
         """Where the leader is, in the versions that tell it."""
-        endpoint = self._node.view.endpoints(request.peer.listener).get(self._leader_id)
-        since = _ENDPOINTS_SINCE.get(request.name, 0)
-        if endpoint is None or request.version < since:
+        if leader.leader_id is None or request.version < _ENDPOINTS_SINCE.get(request.name, 0):
+            return ()
+        endpoint = self._node.view.endpoints(request.peer.listener).get(leader.leader_id)
+        if endpoint is None:
             return ()
         kind = request.module.NodeEndpoint
-        return (of_version(kind, node_id=self._leader_id, host=endpoint.host, port=endpoint.port, rack=None),)
+        return (of_version(kind, node_id=leader.leader_id, host=endpoint.host, port=endpoint.port, rack=None),)
 
     def _fetch_snapshot(self, request: Request) -> Answering:
         self._node.check_cluster(request, AclOperation.CLUSTER_ACTION)
@@ -227,10 +233,11 @@ class FetchHandlers:
             return response_to(request, error_code=ErrorCode.invalid_request, topics=())
         name, partition = partitions[0]
         if name != METADATA_TOPIC or int(partition.partition) != 0:
-            return self._part(request, name, partition, ErrorCode.unknown_topic_or_partition)
-        error = self._problem(int(partition.current_leader_epoch))
+            error = ErrorCode.unknown_topic_or_partition
+            return self._part(request, name, partition, error, self._node.leader)
+        error, leader = self._problem(int(partition.current_leader_epoch))
         if error is not ErrorCode.none:
-            return self._part(request, name, partition, error)
+            return self._part(request, name, partition, error, leader)
         id_ = OffsetAndEpoch(offset=int(partition.snapshot_id.end_offset), epoch=int(partition.snapshot_id.epoch))
         told: Future[Any] = Future()
 
@@ -239,30 +246,35 @@ class FetchHandlers:
             if fault is not None:
                 told.set_exception(fault)
                 return
-            data, at = future.result(), int(partition.position)
-            if data is None:
-                told.set_result(self._part(request, name, partition, ErrorCode.snapshot_not_found))
+            error, leader = self._problem(int(partition.current_leader_epoch))
+            data, at, part = future.result(), int(partition.position), b""
+            if error is not ErrorCode.none:
+                pass
+            elif data is None:
+                error = ErrorCode.snapshot_not_found
             elif not 0 <= at < len(data):
-                told.set_result(self._part(request, name, partition, ErrorCode.position_out_of_range))
+                error = ErrorCode.position_out_of_range
             else:
                 part = data[at : at + max(1, int(asked.max_bytes))]
-                told.set_result(self._part(request, name, partition, ErrorCode.none, size=len(data), data=part))
+            size = len(data) if data and part else 0
+            told.set_result(self._part(request, name, partition, error, leader, size=size, data=part))
 
         self._log.snapshot(id_).add_done_callback(was_read)
         return told
 
     def _part(
-        self, request: Request, name: str, partition: Any, error: ErrorCode, *, size: int = 0, data: bytes = b""
-    ) -> Any:
+        self, request: Request, name: str, partition: Any, error: ErrorCode, leader: LeaderAndEpoch, *, size: int = 0,
+        data: bytes = b"",
+    ) -> Any:  # fmt: skip
         module, id_ = request.module, partition.snapshot_id
         part = module.PartitionSnapshot(
             index=partition.partition, error_code=error,
             snapshot_id=module.SnapshotId(end_offset=id_.end_offset, epoch=id_.epoch),
-            current_leader=self._leader(module), size=size, position=partition.position if data else 0,
+            current_leader=_current_leader(module, leader), size=size, position=partition.position if data else 0,
             unaligned_records=data,
         )  # fmt: skip
         topic = module.TopicSnapshot(name=name, partitions=(part,))
-        endpoints = self._endpoints(request)
+        endpoints = self._endpoints(request, leader)
         return response_to(request, error_code=ErrorCode.none, topics=(topic,), node_endpoints=endpoints)
 
 
@@ -275,6 +287,11 @@ class _Fetch:
     at: OffsetAndEpoch
     leader_epoch: int
     partition: Any
+
+
+def _current_leader(module: Any, leader: LeaderAndEpoch) -> Any:
+    id_ = NOBODY if leader.leader_id is None else leader.leader_id
+    return module.LeaderIdAndEpoch(leader_id=id_, leader_epoch=leader.epoch)
 
 
 def _names_the_log(topic: Any) -> bool:

@@ -120,10 +120,10 @@ def _describe_quorum(node: ControllerNode, request: Request) -> Answering:
             ),
         )  # fmt: skip
 
-    def describe(state: ControllerState) -> ControllerResult[int]:
-        return ControllerResult((), state.next_offset)
+    def describe(state: ControllerState) -> ControllerResult[tuple[int, int]]:
+        return ControllerResult((), (state.next_offset, node.controller.epoch))
 
-    def described(end_offset: int) -> Any:
+    def described(end_offset: int, epoch: int) -> Any:
         view = node.view
         voters, observers = node.progress.described(
             leader=node.node_id, controllers=view.image.cluster.controllers, brokers=view.image.cluster.brokers,
@@ -131,7 +131,7 @@ def _describe_quorum(node: ControllerNode, request: Request) -> Answering:
         )  # fmt: skip
         partition = of_version(
             module.PartitionData, partition_index=0, error_code=ErrorCode.none, error_message=None,
-            leader_id=node.node_id, leader_epoch=node.controller.epoch, high_watermark=end_offset,
+            leader_id=node.node_id, leader_epoch=epoch, high_watermark=end_offset,
             current_voters=tuple(_replica(module, one) for one in voters),
             observers=tuple(_replica(module, one) for one in observers),
         )  # fmt: skip
@@ -139,10 +139,10 @@ def _describe_quorum(node: ControllerNode, request: Request) -> Answering:
 
     told: Future[Any] = Future()
 
-    def done(future: Future[int]) -> None:
+    def done(future: Future[tuple[int, int]]) -> None:
         fault = future.exception()
         if fault is None:
-            told.set_result(described(future.result()))
+            told.set_result(described(*future.result()))
         elif isinstance(fault, ControllerApiError):
             told.set_result(answer(_unknown(request, 0, ErrorCode.not_leader_or_follower, node)))
         else:
@@ -157,7 +157,10 @@ def _unknown(
     node: ControllerNode | None = None,
 ) -> Any:  # fmt: skip
     """A partition of DescribeQuorum that nothing is told of, but for who leads as far as the node knows."""
-    leader, epoch = (0, 0) if node is None else (node.view.leader_id, node.view.leader.epoch)
+    leader, epoch = 0, 0
+    if node is not None:
+        known = node.leader
+        leader, epoch = NOBODY if known.leader_id is None else known.leader_id, known.epoch
     reason = "The node does not lead the quorum." if node else "There is no such partition of the metadata log."
     return of_version(
         request.module.PartitionData, partition_index=index, error_code=error, error_message=reason, leader_id=leader,

@@ -26,10 +26,14 @@ _LARGEST: Final = 8 * 1024 * 1024
 
 @attrs.frozen(kw_only=True)
 class LogRead:
-    """What is sent to a fetch: records, or the place from which on the logs differ, or the snapshot to load instead."""
+    """What is sent to a fetch: records, or the place from which on the logs differ, or the snapshot to load instead.
+
+    `epoch` is the last one of the log, or −1.
+    """
 
     start_offset: int
     end_offset: int
+    epoch: int
     records: bytes = attrs.field(default=b"", repr=False)
     diverging: OffsetAndEpoch | None = None
     snapshot: OffsetAndEpoch | None = None
@@ -92,15 +96,15 @@ class ServedLog:
 
     def _read(self, at: OffsetAndEpoch, max_bytes: int) -> LogRead:
         log = self._log()
-        start, end = log.start_offset, log.end_offset
+        start, end, epoch = log.start_offset, log.end_offset, log.epoch
         snapshots = [one for one in log.snapshots() if one.end_offset >= start > 0] if at.offset < start else []
         if snapshots:
             newest = snapshots[-1]
             found = OffsetAndEpoch(offset=newest.end_offset, epoch=newest.epoch)
-            return LogRead(start_offset=start, end_offset=end, snapshot=found)
+            return LogRead(start_offset=start, end_offset=end, epoch=epoch, snapshot=found)
         common = self._end_of_epoch(at.epoch, end)
         if at.offset > 0 and (common.epoch != at.epoch or common.offset < at.offset):
-            return LogRead(start_offset=start, end_offset=end, diverging=common)
+            return LogRead(start_offset=start, end_offset=end, epoch=epoch, diverging=common)
         parts: list[bytes] = []
         size = 0
         if at.offset < end:
@@ -110,7 +114,7 @@ class ServedLog:
                     break
                 parts.append(encoded)
                 size += len(encoded)
-        return LogRead(start_offset=start, end_offset=end, records=b"".join(parts))
+        return LogRead(start_offset=start, end_offset=end, epoch=epoch, records=b"".join(parts))
 
     def _end_of_epoch(self, epoch: int, end_offset: int) -> OffsetAndEpoch:
         """The largest epoch of the log that is not above the given one, and where it ends."""

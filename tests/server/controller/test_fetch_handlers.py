@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 import kraftlake
-from kraftlake.controller import ControllerResult
+from kraftlake.controller import ControllerResult, QuorumController
 from kraftlake.kafka_files import DiskFile, read_snapshot
 from kraftlake.metadata_log import MetadataLog, Upkeep
 from kraftlake.protocol import (
@@ -26,7 +27,9 @@ from kraftlake.protocol import (
 from kraftlake.records.batch import read_batches
 from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.replay import LeaderAndEpoch
 from kraftlake.replay.imports.kept_snapshot import keep_snapshot
+from kraftlake.server.controller import controller_server
 from tests.controller.kafka_rpc import KafkaRpc
 from tests.server.controller import wire_requests as w
 from tests.server.controller.controllers import PATIENCE, ControllerThread, await_, new_lake, started_controller
@@ -154,6 +157,64 @@ def test_fetches_that_wait_are_answered_when_the_controller_ends(tmp_path: Path)
         made.end()
         asking.join(PATIENCE)
         assert partition_of(answers[0]).error_code in (ErrorCode.not_leader_or_follower, ErrorCode.broker_not_available)
+
+
+PATIENT = {**QUIET, "controller_quorum_fetch_timeout_ms": "600000"}
+
+
+@pytest.fixture
+def sure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ControllerThread]:
+    """A controller that takes itself for the active one for long after another has claimed the log."""
+    with monkeypatch.context() as patched:
+        patched.setattr(controller_server, "QuorumController", partial(QuorumController, claim_at_once=True))
+        with started_controller(new_lake(tmp_path / "lake"), **PATIENT) as made:
+            made.await_active()
+            patched.undo()
+            yield made
+
+
+def told(answer: Any) -> tuple[ErrorCode, int, int]:
+    """The error of an answer's partition, and who leads by it."""
+    partition = answer.responses[0].partitions[0] if hasattr(answer, "responses") else answer.topics[0].partitions[0]
+    return partition.error_code, partition.current_leader.leader_id, partition.current_leader.leader_epoch
+
+
+def test_a_controller_that_was_deposed_does_not_lead_in_the_epoch_of_the_next_one(
+    sure: ControllerThread, tmp_path: Path
+) -> None:
+    with started_controller(tmp_path / "lake", 101, **PATIENT) as next_:
+        await_(lambda: 101 in sure.node.view.image.cluster.controllers, "the standby is registered")
+        assert MetadataLog.open(tmp_path / "lake").claim(101) == 2
+        await_(lambda: sure.node.view.leader.epoch == 2, "the log tells of the claim")
+        assert sure.node.controller.epoch == 1
+        rpc, port = sure.rpc(), next_.server.listeners[0].port
+        for request in (w.fetch(2), w.fetch_snapshot(2, 1, 1)):
+            answer = rpc.ask(request)
+            assert told(answer) == (ErrorCode.not_leader_or_follower, 101, 2)
+            assert [(one.node_id, one.port) for one in answer.node_endpoints] == [(101, port)]
+        assert told(rpc.ask(w.fetch(1))) == (ErrorCode.fenced_leader_epoch, 101, 2)
+
+
+def test_a_controller_that_does_not_know_of_a_later_claim_sends_nothing_of_that_epoch(
+    sure: ControllerThread, tmp_path: Path
+) -> None:
+    is_behind, goes_on = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        is_behind.set()
+        goes_on.wait(PATIENCE)
+
+    sure.node.view.listeners.append(wait)  # called by the thread that makes images
+    try:
+        append(sure)
+        assert is_behind.wait(PATIENCE)
+        assert MetadataLog.open(tmp_path / "lake").claim(7) == 2
+        assert sure.node.leader == LeaderAndEpoch(leader_id=100, epoch=1)
+        answer = sure.rpc().ask(w.fetch(1))
+        assert told(answer) == (ErrorCode.fenced_leader_epoch, -1, 2)
+        assert not partition_of(answer).records
+    finally:
+        goes_on.set()
 
 
 def test_who_is_behind_a_trimmed_log_gets_a_snapshot(tmp_path: Path) -> None:

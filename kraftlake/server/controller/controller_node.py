@@ -11,7 +11,7 @@ import attrs
 from kio.schema.errors import ErrorCode
 
 from kraftlake.controller import Command, QuorumController
-from kraftlake.image import AclOperation
+from kraftlake.image import AclOperation, Endpoint
 from kraftlake.replay import LeaderAndEpoch
 from kraftlake.server.controller.quorum_view import QuorumView
 from kraftlake.server.controller.replica_progress import ReplicaProgress
@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 @attrs.frozen(kw_only=True, eq=False)
 class ControllerNode:
-    """The parts of a controller's process, which requests are answered from."""
+    """The parts of a controller's process, which requests are answered from; `listeners` are its own, by name."""
 
     node_id: int
     cluster_id: str
@@ -33,6 +33,7 @@ class ControllerNode:
     view: QuorumView
     authorization: Authorization
     progress: ReplicaProgress
+    listeners: Mapping[str, Endpoint]
     settings: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     delete_topic_enable: bool = True
     heartbeat_timeout_ms: float = 1_000

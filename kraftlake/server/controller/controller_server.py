@@ -18,7 +18,7 @@ from kraftlake.controller import (
     open_controlled,
 )
 from kraftlake.controller.quorum.embedded import WATCH_SECONDS
-from kraftlake.image import MetadataImage
+from kraftlake.image import Endpoint, MetadataImage
 from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepThread
 from kraftlake.publisher import LakeSnapshotEmitter, SnapshotGenerator, StandardAuthorizer
 from kraftlake.records.metadata_records import ControllerEndpoint, ControllerFeature
@@ -143,7 +143,7 @@ class ControllerServer:
         node = ControllerNode(
             node_id=config.node_id, cluster_id=cluster_id, controller=controller, view=view,
             authorization=Authorization(authorizer), progress=ReplicaProgress(self._clock),
-            settings=config.settings.values,
+            listeners=self._endpoints(), settings=config.settings.values,
             delete_topic_enable=config.delete_topic_enable, heartbeat_timeout_ms=config.heartbeat_timeout_ms,
         )  # fmt: skip
         served = ServedLog(config.lake, self._clock)
@@ -156,7 +156,7 @@ class ControllerServer:
         stack.callback(loader.close)
         upkeep = UpkeepThread(Upkeep(config.lake), due=lambda: controller.is_active)
         stack.callback(upkeep.close)
-        registrar = Registrar(node, self._registration(), listener=config.listeners[0].name, end=self.end)
+        registrar = Registrar(node, self._registration(node.listeners), listener=config.listeners[0].name, end=self.end)
         stack.callback(registrar.close)
         registrar.start()
         watch = LeaderWatch(node, listener=config.listeners[0].name)
@@ -165,10 +165,7 @@ class ControllerServer:
         self.node = node
         self._log.info(
             "started", lake=config.lake, cluster_id=cluster_id,
-            listeners=[
-                f"{one.name}://{one.host}:{listener.port}"
-                for one, listener in zip(config.listeners, self.listeners, strict=True)
-            ],
+            listeners=[f"{name}://{one.host}:{one.port}" for name, one in node.listeners.items()],
         )  # fmt: skip
         self._watch(node, loader, feed)
 
@@ -205,13 +202,19 @@ class ControllerServer:
         feed.start(loader)
         return loader
 
-    def _registration(self) -> ControllerRegistrationRequest:
+    def _endpoints(self) -> dict[str, Endpoint]:
+        return {
+            one.name: Endpoint(host=one.host, port=listener.port, security_protocol=_PLAINTEXT)
+            for one, listener in zip(self._config.listeners, self.listeners, strict=True)
+        }
+
+    def _registration(self, listeners: Mapping[str, Endpoint]) -> ControllerRegistrationRequest:
         return ControllerRegistrationRequest(
             controller_id=self._config.node_id,
             incarnation_id=Uuid.random(),
             listeners=tuple(
-                ControllerEndpoint(name=one.name, host=one.host, port=listener.port, security_protocol=_PLAINTEXT)
-                for one, listener in zip(self._config.listeners, self.listeners, strict=True)
+                ControllerEndpoint(name=name, host=one.host, port=one.port, security_protocol=one.security_protocol)
+                for name, one in listeners.items()
             ),
             features=tuple(
                 ControllerFeature(name=name, min_supported_version=levels.min, max_supported_version=levels.max)

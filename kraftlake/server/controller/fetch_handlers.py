@@ -16,7 +16,7 @@ import attrs
 from kio.schema.errors import ErrorCode
 
 from kraftlake.controller import ControllerApiError
-from kraftlake.image import AclOperation
+from kraftlake.image import AclOperation, Endpoint
 from kraftlake.protocol import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch, kafka_id, wire_id
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay import LeaderAndEpoch
@@ -197,9 +197,9 @@ class FetchHandlers:
         )
 
     def _partition(self, request: Request, error: ErrorCode, leader: LeaderAndEpoch, **values: Any) -> Any:
-        module = request.module
+        module, endpoint = request.module, self._endpoint(request, leader)
         if hasattr(module, "LeaderIdAndEpoch"):
-            values["current_leader"] = _current_leader(module, leader)
+            values["current_leader"] = _current_leader(module, leader, endpoint)
         partition = of_version(
             module.PartitionData, partition_index=0, error_code=error, aborted_transactions=(), **values
         )
@@ -210,18 +210,15 @@ class FetchHandlers:
             error_code=ErrorCode.none,
             session_id=0,
             responses=(topic,),
-            node_endpoints=self._endpoints(request, leader),
+            node_endpoints=_endpoints(request, leader, endpoint),
         )
 
-    def _endpoints(self, request: Request, leader: LeaderAndEpoch) -> tuple[Any, ...]:
-        """Where the leader is, in the versions that tell it."""
-        if leader.leader_id is None or request.version < _ENDPOINTS_SINCE.get(request.name, 0):
-            return ()
-        endpoint = self._node.view.endpoints(request.peer.listener).get(leader.leader_id)
-        if endpoint is None:
-            return ()
-        kind = request.module.NodeEndpoint
-        return (of_version(kind, node_id=leader.leader_id, host=endpoint.host, port=endpoint.port, rack=None),)
+    def _endpoint(self, request: Request, leader: LeaderAndEpoch) -> Endpoint | None:
+        """Where the leader has the listener that the request came by."""
+        listener = request.peer.listener
+        if leader.is_leader(self._node.node_id):  # it may lead before it is registered
+            return self._node.listeners.get(listener)
+        return None if leader.leader_id is None else self._node.view.endpoints(listener).get(leader.leader_id)
 
     def _fetch_snapshot(self, request: Request) -> Answering:
         self._node.check_cluster(request, AclOperation.CLUSTER_ACTION)
@@ -266,15 +263,15 @@ class FetchHandlers:
         self, request: Request, name: str, partition: Any, error: ErrorCode, leader: LeaderAndEpoch, *, size: int = 0,
         data: bytes = b"",
     ) -> Any:  # fmt: skip
-        module, id_ = request.module, partition.snapshot_id
+        module, id_, endpoint = request.module, partition.snapshot_id, self._endpoint(request, leader)
         part = module.PartitionSnapshot(
             index=partition.partition, error_code=error,
             snapshot_id=module.SnapshotId(end_offset=id_.end_offset, epoch=id_.epoch),
-            current_leader=_current_leader(module, leader), size=size, position=partition.position if data else 0,
-            unaligned_records=data,
+            current_leader=_current_leader(module, leader, endpoint), size=size,
+            position=partition.position if data else 0, unaligned_records=data,
         )  # fmt: skip
         topic = module.TopicSnapshot(name=name, partitions=(part,))
-        endpoints = self._endpoints(request, leader)
+        endpoints = _endpoints(request, leader, endpoint)
         return response_to(request, error_code=ErrorCode.none, topics=(topic,), node_endpoints=endpoints)
 
 
@@ -289,9 +286,18 @@ class _Fetch:
     partition: Any
 
 
-def _current_leader(module: Any, leader: LeaderAndEpoch) -> Any:
-    id_ = NOBODY if leader.leader_id is None else leader.leader_id
+def _current_leader(module: Any, leader: LeaderAndEpoch, endpoint: Endpoint | None) -> Any:
+    """The epoch, and who leads in it where that one can be reached: Kafka's brokers end without its address."""
+    id_ = NOBODY if endpoint is None else leader.leader_id
     return module.LeaderIdAndEpoch(leader_id=id_, leader_epoch=leader.epoch)
+
+
+def _endpoints(request: Request, leader: LeaderAndEpoch, endpoint: Endpoint | None) -> tuple[Any, ...]:
+    """Where the leader is, in the versions that tell it."""
+    if endpoint is None or request.version < _ENDPOINTS_SINCE.get(request.name, 0):
+        return ()
+    kind = request.module.NodeEndpoint
+    return (of_version(kind, node_id=leader.leader_id, host=endpoint.host, port=endpoint.port, rack=None),)
 
 
 def _names_the_log(topic: Any) -> bool:

@@ -14,6 +14,8 @@ from kio.schema.errors import ErrorCode
 
 import kraftlake
 from kraftlake.controller import ControllerResult, QuorumController
+from kraftlake.controller.quorum.embedded import EMBEDDED_NODE_ID
+from kraftlake.image import MetadataImage
 from kraftlake.kafka_files import DiskFile, read_snapshot
 from kraftlake.metadata_log import MetadataLog, Upkeep
 from kraftlake.protocol import (
@@ -193,6 +195,24 @@ def test_a_controller_that_was_deposed_does_not_lead_in_the_epoch_of_the_next_on
             assert told(answer) == (ErrorCode.not_leader_or_follower, 101, 2)
             assert [(one.node_id, one.port) for one in answer.node_endpoints] == [(101, port)]
         assert told(rpc.ask(w.fetch(1))) == (ErrorCode.fenced_leader_epoch, 101, 2)
+
+
+@pytest.mark.parametrize("node_id", [7, EMBEDDED_NODE_ID])
+def test_a_leader_that_nobody_can_reach_is_not_named(sure: ControllerThread, tmp_path: Path, node_id: int) -> None:
+    assert MetadataLog.open(tmp_path / "lake").claim(node_id) == 2
+    await_(lambda: sure.node.view.leader.epoch == 2, "the log tells of the claim")
+    rpc = sure.rpc()
+    for request in (w.fetch(2), w.fetch_snapshot(2, 1, 1)):
+        answer = rpc.ask(request)
+        assert told(answer) == (ErrorCode.not_leader_or_follower, -1, 2)
+        assert answer.node_endpoints == ()
+
+
+def test_a_controller_that_leads_names_itself_before_it_is_registered(sure: ControllerThread) -> None:
+    sure.node.view.image = MetadataImage.EMPTY
+    answer = sure.rpc().ask(w.fetch(0))
+    assert told(answer) == (ErrorCode.fenced_leader_epoch, 100, 1)
+    assert [(one.node_id, one.port) for one in answer.node_endpoints] == [(100, sure.server.listeners[0].port)]
 
 
 def test_a_controller_that_does_not_know_of_a_later_claim_sends_nothing_of_that_epoch(

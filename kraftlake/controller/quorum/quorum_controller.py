@@ -83,6 +83,8 @@ class QuorumController:
         self._patience_ns = 0 if claim_at_once else self._draw_patience()
         self._is_vacant = False
         """Whether nobody leads, as far as is known."""
+        self.resigned_epoch = self._seen_epoch
+        """An epoch of the log up to which this controller leads no longer, whoever has claimed it."""
         self._queue = KafkaEventQueue(
             self._clock,
             f"quorum-controller-{config.node_id}",
@@ -138,9 +140,9 @@ class QuorumController:
 
         return self._enqueue(event)
 
-    def expect_vacancy(self) -> None:
-        """On a standby: the leader of the newest epoch has said that it leads no longer."""
-        self._queue.append(FunctionEvent(self._expect_vacancy, self._follow_failed))
+    def expect_vacancy(self, epoch: int) -> None:
+        """On a standby: the leader of an epoch has said that it leads no longer."""
+        self._queue.append(FunctionEvent(partial(self._expect_vacancy, epoch), self._follow_failed))
 
     def close(self) -> None:
         """Commit the appended records and end both threads."""
@@ -170,9 +172,9 @@ class QuorumController:
         if self._active is None:
             self._follow_after(POLL_MS)
 
-    def _expect_vacancy(self) -> None:
-        if self._active is None:
-            self._follow()
+    def _expect_vacancy(self, epoch: int) -> None:
+        self._follow()
+        if self._active is None and self._followed.log.epoch == epoch:  # nobody has claimed a later one since
             self._news_at_ns, self._is_vacant = self._clock.nanoseconds(), True
 
     def _note_followed(self) -> None:
@@ -351,6 +353,7 @@ class QuorumController:
         group, self._group = self._group, None
         if self._active is None or group is None:
             return
+        self.resigned_epoch = self._active.epoch
         active, self._active = self._active, None
         group.close()
         self.metrics.active, self.metrics.last_contacts = False, dict

@@ -132,8 +132,13 @@ class FetchHandlers:
             return ErrorCode.fenced_leader_epoch, leader
         if epoch > leader.epoch:
             return ErrorCode.unknown_leader_epoch, leader
-        leads = self._node.controller.epoch == epoch
-        return ErrorCode.none if leads else ErrorCode.not_leader_or_follower, leader
+        controller = self._node.controller
+        if controller.epoch == epoch:
+            return ErrorCode.none, leader
+        if leader.is_leader(self._node.node_id) and controller.resigned_epoch < epoch:
+            # its claim is in the log, and it begins to lead: NOT_LEADER_OR_FOLLOWER would call for another claim
+            return ErrorCode.broker_not_available, leader
+        return ErrorCode.not_leader_or_follower, leader
 
     def _wait(self, fetch: _Fetch, wait_ms: float) -> None:
         number = next(self._numbers)

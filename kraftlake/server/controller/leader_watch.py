@@ -67,8 +67,10 @@ class LeaderWatch:
         """Fetch once; False where nobody is to be asked before the image or the leader changes. Raises NodeError."""
         node = self._node
         leader, image = node.view.leader, node.view.image
-        endpoint = node.view.endpoints(self._listener).get(node.view.leader_id)
-        if node.controller.is_active or endpoint is None or node.view.leader_id == node.node_id:
+        if node.controller.is_active or leader.leader_id in (None, node.node_id):
+            return False
+        endpoint = node.view.endpoints(self._listener).get(leader.leader_id)
+        if endpoint is None:
             return False
         address = Address(endpoint.host, endpoint.port)
         if self._client is None or self._client.address != address:
@@ -82,7 +84,7 @@ class LeaderWatch:
         if answer.batches or answer.snapshot is not None:
             self._changed.wait(_WAIT_MS / 1000)  # what it lacks comes from the lake: the leader would answer at once
         if answer.error is ErrorCode.not_leader_or_follower and answer.leader.epoch == leader.epoch:
-            node.controller.expect_vacancy()
+            node.controller.expect_vacancy(leader.epoch)
         return answer.error is ErrorCode.none
 
     def _forget(self) -> None:

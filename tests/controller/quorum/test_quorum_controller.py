@@ -31,6 +31,7 @@ from kraftlake.records.metadata_version import from_feature_level
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.runtime.clock import Clock, ManualClock
 from kraftlake.runtime.errors import LakeError
+from kraftlake.runtime.event_queue import FunctionEvent
 from tests.controller.controlled_cluster import ALL_FEATURES, CLUSTER_ID, ControlledCluster, directory, incarnation
 
 T = TypeVar("T")
@@ -291,6 +292,30 @@ def test_a_resigned_controller_follows_and_can_become_active_again(lake: Path) -
         made.resign().result(PATIENCE)
         assert eventually(lambda: create(made, "a")) is Errors.NONE
         assert made.epoch == 2
+
+
+def look(made: QuorumController, clock: ManualClock, milliseconds: float) -> None:
+    """Let time go by, and have a standby look at the log."""
+    clock.advance(milliseconds)
+    done = threading.Event()
+    made._queue.append(FunctionEvent(made._follow, lambda _: None))
+    made._queue.append(FunctionEvent(done.set, lambda _: None))
+    assert done.wait(PATIENCE)
+
+
+def test_a_standby_hurries_when_the_leader_of_the_newest_epoch_resigns_and_not_for_an_earlier_one(lake: Path) -> None:
+    clock, others = ManualClock(1_700_000_000_000), MetadataLog.open(lake)
+    others.claim(7)
+    with controller(lake, clock=clock, at_once=False, quorum_fetch_timeout_ms=2_000) as made:
+        assert others.claim(8) == 2
+        made.expect_vacancy(1)
+        look(made, clock, 0)
+        look(made, clock, 500)
+        assert not made.is_active
+        made.expect_vacancy(2)
+        look(made, clock, 0)
+        look(made, clock, 500)
+        assert made.epoch == 3
 
 
 def test_of_two_concurrent_claims_the_later_one_wins(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from kio.schema.errors import ErrorCode
 
 import kraftlake
 from kraftlake.controller import ControllerResult, QuorumController
-from kraftlake.controller.quorum.embedded import EMBEDDED_NODE_ID
+from kraftlake.controller.quorum.embedded import EMBEDDED_NODE_ID, EmbeddedController
+from kraftlake.controller.quorum.followed_log import FollowedLog
 from kraftlake.image import MetadataImage
 from kraftlake.kafka_files import DiskFile, read_snapshot
 from kraftlake.metadata_log import MetadataLog, Upkeep
@@ -164,15 +166,22 @@ def test_fetches_that_wait_are_answered_when_the_controller_ends(tmp_path: Path)
 PATIENT = {**QUIET, "controller_quorum_fetch_timeout_ms": "600000"}
 
 
+@contextmanager
+def claiming(lake: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ControllerThread]:
+    """A controller that claims a lake at once, though it is patient."""
+    with monkeypatch.context() as patched:
+        patched.setattr(controller_server, "QuorumController", partial(QuorumController, claim_at_once=True))
+        with started_controller(lake, **PATIENT) as made:
+            patched.undo()
+            yield made
+
+
 @pytest.fixture
 def sure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ControllerThread]:
     """A controller that takes itself for the active one for long after another has claimed the log."""
-    with monkeypatch.context() as patched:
-        patched.setattr(controller_server, "QuorumController", partial(QuorumController, claim_at_once=True))
-        with started_controller(new_lake(tmp_path / "lake"), **PATIENT) as made:
-            made.await_active()
-            patched.undo()
-            yield made
+    with claiming(new_lake(tmp_path / "lake"), monkeypatch) as made:
+        made.await_active()
+        yield made
 
 
 def told(answer: Any) -> tuple[ErrorCode, int, int]:
@@ -195,6 +204,33 @@ def test_a_controller_that_was_deposed_does_not_lead_in_the_epoch_of_the_next_on
             assert told(answer) == (ErrorCode.not_leader_or_follower, 101, 2)
             assert [(one.node_id, one.port) for one in answer.node_endpoints] == [(101, port)]
         assert told(rpc.ask(w.fetch(1))) == (ErrorCode.fenced_leader_epoch, 101, 2)
+
+
+def test_a_controller_that_begins_to_lead_does_not_say_that_nobody_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claimed, goes_on, take_over = threading.Event(), threading.Event(), FollowedLog.take_over
+
+    def slow(*args: Any, **options: Any) -> Any:
+        claimed.set()
+        goes_on.wait(PATIENCE)
+        return take_over(*args, **options)
+
+    lake = new_lake(tmp_path / "lake")
+    EmbeddedController(MetadataLog.open(lake))
+    monkeypatch.setattr(FollowedLog, "take_over", slow)
+    with claiming(lake, monkeypatch) as made:
+        try:
+            assert claimed.wait(PATIENCE)
+            await_(lambda: made.node.view.leader.epoch == 2, "the log tells of the claim")
+            rpc = made.rpc()
+            assert told(rpc.ask(w.fetch(2))) == (ErrorCode.broker_not_available, 100, 2)
+        finally:
+            goes_on.set()
+        await_(lambda: made.node.controller.is_active, "it leads")
+        assert told(rpc.ask(w.fetch(2))) == (ErrorCode.none, 100, 2)
+        made.node.controller.resign().result(PATIENCE)
+        assert told(rpc.ask(w.fetch(2))) == (ErrorCode.not_leader_or_follower, 100, 2)
 
 
 @pytest.mark.parametrize("node_id", [7, EMBEDDED_NODE_ID])

@@ -41,7 +41,7 @@ from kraftlake.metadata_log.storage.location import Location, lake_location
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, to_rows
 from kraftlake.runtime.arguments import whole
-from kraftlake.runtime.errors import LakeError
+from kraftlake.runtime.errors import EndOffsetError, LakeError
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
@@ -169,20 +169,24 @@ class MetadataLog(ReadableLog):
         self._commit_file(file, actions, epoch)
         assert self.end_offset == end_offset
 
-    def claim(self, node_id: int, *, timestamp: int | None = None) -> int:
+    def claim(self, node_id: int, *, timestamp: int | None = None, expected_end_offset: int | None = None) -> int:
         """Become the log's writer: commit the LeaderChange batch of the next epoch, and return that epoch.
 
         Every append of an earlier epoch is refused from then on. Writers that claim at the same time each get an epoch
         of their own; the last one can append. `timestamp` (epoch ms) is the batch's, by default now.
 
-        Raises LakeError for an imported lake or when the disk refuses, UnknownOutcomeError when the outcome can't be
-        decided (claim again then: an unused epoch does no harm).
+        Raises EndOffsetError, and claims nothing, where the log ends behind `expected_end_offset`: who claims since the
+        log was silent has another writer's appends and claims for news. Raises LakeError for an imported lake or when
+        the disk refuses, UnknownOutcomeError when the outcome can't be decided (claim again then: an unused epoch does
+        no harm).
         """
         node_id = whole(node_id, "a node's id", least=0)
         self._check_role("controlled")
         for _ in range(_CLAIM_RETRIES):
             self.refresh()
             self._check_to_write()
+            if expected_end_offset not in (None, self.end_offset):
+                raise EndOffsetError(expected_end_offset, self.end_offset)
             epoch = max(self.epoch, 0) + 1
             time = now_ms() if timestamp is None else timestamp
             batch = leader_change(node_id, self.end_offset, epoch, time)

@@ -25,7 +25,7 @@ from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import GroupCommit, MetadataLog
 from kraftlake.metadata_log.append.commit_queue import PendingAppend
 from kraftlake.runtime.clock import Clock, SystemClock
-from kraftlake.runtime.errors import KraftlakeError, LakeError
+from kraftlake.runtime.errors import EndOffsetError, KraftlakeError, LakeError
 from kraftlake.runtime.event_order import EventQueueClosedError, EventTimeoutError
 from kraftlake.runtime.event_queue import FunctionEvent, KafkaEventQueue
 from kraftlake.runtime.fault_handler import FaultHandler, LoggingFaultHandler
@@ -163,12 +163,13 @@ class QuorumController:
     def _follow(self) -> None:
         if self._active is not None:
             return
-        now = self._clock.nanoseconds()
         if self._followed.catch_up():
-            self._news_at_ns, self._is_vacant = now, False
+            # only now: a slow read, or a pause within it, is no silence of the leader
+            self._news_at_ns, self._is_vacant = self._clock.nanoseconds(), False
             self._note_followed()
-        if now - self._news_at_ns >= self._patience_ns * (_HURRY if self._is_vacant else 1):
-            self._claim()
+        patience_ns = self._patience_ns * (_HURRY if self._is_vacant else 1)
+        if self._clock.nanoseconds() - self._news_at_ns >= patience_ns:
+            self._claim(expected_end_offset=self._followed.log.end_offset if patience_ns else None)
         if self._active is None:
             self._follow_after(POLL_MS)
 
@@ -197,10 +198,15 @@ class QuorumController:
         self._news_at_ns, self._patience_ns = self._clock.nanoseconds(), self._draw_patience()
         self._follow_after(self.config.quorum_fetch_timeout_ms)
 
-    def _claim(self) -> None:
+    def _claim(self, *, expected_end_offset: int | None) -> None:
+        """Claim the log, unless it goes on behind an offset: another controller writes then, as the next look sees."""
         started_ns = self._clock.nanoseconds()
         writer = self._writer = self._writer or MetadataLog.open(self._path)
-        epoch = writer.claim(self.config.node_id, timestamp=self._clock.milliseconds())
+        timestamp = self._clock.milliseconds()
+        try:
+            epoch = writer.claim(self.config.node_id, timestamp=timestamp, expected_end_offset=expected_end_offset)
+        except EndOffsetError:
+            return
         self._followed.catch_up()
         self._note_followed()
         self._news_at_ns, self._patience_ns = started_ns, self._draw_patience()

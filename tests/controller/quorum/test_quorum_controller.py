@@ -27,6 +27,7 @@ from kraftlake.controller.state import ControllerState
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records import metadata_records as r
+from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_version import from_feature_level
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.runtime.clock import Clock, ManualClock
@@ -318,12 +319,60 @@ def test_a_standby_hurries_when_the_leader_of_the_newest_epoch_resigns_and_not_f
         assert made.epoch == 3
 
 
+def test_a_slow_read_of_the_log_is_no_silence(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = ManualClock(1_700_000_000_000)
+    with controller(lake, clock=clock, at_once=False, quorum_fetch_timeout_ms=1_000) as made:
+        catch_up = made._followed.catch_up
+
+        def slow() -> bool:
+            found = catch_up()
+            clock.advance(5_000 if found else 0)
+            return found
+
+        monkeypatch.setattr(made._followed, "catch_up", slow)
+        assert MetadataLog.open(lake).claim(7) == 1
+        for _ in range(3):
+            look(made, clock, 20)
+        assert not made.is_active
+        look(made, clock, 2_000)
+        assert made.epoch == 2
+
+
+@pytest.mark.parametrize("by", ["a claim", "an append"])
+def test_a_standby_does_not_claim_a_log_that_goes_on_behind_what_it_has_seen(
+    lake: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    clock, others = ManualClock(1_700_000_000_000), MetadataLog.open(lake)
+    epoch = others.claim(7)
+    claim, asked = MetadataLog.claim, list[int]()
+
+    def overtaken(log: MetadataLog, node_id: int, **options: Any) -> int:
+        asked.append(node_id)
+        if by == "a claim":
+            claim(others, 8)
+        else:
+            batch = RecordBatch.of(others.end_offset, epoch, 0, [ApiMessageAndVersion(r.NoOpRecord(), 0)])
+            others.append([batch], epoch=epoch)
+        return claim(log, node_id, **options)
+
+    with controller(lake, clock=clock, at_once=False, quorum_fetch_timeout_ms=1_000) as made:
+        monkeypatch.setattr(MetadataLog, "claim", overtaken)
+        look(made, clock, 2_000)
+        assert asked == [1]
+        for _ in range(3):
+            look(made, clock, 20)
+        assert (asked, made.is_active) == ([1], False)
+        monkeypatch.setattr(MetadataLog, "claim", claim)
+        look(made, clock, 2_000)
+        assert made.is_active
+
+
 def test_of_two_concurrent_claims_the_later_one_wins(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log, others = MetadataLog.open(lake, durability="os"), MetadataLog.open(lake, durability="os")
     claim = log.claim
 
-    def overtaken(node_id: int, *, timestamp: int | None = None) -> int:
-        epoch = claim(node_id, timestamp=timestamp)
+    def overtaken(node_id: int, **options: Any) -> int:
+        epoch = claim(node_id, **options)
         others.claim(2)
         return epoch
 
@@ -345,8 +394,6 @@ def test_a_transaction_that_an_earlier_controller_left_open_is_aborted(lake: Pat
         eventually(lambda: topic_names(made))
     log = MetadataLog.open(lake)
     epoch = log.claim(5)
-    from kraftlake.records.batch import RecordBatch
-
     half = [
         ApiMessageAndVersion(r.BeginTransactionRecord(name="half"), 0),
         ApiMessageAndVersion(r.TopicRecord(name="never", topic_id=directory(1)), 0),

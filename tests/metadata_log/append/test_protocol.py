@@ -131,6 +131,35 @@ def test_a_writer_that_is_wrong_about_the_end_learns_where_it_is(lake: Path) -> 
     assert MetadataLog.open(lake).end_offset == 4
 
 
+def test_a_claim_may_insist_on_the_end_of_the_log_and_maintenance_does_not_move_it(lake: Path) -> None:
+    other, epoch = claimed(lake)
+    late = MetadataLog.open(lake)
+    other.append([data_batch(1, 2, epoch=epoch)], epoch=epoch)
+    with pytest.raises(EndOffsetError) as caught:
+        late.claim(2, expected_end_offset=1)
+    assert (caught.value.expected, caught.value.actual) == (1, 3)
+    commit_by_hand(lake, metadata_with(lake, delta__logRetentionDuration="interval 7 days"))
+    assert late.claim(2, expected_end_offset=3) == 2
+
+
+def test_a_claim_that_insists_on_the_end_of_the_log_gives_up_when_another_is_first(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = MetadataLog.open(lake)
+    refresh = log.refresh
+
+    def overtaken() -> int:
+        found = refresh()
+        monkeypatch.undo()
+        claimed(lake, 2)
+        return found
+
+    monkeypatch.setattr(log, "refresh", overtaken)
+    with pytest.raises(EndOffsetError):
+        log.claim(1, expected_end_offset=0)
+    assert bases(lake) == [(0, 1)]
+
+
 def test_each_role_has_its_own_way_to_append(tmp_path: Path, lake: Path) -> None:
     with pytest.raises(LakeError, match="is a controlled lake: an append states the epoch"):
         MetadataLog.open(lake).append([data_batch(0)])

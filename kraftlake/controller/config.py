@@ -14,8 +14,9 @@ class ControllerConfig:
 
     `static_configs` are the configs of the node's property file, which a topic's effective configs fall back on.
     `quorum_node_ids` are the controllers that must support a new feature level, by default only the node itself.
-    Without `max_idle_interval_ms` no no-op records are written; without `leader_imbalance_check_interval_seconds`
-    leaders are never balanced (Kafka's `auto.leader.rebalance.enable=false`).
+    Without `max_idle_interval_ms`, and where it is above half of `quorum_fetch_timeout_ms`, a no-op record is written
+    each quarter of that time: standbys take a controller that writes nothing for dead. Without
+    `leader_imbalance_check_interval_seconds` leaders are never balanced (Kafka's `auto.leader.rebalance.enable=false`).
     """
 
     node_id: int

@@ -36,6 +36,14 @@ def write_no_op(_: ControllerState) -> ControllerResult[bool]:
     return ControllerResult((ApiMessageAndVersion(NoOpRecord(), 0),), False)
 
 
+def no_op_interval_ms(config: ControllerConfig) -> float:
+    """The interval of the no-op records: `max_idle_interval_ms`, unless standbys would take the controller for dead."""
+    interval_ms, timeout_ms = config.max_idle_interval_ms, config.quorum_fetch_timeout_ms
+    if not interval_ms or interval_ms > timeout_ms / 2:
+        return timeout_ms / 4
+    return interval_ms
+
+
 def until_next_expiry_ms(state: ControllerState) -> float:
     """The time until the session of a broker may expire."""
     return (state.heartbeats.next_expiry_ns(state.now_ns) - state.now_ns) / 1e6
@@ -49,9 +57,8 @@ def periodic_tasks(config: ControllerConfig) -> Sequence[PeriodicTask]:
         _every(
             config.delegation_token_expiry_check_interval_ms, "expireDelegationTokens", sweep_expired_delegation_tokens
         ),
+        _every(no_op_interval_ms(config), "writeNoOpRecord", write_no_op),
     ]
-    if config.max_idle_interval_ms is not None:
-        tasks.append(_every(config.max_idle_interval_ms, "writeNoOpRecord", write_no_op))
     if config.leader_imbalance_check_interval_seconds is not None:
         period_ms = config.leader_imbalance_check_interval_seconds * 1_000
         tasks.append(_every(period_ms, "electPreferred", maybe_balance_leaders))

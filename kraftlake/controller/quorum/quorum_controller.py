@@ -44,10 +44,10 @@ class QuorumController:
 
     A standby claims when the log has had no new version for one to two times `quorum_fetch_timeout_ms`; the time is
     random, so that two standbys rarely claim together. A standby that is told that nobody leads waits a tenth of that.
-    The active controller prevents claims by a no-op record every
-    `max_idle_interval_ms`. Commands fail with NOT_CONTROLLER on a standby, and on an active controller that is fenced
-    while they wait. A response that does not depend on records in the log is given only within the fetch timeout of the
-    last commit: after that another controller may lead, so one more commit is made first.
+    The active controller prevents claims by a no-op record every `max_idle_interval_ms`, or more often if that is too
+    long. Commands fail with NOT_CONTROLLER on a standby, and on an active controller that is fenced while they wait. A
+    response that does not depend on records in the log is given only within the fetch timeout of the last commit: after
+    that another controller may lead, so one more commit is made first.
     """
 
     def __init__(

@@ -274,6 +274,7 @@ def test_a_response_without_records_needs_a_commit_within_the_fetch_timeout(lake
     clock = ManualClock(1_700_000_000_000)
     with controller(lake, clock=clock, max_idle_interval_ms=None, quorum_fetch_timeout_ms=1_000) as made:
         eventually(lambda: topic_names(made))
+        made._queue.cancel_deferred("writeNoOpRecord")  # its timer is late
         end = MetadataLog.open(lake).end_offset
         assert topic_names(made) == set()
         assert MetadataLog.open(lake).end_offset == end
@@ -317,6 +318,15 @@ def test_a_standby_hurries_when_the_leader_of_the_newest_epoch_resigns_and_not_f
         look(made, clock, 0)
         look(made, clock, 500)
         assert made.epoch == 3
+
+
+def test_a_controller_that_is_to_write_no_no_ops_is_not_deposed_by_a_healthy_standby(lake: Path) -> None:
+    settings = {"max_idle_interval_ms": None, "quorum_fetch_timeout_ms": 1_500}
+    with controller(lake, 1, **settings) as first:
+        eventually(lambda: topic_names(first))
+        with controller(lake, 2, at_once=False, **settings):
+            time.sleep(3.2)  # longer than a standby waits
+            assert (first.epoch, MetadataLog.open(lake).epoch) == (1, 1)
 
 
 def test_a_slow_read_of_the_log_is_no_silence(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ QUEUE = "kafka.controller:type=ControllerEventManager,name="
 
 def test_an_active_controller_updates_its_metrics(lake: Path) -> None:
     registry = MetricsRegistry()
-    with controller(lake, max_idle_interval_ms=None) as made:
+    with controller(lake, quorum_fetch_timeout_ms=600_000, max_idle_interval_ms=None) as made:
         made.metrics.register(registry, SystemClock(), session_timeout_ms=9_000)
         eventually(lambda: made.read(lambda _: None).result(PATIENCE))
         start_broker(made, 1)

@@ -39,14 +39,23 @@ from tests.server.controller import wire_requests as w
 from tests.server.controller.controllers import PATIENCE, ControllerThread, await_, new_lake, started_controller
 
 pytestmark = pytest.mark.xdist_group("fetched_controller")
-QUIET = {"metadata_max_idle_interval_ms": "0", "controller_quorum_fetch_timeout_ms": "1000"}
+PATIENT = {"metadata_max_idle_interval_ms": "0", "controller_quorum_fetch_timeout_ms": "600000"}
 """Without no-op records the log grows by commands alone."""
+
+
+@contextmanager
+def claiming(lake: Path) -> Iterator[ControllerThread]:
+    """A controller that claims a lake at once, though it is patient."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(controller_server, "QuorumController", partial(QuorumController, claim_at_once=True))
+        with started_controller(lake, **PATIENT) as made:
+            patched.undo()
+            yield made
 
 
 @pytest.fixture(scope="module")
 def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerThread]:
-    lake = new_lake(tmp_path_factory.mktemp("fetch") / "lake")
-    with started_controller(lake, **QUIET) as made:
+    with claiming(new_lake(tmp_path_factory.mktemp("fetch") / "lake")) as made:
         made.await_active()
         yield made
 
@@ -150,7 +159,7 @@ def test_replicas_that_say_who_they_are_are_observers(controller: ControllerThre
 
 
 def test_fetches_that_wait_are_answered_when_the_controller_ends(tmp_path: Path) -> None:
-    with started_controller(new_lake(tmp_path / "lake"), **QUIET) as made:
+    with claiming(new_lake(tmp_path / "lake")) as made:
         made.await_active()
         rpc = made.rpc()
         answers: list[Any] = []
@@ -163,23 +172,10 @@ def test_fetches_that_wait_are_answered_when_the_controller_ends(tmp_path: Path)
         assert partition_of(answers[0]).error_code in (ErrorCode.not_leader_or_follower, ErrorCode.broker_not_available)
 
 
-PATIENT = {**QUIET, "controller_quorum_fetch_timeout_ms": "600000"}
-
-
-@contextmanager
-def claiming(lake: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ControllerThread]:
-    """A controller that claims a lake at once, though it is patient."""
-    with monkeypatch.context() as patched:
-        patched.setattr(controller_server, "QuorumController", partial(QuorumController, claim_at_once=True))
-        with started_controller(lake, **PATIENT) as made:
-            patched.undo()
-            yield made
-
-
 @pytest.fixture
-def sure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ControllerThread]:
+def sure(tmp_path: Path) -> Iterator[ControllerThread]:
     """A controller that takes itself for the active one for long after another has claimed the log."""
-    with claiming(new_lake(tmp_path / "lake"), monkeypatch) as made:
+    with claiming(new_lake(tmp_path / "lake")) as made:
         made.await_active()
         yield made
 
@@ -219,7 +215,7 @@ def test_a_controller_that_begins_to_lead_does_not_say_that_nobody_leads(
     lake = new_lake(tmp_path / "lake")
     EmbeddedController(MetadataLog.open(lake))
     monkeypatch.setattr(FollowedLog, "take_over", slow)
-    with claiming(lake, monkeypatch) as made:
+    with claiming(lake) as made:
         try:
             assert claimed.wait(PATIENCE)
             await_(lambda: made.node.view.leader.epoch == 2, "the log tells of the claim")
@@ -275,7 +271,7 @@ def test_a_controller_that_does_not_know_of_a_later_claim_sends_nothing_of_that_
 
 def test_who_is_behind_a_trimmed_log_gets_a_snapshot(tmp_path: Path) -> None:
     lake = new_lake(tmp_path / "lake")
-    with started_controller(lake, **QUIET) as made:
+    with claiming(lake) as made:
         made.await_active()
         for _ in range(70):
             append(made)

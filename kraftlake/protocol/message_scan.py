@@ -26,6 +26,7 @@ _SIZES: Final = {
     "timedelta_i64": 8, "datetime_i64": 8, "float64": 8, "uuid": 16,
 }  # fmt: skip
 _STRING: Final = "string"
+_LONGEST_STRING: Final = 0x7FFF
 _NULL: Final = b"\xff\xff\xff\xff"
 _NULL_COMPACT: Final = b"\0"
 
@@ -123,7 +124,10 @@ class _Plan:
             return end_of_message(self.entity, data, position, scan)
         if self.size is not None:
             return position + self.size
-        length, position = _length(data, position, flexible=flexible, short=self.kind == _STRING)
+        is_string = self.kind == _STRING
+        length, position = _length(data, position, flexible=flexible, short=is_string)
+        if is_string and length > _LONGEST_STRING:  # records of it could not be read by Kafka
+            raise MalformedError(f"the string {self.name} has more than {_LONGEST_STRING} bytes")
         return position + length
 
 

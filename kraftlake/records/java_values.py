@@ -36,11 +36,6 @@ def trim(text: str) -> str:
     return text.strip(_TRIMMED)
 
 
-def length(text: str) -> int:
-    """The number of UTF-16 code units (String.length)."""
-    return len(text) + sum(character > "\uffff" for character in text)
-
-
 def parse_integer(text: str, bits: int) -> int:
     """A decimal number, with the digits of any script in the BMP (Integer.parseInt and Long.parseLong by `bits`)."""
     match = _INTEGER.fullmatch(text)

@@ -85,6 +85,25 @@ def test_the_elements_of_all_arrays_are_counted() -> None:
         end_of_message(kind, data, 0, MessageScan(7))
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_string_that_kafka_can_not_read_is_refused_and_bytes_may_be_longer(version: int) -> None:
+    kind = response_type("sasl_authenticate", version)
+
+    def made(message: str) -> bytes:
+        return encoded(
+            kind(
+                error_code=ErrorCode.none, error_message=message, auth_bytes=bytes(0x9000),
+                session_lifetime=timedelta(0),
+            )
+        )  # fmt: skip
+
+    data = made("a" * 0x7FFF)
+    assert end_of_message(kind, data, 0, MessageScan()) == len(data)
+    if version == 2:  # a length of two bytes can't be larger
+        with pytest.raises(MalformedError, match="the string error_message has more than 32767 bytes"):
+            end_of_message(kind, made("a" * 0x8000), 0, MessageScan())
+
+
 def tag_sections(kind: type[Any], data: bytes, tags: list[bytes]) -> bytes:
     """The data with tagged fields that its types do not know, wherever there are none and not within another."""
     places: dict[int, int] = {}

@@ -7,7 +7,6 @@ import math
 import pytest
 
 from kraftlake.records.java_values import (
-    length,
     parse_boolean,
     parse_double,
     parse_duration,
@@ -73,7 +72,3 @@ def test_durations() -> None:
     for text in ("PT", "P", "P1W", "PT1.1234567890S", "P106751991167301D", "P99999999999999999999D", "P\u0661D"):
         with pytest.raises(ValueError, match=r"duration|bits"):
             parse_duration(text)
-
-
-def test_a_length_counts_characters_beyond_the_bmp_twice() -> None:
-    assert length("a\U0001f980") == 3

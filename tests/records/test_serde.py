@@ -107,6 +107,7 @@ def test_a_field_that_the_version_lacks_is_refused_unless_it_holds_its_default()
         (TopicRecord(name=None), 0, "null"),
         (TopicRecord(name="\ud800"), 0, "UTF-8"),
         (TopicRecord(name=7), 0, "can't be written"),
+        (TopicRecord(name="\u00e9" * 0x4000), 0, "a string has more than 32767 bytes"),
         (TopicRecord(topic_id=Uuid(b"short")), 0, "16 bytes"),
         (NoOpRecord(unknown_tagged_fields=((1, b""), (1, b""))), 0, "twice"),
         (PartitionRecord(leader_recovery_state=1, unknown_tagged_fields=((0, b""),)), 0, "twice"),
@@ -116,6 +117,11 @@ def test_a_field_that_the_version_lacks_is_refused_unless_it_holds_its_default()
 def test_what_does_not_fit_its_field_is_refused(message: object, version: int, reason: str) -> None:
     with pytest.raises(UnwritableMetadataError, match=reason):
         encode_value(message, version)
+
+
+def test_the_longest_string_that_kafka_reads_is_written() -> None:
+    record = ApiMessageAndVersion(TopicRecord(name="a" * 0x7FFF), 0)
+    assert decode_value(encode_value(record.message, record.version)) == record
 
 
 def test_a_metadata_record_is_no_control_record() -> None:

@@ -17,7 +17,7 @@ from kraftlake.controller.result import ControllerResult, answer_each
 from kraftlake.controller.state import ControllerState
 from kraftlake.image import ConfigResource
 from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
-from kraftlake.records.java_values import length, parse_integer, split, split_list, trim
+from kraftlake.records.java_values import parse_integer, split, split_list, trim
 from kraftlake.records.metadata_records import ClearElrRecord, ConfigRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 
@@ -161,10 +161,10 @@ def _validated_records(
         if value is None:
             after.pop(name, None)
             continue
-        if length(value) > MAX_VALUE_LENGTH:
+        if len(value.encode(errors="surrogatepass")) > MAX_VALUE_LENGTH:
             raise ControllerApiError(
                 Errors.INVALID_CONFIG,
-                f"The value of {name} is longer than {MAX_VALUE_LENGTH} characters.",
+                f"The value of {name} is longer than {MAX_VALUE_LENGTH} bytes.",
             )
         after[name] = value
     validate_configs(state.config, resource, current, after)

@@ -24,6 +24,7 @@ from kraftlake.controller import (
 from kraftlake.image import AclOperation
 from kraftlake.protocol import kafka_id, wire_id
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
+from kraftlake.records.uuid import Uuid
 from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.handlers import Handler, response_to, then
@@ -155,14 +156,13 @@ def _isr(partition: Any) -> tuple[tuple[int, int], ...]:
 def _assign_directories(node: ControllerNode, request: Request) -> Future[Any]:
     node.check_cluster(request, AclOperation.CLUSTER_ACTION)
     asked, module = request.body, request.module
-    directories = {
-        kafka_id(directory.id_): [
+    directories: dict[Uuid, list[tuple[Uuid, int]]] = {}
+    for directory in asked.directories:  # one may be named twice
+        directories.setdefault(kafka_id(directory.id_), []).extend(
             (kafka_id(topic.topic_id), int(one.partition_index))
             for topic in directory.topics
             for one in topic.partitions
-        ]
-        for directory in asked.directories
-    }
+        )
 
     def answer(errors: Any) -> Any:
         def partitions(directory: Any, topic: Any) -> Any:

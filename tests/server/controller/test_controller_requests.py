@@ -7,6 +7,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -120,6 +121,18 @@ def test_no_frame_is_left_without_an_answer_or_ends_the_controller(
     assert asked.wait(PATIENCE), bytes(frame)
     assert len(answers) == 1
     assert open_.node.controller.is_active
+
+
+def test_a_directory_may_be_named_twice(open_: ControllerThread) -> None:
+    rpc = open_.rpc()
+    epoch = rpc.ask(w.registration(77)).broker_epoch
+    first, second = (w.assign(77, epoch, 0, w.LOG_ID, index) for index in (0, 1))
+    answer = rpc.ask(replace(first, directories=(*first.directories, *second.directories)))
+    assert answer.error_code is ErrorCode.none
+    told = [(topic.topic_id, *topic.partitions) for one in answer.directories for topic in one.topics]
+    assert [(id_, one.partition_index, one.error_code) for id_, one in told] == [
+        (w.LOG_ID, index, ErrorCode.unknown_topic_id) for index in (0, 1)
+    ]
 
 
 def test_noise_on_a_connection_closes_it_and_others_are_served(open_: ControllerThread) -> None:

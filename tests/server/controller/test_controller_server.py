@@ -6,11 +6,17 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import pytest
 from structlog.testing import capture_logs
 
 from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.delta_table.table_state import commit_path
+from kraftlake.replay import leader_at
 from kraftlake.runtime import LakeError
+from kraftlake.server.controller import controller_server
+from tests.metadata_log.log_batches import data_batch
 from tests.server.controller import wire_requests as w
 from tests.server.controller.controllers import PATIENCE, await_, new_lake, started_controller
 
@@ -42,6 +48,35 @@ def test_a_setting_that_nothing_heeds_is_told(tmp_path: Path) -> None:
     (told,) = [one for one in logs if one["event"] == "settings_without_effect"]
     assert told["settings"] == ["log.dirs", "num.partitons"]
     assert told["hints"] == ["did you mean num.partitions?"]
+
+
+def test_a_controller_that_starts_again_takes_only_appends_for_those_of_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = new_lake(tmp_path / "lake")
+    MetadataLog.open(lake).claim(100)
+
+    def optimize() -> None:
+        commit_path(lake / "log", MetadataLog.open(lake).version + 1).write_text('{"commitInfo":{}}\n')
+
+    def write() -> None:
+        log = MetadataLog.open(lake)
+        log.append([data_batch(log.end_offset, epoch=log.epoch)], epoch=log.epoch)
+
+    commits = iter([optimize, write])
+
+    def seen(*asked: Any) -> int | None:
+        found = leader_at(*asked)
+        next(commits)()
+        return found
+
+    monkeypatch.setattr(controller_server, "leader_at", seen)
+    with started_controller(lake) as made:
+        assert made.faults == []
+        made.await_active()
+    with started_controller(lake) as made:
+        await_(lambda: made.faults, "it ends")
+        assert "another process of this id writes" in str(made.faults[0])
 
 
 def test_it_ends_when_its_lake_can_not_be_read_any_more(tmp_path: Path) -> None:

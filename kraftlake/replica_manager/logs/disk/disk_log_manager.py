@@ -102,6 +102,7 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
                 )
                 self._load(directory, folder, stored, is_stray)
         directory.files.sync_folder(directory.path)  # a killed broker may have left folders that are not durable
+        directory.is_loaded = True
         self._checkpoints[directory.path] = directory.offsets(HIGH_WATERMARKS)
         self._forget(directory, self._checkpoints[directory.path].keys() - self._logs.keys())
 
@@ -220,11 +221,13 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
     def checkpoint(self) -> None:
         """Write down how far each log is durable and where it starts, so that a restart checks only what is after.
 
-        Kafka does so once a minute.
+        Kafka does so once a minute. Directories whose logs are not all loaded yet keep their checkpoints.
         """
         self._in_each_directory(self._checkpoint)
 
     def _checkpoint(self, directory: LogDirectory, without: Collection[TopicPartition] = ()) -> None:
+        if not directory.is_loaded:
+            return
         with self._checkpointing:
             logs = {
                 name: log

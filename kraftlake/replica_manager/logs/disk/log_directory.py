@@ -45,6 +45,8 @@ class LogDirectory:
     broker_epoch: int
     """The broker epoch of that broker, −1 where it is not known or the shutdown was not in order."""
     _lock: LogFile = attrs.field(repr=False)
+    is_loaded: bool = attrs.field(default=False, init=False)
+    """Whether all logs in it are known, so that a checkpoint of those that are known forgets none."""
 
     @classmethod
     def open(cls, path: str, files: Files, *, cluster_id: str, node_id: int, new_id: Uuid) -> LogDirectory:

@@ -137,6 +137,35 @@ def test_the_log_start_offset_outlives_a_restart(broker: Broker) -> None:
     again.abandon()
 
 
+def test_a_checkpoint_before_all_logs_are_loaded_forgets_none(broker: Broker) -> None:
+    manager = broker.start()
+    for name in (FOO_0, FOO_1, BAR_0):
+        log = log_of(manager, name, 5)
+        log.update_high_watermark(5)
+        log.maybe_increment_log_start_offset(2)
+        log.flush()
+    manager.checkpoint()
+    manager.abandon()
+    again = broker.open()
+    again.checkpoint()
+    again.abandon()
+
+    third = broker.open()
+
+    def is_stray(*_: object) -> bool:
+        third.checkpoint()
+        return False
+
+    third.startup([], is_stray)
+    third.abandon()
+    last = broker.start()
+    assert {name: log.log_start_offset for name, log in last.logs().items()} == {FOO_0: 2, FOO_1: 2, BAR_0: 2}
+    for path in broker.paths:
+        held = {name: 5 for name, log in last.logs().items() if log.directory == path}
+        assert last._opened[path].offsets(RECOVERY_POINTS) == held
+    last.abandon()
+
+
 def test_a_deleted_log_is_renamed_at_once_and_goes_later(broker: Broker) -> None:
     manager = broker.start()
     log_of(manager, FOO_0, 1)

@@ -28,7 +28,7 @@ _LZ4_FAST = 9  # at its default level Kafka takes the fast compressor
 _LZ4_LEVELS = range(3, 13)  # those below are fast ones in the library, where Kafka's are high compression
 
 
-def compress(kind: str, data: bytes, level: int | None = None) -> bytes:
+def compress(kind: str, data: bytes | memoryview, level: int | None = None) -> bytes:
     """`data` compressed with gzip, snappy, lz4 or zstd in the framing that Kafka's readers accept.
 
     `level` is one of Kafka's, of which snappy has none; None is Kafka's default: −1, 9 and 3. lz4 has levels from 3 to
@@ -46,13 +46,18 @@ def compress(kind: str, data: bytes, level: int | None = None) -> bytes:
 
 
 def decompress(kind: str, data: bytes, limit: int) -> bytes:
+    """As `decompressed`, and its own bytes."""
+    return bytes(decompressed(kind, data, limit))
+
+
+def decompressed(kind: str, data: bytes, limit: int) -> memoryview:
     """What `compress` or any Kafka client made `data` from; snappy also without its framing.
 
     Raises CorruptDataError when the bytes are not of that kind or give more than `limit` bytes. Never allocates more
     than about `limit`, and starts small.
     """
     if kind == "snappy":
-        return _snappy(data, limit)
+        return memoryview(_snappy(data, limit)).toreadonly()
     decompressors: dict[str, Callable[..., int]] = {
         "gzip": cramjam.gzip.decompress_into,
         "lz4": cramjam.lz4.decompress_into,
@@ -63,18 +68,20 @@ def decompress(kind: str, data: bytes, limit: int) -> bytes:
     while True:
         buffer = bytearray(size)
         try:
-            return bytes(memoryview(buffer)[: into(data, buffer)])
+            del buffer[into(data, buffer) :]
+            return memoryview(buffer).toreadonly()
         except cramjam.DecompressionError as fault:
             if "failed to write whole buffer" not in str(fault):
                 raise _not_of(kind, str(fault)) from None
+        del buffer  # not held beside the larger one
         if size >= limit:
             raise _too_much(kind, limit)
         size = min(4 * size, limit)
 
 
-def _lz4_frame(data: bytes) -> bytes:
+def _lz4_frame(data: bytes | memoryview) -> bytes:
     # cramjam's own frames have linked blocks, which Kafka's reader refuses
-    parts = [_LZ4_HEADER]
+    parts: list[bytes | memoryview] = [_LZ4_HEADER]
     for start in range(0, len(data), _LZ4_BLOCK):
         block = data[start : start + _LZ4_BLOCK]
         packed = bytes(cramjam.lz4.compress_block(block, store_size=False))
@@ -84,7 +91,7 @@ def _lz4_frame(data: bytes) -> bytes:
     return b"".join([*parts, bytes(4)])
 
 
-def _lz4_high(data: bytes, level: int) -> bytes:
+def _lz4_high(data: bytes | memoryview, level: int) -> bytes:
     compressor = cramjam.lz4.Compressor(
         level=min(max(level, _LZ4_LEVELS[0]), _LZ4_LEVELS[-1]), block_linked=False, content_checksum=False
     )
@@ -92,7 +99,7 @@ def _lz4_high(data: bytes, level: int) -> bytes:
     return bytes(compressor.finish())
 
 
-def _xerial_frame(data: bytes) -> bytes:
+def _xerial_frame(data: bytes | memoryview) -> bytes:
     parts = [_XERIAL_HEADER]
     for start in range(0, len(data), _XERIAL_BLOCK):
         packed = bytes(cramjam.snappy.compress_raw(data[start : start + _XERIAL_BLOCK]))
@@ -100,12 +107,11 @@ def _xerial_frame(data: bytes) -> bytes:
     return b"".join(parts)
 
 
-def _snappy(data: bytes, limit: int) -> bytes:
+def _snappy(data: bytes, limit: int) -> Any:
     if not data.startswith(_XERIAL_MAGIC):
         return _snappy_block(data, limit, limit)
-    parts: list[bytes] = []
+    found = bytearray()
     position = len(_XERIAL_HEADER)
-    left = limit
     while position < len(data):
         if data.startswith(_XERIAL_MAGIC, position):  # streams may be joined
             position += len(_XERIAL_HEADER)
@@ -114,24 +120,22 @@ def _snappy(data: bytes, limit: int) -> bytes:
         position += 4
         if position + size > len(data):
             raise _not_of("snappy", "a block is longer than the bytes that are there")
-        parts.append(_snappy_block(data[position : position + size], left, limit))
-        left -= len(parts[-1])
+        found += _snappy_block(data[position : position + size], limit - len(found), limit)
         position += size
-    return b"".join(parts)
+    return found
 
 
-def _snappy_block(block: bytes, left: int, limit: int) -> bytes:
-    """One block; `left` is what `limit` still allows."""
+def _snappy_block(block: bytes, left: int, limit: int) -> Any:
+    """One block, as a buffer; `left` is what `limit` still allows."""
     try:
         size = cramjam.snappy.decompress_raw_len(block)
         if size > left:
             raise _too_much("snappy", limit)
         if size > _SNAPPY_LARGEST_RATIO * len(block):
             raise _not_of("snappy", "a block says that it holds more than it can")
-        result: Any = cramjam.snappy.decompress_raw(block)
+        return cramjam.snappy.decompress_raw(block)
     except cramjam.DecompressionError as fault:
         raise _not_of("snappy", str(fault)) from None
-    return bytes(result)
 
 
 def _not_of(kind: str, reason: str) -> CorruptDataError:

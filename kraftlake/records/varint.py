@@ -10,7 +10,7 @@ class MalformedError(Exception):
     """Bytes that break the format; callers turn it into a CorruptDataError that says where."""
 
 
-def read_uvarint(data: bytes, position: int) -> tuple[int, int]:
+def read_uvarint(data: bytes | memoryview, position: int) -> tuple[int, int]:
     """The unsigned 32-bit number at `position` and the position after it.
 
     Raises MalformedError when it is longer than 5 bytes or above 2³²-1, IndexError when the bytes end.
@@ -31,13 +31,13 @@ def read_uvarint(data: bytes, position: int) -> tuple[int, int]:
     raise MalformedError("a variable-length number is longer than 32 bits")
 
 
-def read_varint(data: bytes, position: int) -> tuple[int, int]:
+def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
     """The signed (zigzag) 32-bit number at `position` and the position after it; raises as `read_uvarint`."""
     value, position = read_uvarint(data, position)
     return (value >> 1) ^ -(value & 1), position
 
 
-def read_varlong(data: bytes, position: int) -> tuple[int, int]:
+def read_varlong(data: bytes | memoryview, position: int) -> tuple[int, int]:
     """The signed (zigzag) 64-bit number at `position` and the position after it.
 
     Raises MalformedError when it is longer than 10 bytes or 64 bits, IndexError when the bytes end.

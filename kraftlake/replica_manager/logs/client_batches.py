@@ -19,7 +19,8 @@ from kraftlake.replica_manager.errors import (
     RecordError,
     RecordTooLargeError,
 )
-from kraftlake.replica_manager.logs.client_records import RecordRules, check_records, rewritten
+from kraftlake.replica_manager.logs.batch_records import unpacked_records
+from kraftlake.replica_manager.logs.client_records import MOST_ERRORS, RecordRules, check_records, rewritten
 from kraftlake.replica_manager.logs.log_batch import TRANSACTIONAL_BIT, headers
 from kraftlake.replica_manager.logs.log_config import COMPACT, LogConfig
 from kraftlake.runtime.errors import CorruptDataError
@@ -29,8 +30,6 @@ _PRODUCERS_OWN: Final = "producer"
 _UNCOMPRESSED: Final = "uncompressed"
 _APPEND_TIME_BIT: Final = 0x08
 _HORIZON_BIT: Final = 0x40
-_LARGEST_DECOMPRESSED: Final = 2_147_483_639
-"""max.decompressed.message.bytes."""
 _NO_PRODUCER: Final = -1
 _NO_TIME: Final = -1
 
@@ -61,7 +60,7 @@ class _Header:
             raise InvalidRecordError(f"A batch has an unknown kind of compression: {kind}.")
         return COMPRESSIONS[kind]
 
-    def before(self, body: bytes) -> bytes:
+    def before(self, body: bytes | memoryview) -> bytes:
         """A batch of this header and other records, with the length and the checksum of both."""
         length = HEADER.size - LENGTH_FROM + len(body)
         made = bytearray(HEADER.pack(*attrs.astuple(attrs.evolve(self, length=length, crc=0))) + body)
@@ -97,6 +96,7 @@ def _prepared(data: bytes, header: _Header, config: LogConfig, now_ms: int, appe
     if append_time is None:
         before, after = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
         of_times = attrs.evolve(rules, earliest=now_ms - before, latest=now_ms + after)
+    records: bytes | memoryview
     records, start = (data, HEADER.size) if codec == COMPRESSIONS[0] else (_unpacked(data, codec), 0)
     found = check_records(records, start, header.count, header.first_time, rules if is_stamped else of_times)
     if is_stamped:
@@ -110,31 +110,26 @@ def _prepared(data: bytes, header: _Header, config: LogConfig, now_ms: int, appe
             return data
         kind |= header.attributes & _HORIZON_BIT
         return attrs.evolve(header, attributes=kind, max_time=largest).before(data[HEADER.size :])
-    made = _repacked(
-        header, records, start, wanted, _level_of(config), is_usual=found.is_usual, kind=kind, largest=largest
-    )
-    _check_size(made, config)
-    return made
+    return _repacked(header, records, start, wanted, config, is_usual=found.is_usual, kind=kind, largest=largest)
 
 
 def _check_batch(data: bytes, header: _Header, config: LogConfig) -> None:
     """What every log asks for, before it looks at what is in a batch."""
     if header.base_offset != 0:
         raise InvalidRecordError(f"A client's batch has the base offset {header.base_offset}, not 0.")
-    _check_size(data, config)
+    _check_size(len(data), config)
     if crc32c(data[CRC_FROM:]) != header.crc:
         raise CorruptRecordError("A batch has a wrong checksum.")
 
 
-def _check_size(data: bytes, config: LogConfig) -> None:
-    if len(data) > config.max_message_bytes:
+def _check_size(size: int, config: LogConfig) -> None:
+    if size > config.max_message_bytes:
         raise RecordTooLargeError(
-            f"A batch of {len(data)} bytes is larger than max.message.bytes allows, which is "
-            f"{config.max_message_bytes}."
+            f"A batch of {size} bytes is larger than max.message.bytes allows, which is {config.max_message_bytes}."
         )
-    if len(data) > config.segment_bytes:
+    if size > config.segment_bytes:
         raise RecordBatchTooLargeError(
-            f"A batch of {len(data)} bytes is larger than a segment: segment.bytes is {config.segment_bytes}."
+            f"A batch of {size} bytes is larger than a segment: segment.bytes is {config.segment_bytes}."
         )
 
 
@@ -157,16 +152,16 @@ def _check_stamp(header: _Header, rules: RecordRules, *, is_allowed: bool) -> No
         message = f"The time {header.max_time} is not between {rules.earliest} and {rules.latest}."
     else:
         return
-    errors = tuple(RecordError(place, message, is_of_time=True) for place in range(header.count))
+    errors = tuple(RecordError(place, message, is_of_time=True) for place in range(min(header.count, MOST_ERRORS)))
     raise InvalidTimestampError(message, errors)
 
 
 def _repacked(
     header: _Header,
-    records: bytes,
+    records: bytes | memoryview,
     start: int,
     codec: str,
-    level: int | None,
+    config: LogConfig,
     *,
     is_usual: bool,
     kind: int,
@@ -180,7 +175,8 @@ def _repacked(
         raise InvalidRecordError(f"The records of a batch have times before 1970: {first_time}.")
     if header.producer != _NO_PRODUCER and min(header.producer, header.producer_epoch) < 0:
         raise InvalidRecordError(f"A batch of producer {header.producer} has epoch {header.producer_epoch}.")
-    packed = _packed(body, codec, level)
+    packed = _packed(body, codec, _level_of(config))
+    _check_size(HEADER.size + len(packed), config)
     return attrs.evolve(header, attributes=kind, first_time=first_time, max_time=largest).before(packed)
 
 
@@ -196,16 +192,14 @@ def _level_of(config: LogConfig) -> int | None:
     }.get(config.compression_type)  # fmt: skip
 
 
-def _unpacked(data: bytes, codec: str) -> bytes:
-    from kraftlake.records.compression import decompress  # cramjam is imported when it is needed
-
+def _unpacked(data: bytes, codec: str) -> memoryview:
     try:
-        return decompress(codec, data[HEADER.size :], _LARGEST_DECOMPRESSED)
+        return unpacked_records(data[HEADER.size :], codec)
     except CorruptDataError as fault:
         raise InvalidRecordError(f"A batch can't be decompressed: {fault}") from None
 
 
-def _packed(records: bytes, codec: str, level: int | None) -> bytes:
+def _packed(records: bytes | memoryview, codec: str, level: int | None) -> bytes | memoryview:
     if codec == COMPRESSIONS[0]:
         return records
     from kraftlake.records.compression import compress

@@ -21,6 +21,8 @@ client_records: Any = LazyModule("kraftlake.kernels.batches.client_records")
 _NO_TIME: Final = -1
 _FAR: Final = 1 << 62
 _USUAL: Final = 2
+MOST_ERRORS: Final = 10_000
+"""The records that a refusal names: a small compressed batch may have millions that are wrong."""
 
 
 @attrs.frozen(kw_only=True)
@@ -52,10 +54,13 @@ class _Record(NamedTuple):
     stop: int
 
 
-def check_records(data: bytes, start: int, count: int, base_time: int, rules: RecordRules) -> CheckedRecords:
+def check_records(
+    data: bytes | memoryview, start: int, count: int, base_time: int, rules: RecordRules
+) -> CheckedRecords:
     """Check the `count` records that data[start:] must have.
 
-    Raises InvalidTimestampError where nothing but times is wrong, InvalidRecordError otherwise; both say which records.
+    Raises InvalidTimestampError where nothing but times is wrong, InvalidRecordError otherwise; both say which records,
+    of up to `MOST_ERRORS`.
     """
     if kernels.available():
         array = np.frombuffer(data, np.uint8)
@@ -65,26 +70,34 @@ def check_records(data: bytes, start: int, count: int, base_time: int, rules: Re
         )
         if state:
             return CheckedRecords(max(_NO_TIME, int(largest)), state == _USUAL)
-    records = list(_records(data, start, count, base_time))
-    wrong = [error for place, record in enumerate(records) if (error := _problem(place, record, rules)) is not None]
+    largest_time, is_usual = _NO_TIME, True
+    wrong: list[RecordError] = []
+    count_of_wrong, are_of_time = 0, True
+    for place, record in enumerate(_records(data, start, count, base_time)):
+        error = _problem(place, record, rules)
+        if error is not None:
+            count_of_wrong, are_of_time = count_of_wrong + 1, are_of_time and error.is_of_time
+            if len(wrong) < MOST_ERRORS:
+                wrong.append(error)
+        is_usual = is_usual and record.attributes == 0 and record.offset_delta == place
+        is_usual = is_usual and (place > 0 or record.time == base_time)
+        largest_time = max(largest_time, record.time)
     if wrong:
-        kind = InvalidTimestampError if all(error.is_of_time for error in wrong) else InvalidRecordError
-        raise kind(f"{len(wrong)} records can't be appended; the first one: {wrong[0].message}", tuple(wrong))
-    is_usual = records[0].time == base_time and all(
-        record.attributes == 0 and record.offset_delta == place for place, record in enumerate(records)
-    )
-    return CheckedRecords(max(_NO_TIME, *(record.time for record in records)), is_usual)
+        kind = InvalidTimestampError if are_of_time else InvalidRecordError
+        raise kind(f"{count_of_wrong} records can't be appended; the first one: {wrong[0].message}", tuple(wrong))
+    return CheckedRecords(largest_time, is_usual)
 
 
-def rewritten(data: bytes, start: int, count: int, base_time: int) -> tuple[bytes, int]:
+def rewritten(data: bytes | memoryview, start: int, count: int, base_time: int) -> tuple[memoryview, int]:
     """Sound records as a producer writes them, and their base time."""
-    records = list(_records(data, start, count, base_time))
-    first = records[0].time
-    parts: list[bytes] = []
-    for place, record in enumerate(records):
+    made, first = bytearray(), None
+    for place, record in enumerate(_records(data, start, count, base_time)):
+        first = record.time if first is None else first
         body = b"\0" + varint(record.time - first) + varint(place) + data[record.rest : record.stop]
-        parts += (varint(len(body)), body)
-    return b"".join(parts), first
+        made += varint(len(body))
+        made += body
+    assert first is not None, "a batch has records"
+    return memoryview(made).toreadonly(), first
 
 
 def _problem(place: int, record: _Record, rules: RecordRules) -> RecordError | None:
@@ -96,7 +109,7 @@ def _problem(place: int, record: _Record, rules: RecordRules) -> RecordError | N
     return None
 
 
-def _records(data: bytes, start: int, count: int, base_time: int) -> Iterator[_Record]:
+def _records(data: bytes | memoryview, start: int, count: int, base_time: int) -> Iterator[_Record]:
     at = start
     try:
         for _ in range(count):
@@ -126,7 +139,7 @@ def _records(data: bytes, start: int, count: int, base_time: int) -> Iterator[_R
         raise InvalidRecordError(f"A batch has {len(data) - at} bytes behind its records.")
 
 
-def _behind(data: bytes, at: int) -> tuple[int, int]:
+def _behind(data: bytes | memoryview, at: int) -> tuple[int, int]:
     """The length that stands at a place, and the position behind as many bytes."""
     length, at = read_varint(data, at)
     return length, at + max(length, 0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kraftlake.records.batch import DEFAULT
 from kraftlake.records.batch_format import COMPRESSION_BITS, COMPRESSIONS, HEADER
 from kraftlake.records.varint import read_varint, read_varlong
+from kraftlake.replica_manager.logs.batch_records import unpacked_records
 from kraftlake.replica_manager.logs.log_batch import LogBatch
 from kraftlake.replica_manager.logs.partition_log import TimestampAndOffset
 
@@ -24,11 +24,9 @@ _LOG_APPEND_TIME_BIT = 0x08
 def record_times(batch: LogBatch) -> Iterator[tuple[int, int]]:
     """Offset and timestamp (epoch ms) of each record of a batch."""
     _, _, _, _, _, attributes, _, base_timestamp, max_timestamp, *_ = HEADER.unpack_from(batch.data)
-    data = bytes(batch.data[HEADER.size :])
+    data: bytes | memoryview = bytes(batch.data[HEADER.size :])
     if attributes & COMPRESSION_BITS:
-        from kraftlake.records.compression import decompress
-
-        data = decompress(COMPRESSIONS[attributes & COMPRESSION_BITS], data, DEFAULT.decompressed_bytes)
+        data = unpacked_records(bytes(data), COMPRESSIONS[attributes & COMPRESSION_BITS])
     position = 0
     for _ in range(batch.count):
         length, position = read_varint(data, position)

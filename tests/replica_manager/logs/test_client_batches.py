@@ -21,9 +21,12 @@ from kraftlake.replica_manager.errors import (
     RecordBatchTooLargeError,
     RecordTooLargeError,
 )
+from kraftlake.replica_manager.logs.batch_records import LARGEST_RECORDS
 from kraftlake.replica_manager.logs.batch_run import find_batches
 from kraftlake.replica_manager.logs.client_batches import prepared_batches
+from kraftlake.replica_manager.logs.client_records import MOST_ERRORS
 from tests.interop.kafka_tools import run_tool
+from tests.memory import peak_memory
 from tests.replica_manager.data_batches import batch, marker
 
 NOW = 1_700_000_000_000
@@ -110,6 +113,40 @@ def test_records_that_can_not_be_read_are_refused_where_they_have_to_be() -> Non
     for bad in (changed(torn[: HEADER.size] + b"\x7f" * 9, length=HEADER.size + 9 - LENGTH_FROM), no_gzip):
         with pytest.raises(InvalidRecordError):
             prepared_batches(bad, compacted, NOW)
+
+
+@pytest.mark.parametrize("codec", ["snappy", "zstd"])
+def test_the_records_of_a_small_batch_are_held_once_and_up_to_a_limit(codec: str) -> None:
+    bomb, sound = (packed(batch(bytes(size)), codec) for size in (LARGEST_RECORDS, LARGEST_RECORDS - 100))
+    config = LogConfig(max_message_bytes=1 << 24)
+    a_little = len(sound) * 4 + (1 << 20)
+
+    def refused() -> None:
+        with pytest.raises(InvalidRecordError, match="more than the limit of 134,217,728 bytes"):
+            prepared_batches(bomb, config, NOW)
+
+    assert peak_memory(lambda: prepared_batches(sound, config, NOW)) < LARGEST_RECORDS * 9 // 8 + a_little
+    assert peak_memory(refused) < LARGEST_RECORDS * 9 // 8 + a_little
+
+
+def test_records_that_would_be_too_large_uncompressed_are_not_written_out() -> None:
+    data = packed(batch(bytes((1 << 24) - 100)), "zstd")
+    config = LogConfig(compression_type="uncompressed")
+
+    def refused() -> None:
+        with pytest.raises(RecordTooLargeError):
+            prepared_batches(data, config, NOW)
+
+    assert peak_memory(refused) < 20 << 20
+
+
+def test_a_refusal_names_some_of_very_many_records() -> None:
+    count = MOST_ERRORS + 5
+    data = packed(batch(*(b"",) * count, times=(NOW + 2 * HOUR,) * count), "zstd")
+    for bad in (data, changed(data, attributes=0x08 | COMPRESSIONS.index("zstd"))):
+        with pytest.raises(InvalidTimestampError) as raised:
+            prepared_batches(bad, LogConfig(), NOW)
+        assert [error.place for error in raised.value.records] == list(range(MOST_ERRORS))
 
 
 @given(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from kraftlake.delta import TopicPartition
@@ -13,7 +14,9 @@ from kraftlake.replica_manager.errors import (
     RecordTooLargeError,
     UnexpectedAppendOffsetError,
 )
+from kraftlake.replica_manager.logs.batch_records import LARGEST_RECORDS
 from kraftlake.replica_manager.logs.batch_run import find_batches
+from kraftlake.replica_manager.logs.client_batches import prepared_batches
 from kraftlake.replica_manager.logs.leader_epochs import LeaderEpochs
 from kraftlake.replica_manager.logs.log_batch import joined, log_batches
 from kraftlake.replica_manager.logs.log_config import LogConfig
@@ -161,6 +164,14 @@ def test_a_topic_id_is_assigned_once():
     made.assign_topic_id(FOO)
     with pytest.raises(InconsistentTopicIdError):
         made.assign_topic_id(BAR)
+
+
+def test_what_a_leader_takes_can_be_looked_up_by_time():
+    config = LogConfig(compression_type="zstd")
+    made = log()
+    data, _ = prepared_batches(batch(bytes(LARGEST_RECORDS - 100)), attrs.evolve(config, max_message_bytes=1 << 28), 0)
+    made.append_as_leader(prepared_batches(data, config, 0)[0], 0)
+    assert made.offset_for_timestamp(1_000)[:2] == (1_000, 0)
 
 
 def test_times_are_those_of_records():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
@@ -57,7 +57,7 @@ class MetadataHandler:
         if is_all:
             names: Iterable[str] = sorted(cache.all_topics())
         else:
-            if any(topic.name is None and topic not in ids for topic in asked):
+            if any(topic.name is None and getattr(topic, "topic_id", None) is None for topic in asked):
                 request.fail(ErrorCode.invalid_request)
                 return
             names = dict.fromkeys(str(topic.name) for topic in asked) if not ids else ()
@@ -77,7 +77,7 @@ class MetadataHandler:
                 allowed.append(name)
             elif not is_all:
                 answers.append(_topic(module, ErrorCode.topic_authorization_failed, name))
-        missing = [name for name in allowed if not cache.contains(name)]
+        missing = {name: None for name in allowed if not cache.contains(name)}
         may_create = not is_all and getattr(body, "allow_auto_topic_creation", True)
         wants_operations = getattr(body, "include_topic_authorized_operations", False)
         answers += self._missing(request, missing, may_create=may_create, wants_operations=wants_operations)
@@ -113,7 +113,9 @@ class MetadataHandler:
             )
         )
 
-    def _missing(self, request: Request, names: list[str], *, may_create: bool, wants_operations: bool) -> list[Any]:
+    def _missing(
+        self, request: Request, names: Collection[str], *, may_create: bool, wants_operations: bool
+    ) -> list[Any]:
         """The answers for topics that there are none of; those that may be created are there a moment later."""
         module, context = request.module, self._context
         errors: dict[str, ErrorCode] = {}
@@ -153,9 +155,9 @@ class MetadataHandler:
                 request.fail(ErrorCode.invalid_request)
                 return
             names = [name for name in names if name >= cursor.topic_name]
-        hidden = [name for name in names if not context.allows_on_topic(peer, AclOperation.DESCRIBE, name)]
+        hidden = {name: None for name in names if not context.allows_on_topic(peer, AclOperation.DESCRIBE, name)}
         described = cache.describe_topics(
-            [name for name in names if name not in set(hidden)],
+            [name for name in names if name not in hidden],
             peer.listener,
             start_index=lambda name: (
                 int(cursor.partition_index) if cursor is not None and name == cursor.topic_name else 0

@@ -24,6 +24,7 @@ def serve_fetch(
     request: FetchRequest,
     on_answer: Callable[[FetchResponse], None],
     *,
+    on_fault: Callable[[], object] | None = None,
     throttle: ReplicationQuota | None = None,
     may_read: Callable[[TopicPartition], bool] = lambda _: True,
 ) -> None:
@@ -47,7 +48,7 @@ def serve_fetch(
         on_answer(response)
 
     wanted = {name: one for name, one in asked.items() if name not in refused} if refused else asked
-    server.fetch_messages(request.params, wanted, on_answer=answered, throttle=throttle)
+    server.fetch_messages(request.params, wanted, on_answer=answered, on_fault=on_fault, throttle=throttle)
 
 
 def fetched_of(answer: FetchAnswer, topic_id: Uuid | None = None) -> FetchedPartition:

@@ -27,7 +27,7 @@ class DelayedOperation:
     `can_complete` runs under the operation's lock, in one thread at a time and never after the completion, so
     `on_complete` may use what `can_complete` has changed. `on_complete` runs without the lock and may complete other
     operations, even while another thread's `on_complete` does. An exception of either is logged and not raised: the
-    thread that completes an operation has another request to serve.
+    thread that completes an operation has another request to serve. `on_fault` is called after one of `on_complete`.
     """
 
     def __init__(self) -> None:
@@ -35,6 +35,8 @@ class DelayedOperation:
         self._completed = False
         self.watcher: Callable[[], None] | None = None
         """Called on completion; set by the purgatory that the operation waits in."""
+        self.on_fault: Callable[[], object] | None = None
+        """Has whoever waits for the operation told that nothing else will come."""
 
     @property
     def is_completed(self) -> bool:
@@ -57,7 +59,7 @@ class DelayedOperation:
 
         def on_expired() -> None:
             try:
-                self.on_complete()
+                self._finish()
             finally:
                 self.on_expiration()
 
@@ -65,7 +67,7 @@ class DelayedOperation:
 
     def try_complete(self) -> bool:
         """Complete the operation if its condition holds; returns whether this call completed it."""
-        return self._complete_if(self.can_complete, self.on_complete)
+        return self._complete_if(self.can_complete, self._finish)
 
     def _complete_if(self, condition: Callable[[], bool], then: Callable[[], None]) -> bool:
         if self._completed:
@@ -79,7 +81,15 @@ class DelayedOperation:
         self._contained(then, "on_complete")
         return True
 
-    def _contained(self, call: Callable[[], bool | None], what: str) -> bool:
+    def _finish(self) -> None:
+        try:
+            self.on_complete()
+        except Exception:
+            if self.on_fault is not None:
+                self._contained(self.on_fault, "on_fault")
+            raise
+
+    def _contained(self, call: Callable[[], object], what: str) -> bool:
         """Call a function and log what it raises; False then."""
         try:
             return bool(call())

@@ -1,7 +1,8 @@
 """Answers the requests of clients and followers, each for several partitions. Source: kafka.server.ReplicaManager.
 
 Each request calls its `on_answer` exactly once, at once or later, without a lock. An error of a partition is an error
-code in the answer, never an exception.
+code in the answer, never an exception. Where `on_answer` raises, so does the request; of one that has waited nobody
+would hear that, so its `on_fault` is called.
 """
 
 from __future__ import annotations
@@ -84,6 +85,7 @@ class RequestServer:
         required_acks: int,
         timeout_ms: float,
         on_answer: Callable[[Mapping[TopicPartition, ProduceAnswer]], None],
+        on_fault: Callable[[], object] | None = None,
         topic_ids: Mapping[str, Uuid] | None = None,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         internal_topics_allowed: bool = False,
@@ -122,6 +124,7 @@ class RequestServer:
             if required_acks == ALL_IN_SYNC and appended:
                 ends = {name: info.last_offset + 1 for name, info in appended.items()}
                 waiting = DelayedProduce(self._replicas, answers, ends, on_answer)
+                waiting.on_fault = on_fault
                 self._delayed.produce.try_complete_else_watch(waiting, tuple(entries), timeout_ms)
             else:
                 on_answer(answers)
@@ -151,6 +154,7 @@ class RequestServer:
         wanted: Mapping[TopicPartition, FetchPartition],
         *,
         on_answer: Callable[[FetchAnswers], None],
+        on_fault: Callable[[], object] | None = None,
         throttle: ReplicationQuota | None = None,
     ) -> None:
         """Read, and answer when `params.min_bytes` were read, after `params.max_wait_ms` at the latest.
@@ -168,6 +172,7 @@ class RequestServer:
             on_answer(answers)
             return
         waiting = DelayedFetch(self._replicas, params, wanted, on_answer, throttle=throttle)
+        waiting.on_fault = on_fault
         self._delayed.fetch.watch(waiting, tuple(wanted), params.max_wait_ms)
 
     def delete_records(
@@ -176,6 +181,7 @@ class RequestServer:
         *,
         timeout_ms: float,
         on_answer: Callable[[Mapping[TopicPartition, DeleteRecordsAnswer]], None],
+        on_fault: Callable[[], object] | None = None,
     ) -> None:
         """Delete the records below offsets (−1: the high watermark), and answer when all live replicas have done so."""
         answers: dict[TopicPartition, DeleteRecordsAnswer] = {}
@@ -196,6 +202,7 @@ class RequestServer:
             on_answer(answers)
             return
         waiting = DelayedDeleteRecords(self._replicas, answers, wanted, on_answer)
+        waiting.on_fault = on_fault
         self._delayed.delete_records.try_complete_else_watch(waiting, tuple(wanted), timeout_ms)
 
     def elect_leaders(

@@ -555,6 +555,30 @@ def test_an_append_whose_callback_raises_still_completes_waiting_fetches(acks):
     assert served.of("waits").size_in_bytes > 0
 
 
+def test_a_callback_that_raises_after_a_wait_has_its_fault_told():
+    served = Served()
+    served.append("p", b"a", acks=1)
+    for follower in (2, 3):
+        served.fetch(f"f{follower}", 1, follower=follower)
+    told: list[str] = []
+
+    def raising(_answer) -> None:
+        raise RuntimeError("an answer that can't be encoded")
+
+    def options(name: str) -> dict[str, Any]:
+        return {"on_answer": raising, "on_fault": lambda: told.append(name)}
+
+    served.server.append_records({FOO0: batch(b"x")}, required_acks=-1, timeout_ms=1_000, **options("produce"))
+    served.server.fetch_messages(
+        FetchParams(max_wait_ms=1_000), {FOO0: FetchPartition(fetch_offset=1)}, **options("fetch")
+    )
+    served.server.delete_records({FOO0: 1}, timeout_ms=1_000, **options("delete"))
+    assert told == []
+    with without_logs():
+        served.time(1_000)
+    assert sorted(told) == ["delete", "fetch", "produce"]
+
+
 def test_records_that_are_at_fault_are_named():
     served = Served(cleanup_policy=("compact",))
     answer = served.append("produce", b"a", b"b")

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import attrs
+from kio.schema.errors import ErrorCode
 
 from kraftlake.delta import TopicPartition
 from kraftlake.image import AclOperation, ResourceType
 from kraftlake.publisher import MetadataCache, Node
 from kraftlake.replica_manager import ReplicaManager
 from kraftlake.server.requests.authorization import Authorization
-from kraftlake.server.requests.dispatcher import Peer
+from kraftlake.server.requests.dispatcher import Peer, Request
 from kraftlake.server.requests.messages import of_version
 
 NOT_ASKED_FOR: Final = -(2**31)
@@ -74,6 +75,15 @@ _OPERATIONS: Final[dict[ResourceType, Sequence[AclOperation]]] = {
     ),
 }  # fmt: skip
 """Source: org.apache.kafka.security.authorizer.AclEntry.supportedOperations."""
+
+
+def fail_after_fault(request: Request) -> None:
+    """Answer a request that has waited, and that a fault of ours has ended; where that fails, close."""
+    try:
+        request.fail(ErrorCode.unknown_server_error)
+    except Exception:
+        request.close()
+        raise
 
 
 def by_topic(

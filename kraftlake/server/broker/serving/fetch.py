@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -26,7 +27,7 @@ from kraftlake.replica_manager import (
     RequestServer,
     serve_fetch,
 )
-from kraftlake.server.broker.serving.context import ServingContext
+from kraftlake.server.broker.serving.context import ServingContext, fail_after_fault
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import AT_ONCE, of_version
 
@@ -102,7 +103,8 @@ class FetchHandler:
 
         serve_fetch(
             self._server, self._sessions, asked, lambda answer: self._answer(request, answer, unknown),
-            throttle=self._leader_quota if replica_id >= 0 else None, may_read=may_read,
+            on_fault=partial(fail_after_fault, request), may_read=may_read,
+            throttle=self._leader_quota if replica_id >= 0 else None,
         )  # fmt: skip
 
     def _params(self, request: Request, replica_id: int, replica_epoch: int) -> FetchParams:

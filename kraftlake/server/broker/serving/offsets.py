@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -11,7 +12,7 @@ from kio.schema.errors import ErrorCode
 from kraftlake.delta import TopicPartition
 from kraftlake.image import AclOperation
 from kraftlake.replica_manager import DeleteRecordsAnswer, FetchIsolation, RequestServer
-from kraftlake.server.broker.serving.context import ServingContext, by_topic
+from kraftlake.server.broker.serving.context import ServingContext, by_topic, fail_after_fault
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import AT_ONCE, of_version
 
@@ -149,7 +150,10 @@ class OffsetsHandler:
             )  # fmt: skip
             request.answer(of_version(module.DeleteRecordsResponse, throttle_time=AT_ONCE, topics=topics))
 
-        self._server.delete_records(offsets, timeout_ms=request.wait_ms(body.timeout), on_answer=answered)
+        self._server.delete_records(
+            offsets, timeout_ms=request.wait_ms(body.timeout), on_answer=answered,
+            on_fault=partial(fail_after_fault, request),
+        )  # fmt: skip
 
     def _refused(self, request: Request, topics: Any, field: str, operation: AclOperation) -> dict[str, ErrorCode]:
         """The topics that are not there, or that the peer may not ask about, each with the error."""

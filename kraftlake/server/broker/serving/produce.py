@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from fractions import Fraction
 from functools import partial
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from kraftlake.records.batch_format import COMPRESSION_BITS, HEADER, LENGTH_FROM
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager import CorruptRecordError, ProduceAnswer, RequestServer
 from kraftlake.replica_manager.logs.log_batch import TRANSACTIONAL_BIT
-from kraftlake.server.broker.serving.context import ServingContext, by_topic
+from kraftlake.server.broker.serving.context import ServingContext, by_topic, fail_after_fault
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import AT_ONCE, of_version
 
@@ -31,7 +32,23 @@ _MAGIC_AT: Final = 16
 _SMALLEST: Final = 14
 """What the length of a batch of any version says at least."""
 _ZSTD: Final = 4
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class _Moment(datetime):
+    """A time that a client has chosen, maybe in no year that a datetime has: kio writes what `timestamp` says."""
+
+    _ms: int
+
+    @classmethod
+    def of(cls, ms: int) -> _Moment:
+        """The moment of a number of epoch ms."""
+        made = cls.fromtimestamp(0, UTC)
+        made._ms = ms
+        return made
+
+    def timestamp(self) -> Fraction:  # type: ignore[override]
+        """The seconds, as what has all milliseconds; a float has not."""
+        return Fraction(self._ms, 1000)
 
 
 @attrs.frozen(kw_only=True)
@@ -89,7 +106,7 @@ class ProduceHandler:
             return
         self._server.append_records(
             entries, required_acks=int(body.acks), timeout_ms=request.wait_ms(body.timeout), on_answer=answered,
-            topic_ids=ids,
+            on_fault=partial(fail_after_fault, request), topic_ids=ids,
         )  # fmt: skip
 
     def _name_of(self, topic: Any) -> str | None:
@@ -144,7 +161,7 @@ class ProduceHandler:
                     "error_message": answer.message, "record_errors": _record_errors(module, answer),
                 }  # fmt: skip
                 if answer.log_append_time is not None:
-                    more["log_append_time"] = _EPOCH + timedelta(milliseconds=answer.log_append_time)
+                    more["log_append_time"] = _Moment.of(answer.log_append_time)
             else:
                 more |= {"base_offset": -1, "error_message": answer.message}
             return of_version(

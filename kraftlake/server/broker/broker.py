@@ -16,7 +16,6 @@ from kraftlake.publisher import (
     ConfigType,
     DynamicConfigHandler,
     DynamicConfigPublisher,
-    DynamicConfigs,
     MetadataCache,
     StandardAuthorizer,
 )
@@ -40,7 +39,8 @@ from kraftlake.replica_manager import (
 )
 from kraftlake.replica_manager.logs.disk.disk_log_manager import open_log_manager
 from kraftlake.runtime import Clock, KafkaEventQueue, LoggingFaultHandler, Scheduler, get_logger
-from kraftlake.server.broker.broker_config import BrokerConfig, log_defaults
+from kraftlake.server.broker.broker_config import BrokerConfig
+from kraftlake.server.broker.broker_config_handler import BrokerConfigHandler
 from kraftlake.server.broker.lake_metadata_feed import LakeMetadataFeed
 from kraftlake.server.broker.leaderships import Leaderships
 from kraftlake.server.broker.metadata_feed import MetadataFeed
@@ -48,8 +48,6 @@ from kraftlake.server.broker.neighbours import NO_LEVELS, SERVES_NOBODY
 
 _FLUSH_MS: Final = 3_000
 _DELETION_MS: Final = 10_000
-_FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
-_LEADER_RATE: Final = "leader.replication.throttled.rate"
 
 
 class CachedView(MetadataView):
@@ -91,7 +89,6 @@ class Broker:
         self._upkeep = Scheduler(KafkaEventQueue(clock, "log-upkeep"))
         self._follower_quota, self.leader_quota = ReplicationQuota(clock), ReplicationQuota(clock)
         self.authorizer = None if config.authorizer is None else StandardAuthorizer(config.authorizer)
-        self._settings = DynamicConfigs()
         self._could_start = True
         self._manager: ReplicaManager | None = None
         self.cache = MetadataCache(config.broker_id)
@@ -204,10 +201,11 @@ class Broker:
 
     def _publisher(self) -> BrokerMetadataPublisher:
         broker_id = self._config.broker_id
-        topics = TopicConfigHandler(
-            broker_id, self.logs, leader_quota=self.leader_quota, follower_quota=self._follower_quota
-        )
-        handlers: dict[ConfigType, DynamicConfigHandler] = {ConfigType.TOPIC: topics, ConfigType.BROKER: self}
+        quotas = {"leader_quota": self.leader_quota, "follower_quota": self._follower_quota}
+        handlers: dict[ConfigType, DynamicConfigHandler] = {
+            ConfigType.TOPIC: TopicConfigHandler(broker_id, self.logs, **quotas),
+            ConfigType.BROKER: BrokerConfigHandler(self._config, self.logs, **quotas),
+        }
         parts = BrokerParts(
             log_manager=self.logs,
             replica_manager=self.manager,
@@ -257,12 +255,3 @@ class Broker:
         self._could_start = False
         self._faults.handle_fault(what, cause)
         self._end(f"{what} has failed: {str(cause).rstrip('.')}")
-
-    def process_config_changes(self, name: str, configs: Mapping[str, str]) -> None:
-        """Apply the dynamic configs of this broker and of all brokers (""), over its settings."""
-        self._settings.process_config_changes(name, configs)
-        settings = self._settings.effective(str(self._config.broker_id), self._config.settings)
-        for quota, setting in ((self._follower_quota, _FOLLOWER_RATE), (self.leader_quota, _LEADER_RATE)):
-            rate = settings.get(setting)
-            quota.bytes_per_second = None if rate is None else float(rate)
-        self.logs.update_defaults(log_defaults(settings))

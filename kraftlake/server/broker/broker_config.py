@@ -48,6 +48,10 @@ Of several for one topic config the last counts. Source: org.apache.kafka.server
 DYNAMIC_SETTINGS: Final = frozenset(name for name, (_, unit) in _LOG_SETTINGS.items() if unit in (0, 1))
 """The settings that are heeded, too, when they are made while the cluster runs."""
 
+LEADER_RATE: Final = "leader.replication.throttled.rate"
+FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
+"""Settings that are heeded only when they are made while the cluster runs."""
+
 
 def _by_setting(config: type[Any]) -> dict[str, str]:
     return {field.name.replace("_", "."): field.name for field in attrs.fields(config)}
@@ -81,6 +85,7 @@ _RANGES: Final[Mapping[str, tuple[int, int]]] = {
     "log.index.interval.bytes": (0, _LARGEST[32]),
     "message.max.bytes": (0, _LARGEST[32]),
     "min.insync.replicas": (1, _LARGEST[32]),
+    **dict.fromkeys((LEADER_RATE, FOLLOWER_RATE), (0, _LARGEST[64])),
 }
 """The smallest and the largest value of settings that mean nothing outside of that, or that no file has room for."""
 _DEFAULT_LISTENER: Final = ListenerAddress(name="PLAINTEXT", host="127.0.0.1", port=9092)
@@ -246,6 +251,22 @@ def log_defaults(settings: Mapping[str, str]) -> LogConfig:
             if unit == 0 or name == config:
                 _check_as_topics(name, value, config)
     return LogConfig().overridden(configs)
+
+
+def throttled_rate(name: str, settings: Mapping[str, str]) -> int | None:
+    """The bytes per second that a setting of throttled replication allows; None without a limit.
+
+    Raises UsageError for a value that is no such number.
+    """
+    return _number(name, settings[name]) if name in settings else None
+
+
+def check_dynamic_setting(name: str, value: str) -> None:
+    """Raises UsageError for a value that a setting can't get while the broker runs; what is not heeded may have any."""
+    if name in (LEADER_RATE, FOLLOWER_RATE):
+        throttled_rate(name, {name: value})
+    elif name in DYNAMIC_SETTINGS:
+        log_defaults({name: value})
 
 
 def _check_as_topics(name: str, value: str, config: str) -> None:

@@ -178,6 +178,12 @@ def incremental_alter_configs(sides: Sides, side: Side) -> None:
         "broker's throttle": lambda _: [
             _resource(_BROKER, "1", ("leader.replication.throttled.rate", _SET, "100000"))
         ],
+        "broker's throttle with a unit": lambda _: [
+            _resource(_BROKER, "1", ("leader.replication.throttled.rate", _SET, "10MB"))
+        ],
+        "broker's throttle below zero": lambda _: [
+            _resource(_BROKER, "1", ("leader.replication.throttled.rate", _SET, "-1"))
+        ],
         "broker's throttle away": lambda _: [
             _resource(_BROKER, "1", ("leader.replication.throttled.rate", _DELETE, None))
         ],

@@ -18,13 +18,20 @@ from kraftlake.controller import OpType
 from kraftlake.protocol import REQUEST_HEADER
 from kraftlake.publisher import ConfigType
 from kraftlake.runtime import UsageError
-from kraftlake.server.broker.broker_config import DYNAMIC_SETTINGS, BrokerConfig, default_settings
+from kraftlake.server.broker.broker_config import (
+    DYNAMIC_SETTINGS,
+    BrokerConfig,
+    check_dynamic_setting,
+    default_settings,
+)
 from kraftlake.server.broker.serving.forwarding import ForwardingManager
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import AT_ONCE, of_version, response_in
 
-_FIXED: Final = frozenset({"broker.id", "log.dir", "log.dirs", "node.id", "process.roles"})
-"""Settings of every broker that never change while it runs."""
+_FIXED: Final = frozenset(
+    {"broker.id", "log.dir", "log.dirs", "node.id", "process.roles", *(default_settings().keys() - DYNAMIC_SETTINGS)}
+)
+"""Settings that never change while a broker runs."""
 
 
 class ConfigChangesHandler:
@@ -84,18 +91,19 @@ class ConfigChangesHandler:
         if kind == ConfigType.BROKER:
             if name not in ("", str(self._config.broker_id)):
                 return f"This is broker {self._config.broker_id}: ask broker {name} to change its configs."
-            return next(filter(None, map(self._problem_of_setting, resource.configs)), None)
+            return next(filter(None, map(_problem_of_setting, resource.configs)), None)
         return None if kind in ConfigType.__members__.values() else f"Resources of type {kind} have no configs here."
 
-    def _problem_of_setting(self, one: Any) -> str | None:
-        if one.name in _FIXED or (one.name in default_settings() and one.name not in DYNAMIC_SETTINGS):
-            return f"{one.name} can't be changed while the broker runs: change its properties file."
-        if one.name in DYNAMIC_SETTINGS and not _deletes(one):
-            try:
-                attrs.evolve(self._config, settings={**self._config.settings, one.name: one.value})
-            except UsageError as problem:
-                return str(problem)
-        return None
+
+def _problem_of_setting(one: Any) -> str | None:
+    if one.name in _FIXED:
+        return f"{one.name} can't be changed while the broker runs: change its properties file."
+    if not _deletes(one):
+        try:
+            check_dynamic_setting(one.name, one.value)
+        except UsageError as problem:
+            return str(problem)
+    return None
 
 
 def _deletes(one: Any) -> bool:

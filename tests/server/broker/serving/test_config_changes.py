@@ -1,0 +1,77 @@
+"""Changes of configs: what a broker refuses before the active controller is asked."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+from kio.static.constants import EntityType
+from kio.static.primitive import i8
+
+from kraftlake.server import BrokerConfig, ListenerAddress
+from kraftlake.server.broker.serving.config_changes import ConfigChangesHandler
+from kraftlake.server.requests.dispatcher import Request
+from kraftlake.server.requests.messages import entity, response_in
+from tests.server.requests.test_dispatcher import Node, frame_of
+
+BROKER, SET, DELETE = 4, 0, 1
+INCREMENTAL, WHOLE = ("incremental_alter_configs", 1), ("alter_configs", 2)
+CONFIG = BrokerConfig(
+    broker_id=1, lake="x", log_dirs=("d",), listener=ListenerAddress(name="PLAINTEXT", host="127.0.0.1", port=0)
+)
+
+
+def refusal(
+    name: str, value: str | None, *, by: tuple[str, int] = INCREMENTAL, broker: str = "1", operation: int = SET
+) -> Any:
+    """The answer to a change of a config of brokers; None for one that is passed on to the controller."""
+    api, version = by
+    kind = entity(api, version, EntityType.request)
+    module = import_module(kind.__module__)
+    more = {"config_operation": i8(operation)} if api.startswith("incremental") else {}
+    config = module.AlterableConfig(name=name, value=value, **more)
+    resource = module.AlterConfigsResource(resource_type=i8(BROKER), resource_name=broker, configs=(config,))
+    passed: list[Request] = []
+    forwarding: Any = passed.append
+    made = Node(ConfigChangesHandler(CONFIG, forwarding), api=api, versions=range(version, version + 1))
+    frame = frame_of(kind(resources=(resource,), validate_only=False))
+    made.ask(frame)
+    assert made.told == []
+    assert len(passed) + len(made.answers) == 1
+    return None if passed else response_in(frame, made.answers[0] or b"").responses[0]
+
+
+@pytest.mark.parametrize("by", [INCREMENTAL, WHOLE])
+@pytest.mark.parametrize("broker", ["1", ""])
+@pytest.mark.parametrize("side", ["leader", "follower"])
+def test_a_rate_of_throttled_replication_is_a_number(by: tuple[str, int], broker: str, side: str) -> None:
+    name = f"{side}.replication.throttled.rate"
+    for value in ("10MB", "-1", "inf"):
+        refused = refusal(name, value, by=by, broker=broker)
+        assert refused.error_code is ErrorCode.invalid_request
+        assert name in refused.error_message
+        assert value in refused.error_message
+    assert refusal(name, "100000", by=by, broker=broker) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_refused"),
+    [
+        ("log.retention.ms", "x", True), ("log.retention.ms", "5", False), ("log.dirs", "/x", True),
+        ("num.replica.fetchers", "2", True), ("no.such", "x", False),
+    ],
+)  # fmt: skip
+def test_settings_are_refused_that_can_not_change_or_have_a_wrong_value(
+    name: str, value: str, is_refused: bool
+) -> None:
+    refused = refusal(name, value)
+    assert (refused is not None) is is_refused
+    assert is_refused is False or refused.error_code is ErrorCode.invalid_request
+
+
+def test_what_is_deleted_needs_no_value() -> None:
+    name = "leader.replication.throttled.rate"
+    assert refusal(name, None, operation=DELETE) is None
+    assert refusal(name, None).error_code is ErrorCode.invalid_request

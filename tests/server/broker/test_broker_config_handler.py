@@ -1,0 +1,66 @@
+"""Configs of brokers that change while one runs: what is wrong among them leaves the others alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraftlake.replica_manager import LogConfig, MemoryLogManager, ReplicationQuota
+from kraftlake.runtime import UsageError
+from kraftlake.runtime.clock import ManualClock
+from kraftlake.runtime.log import without_logs
+from kraftlake.server import BrokerConfig, ListenerAddress
+from kraftlake.server.broker.broker_config import FOLLOWER_RATE, LEADER_RATE, check_dynamic_setting
+from kraftlake.server.broker.broker_config_handler import BrokerConfigHandler
+from tests.replica_manager.brokers import D1
+
+LISTENER = ListenerAddress(name="PLAINTEXT", host="127.0.0.1", port=0)
+
+
+class Handled:
+    """The handler of broker 1, whose properties file has a retention and, in vain, a rate."""
+
+    def __init__(self) -> None:
+        settings = {"log.retention.ms": "7000", LEADER_RATE: "5"}
+        config = BrokerConfig(broker_id=1, lake="x", log_dirs=("d",), listener=LISTENER, settings=settings)
+        self.logs = MemoryLogManager({"d": D1}, LogConfig())
+        self.leader, self.follower = ReplicationQuota(ManualClock()), ReplicationQuota(ManualClock())
+        self.handler = BrokerConfigHandler(config, self.logs, leader_quota=self.leader, follower_quota=self.follower)
+
+    def set(self, name: str, **configs: str) -> None:
+        self.handler.process_config_changes(name, {key.replace("_", "."): value for key, value in configs.items()})
+
+    @property
+    def applied(self) -> tuple[float | None, float | None, int]:
+        return self.leader.bytes_per_second, self.follower.bytes_per_second, self.logs.config_of("t").retention_ms
+
+
+def test_a_brokers_own_configs_count_before_those_of_all_and_those_before_its_file() -> None:
+    made = Handled()
+    made.set("", leader_replication_throttled_rate="10", log_retention_ms="8000")
+    assert made.applied == (10, None, 8000)
+    made.set("1", leader_replication_throttled_rate=" 20 ", follower_replication_throttled_rate="0")
+    assert made.applied == (20, 0, 8000)
+    made.set("1")
+    made.set("")
+    assert made.applied == (None, None, 7000)
+
+
+def test_a_config_that_is_wrong_is_none_and_the_others_count() -> None:
+    made = Handled()
+    with without_logs():
+        made.set("", leader_replication_throttled_rate="10", log_retention_ms="8000")
+        made.set("1", leader_replication_throttled_rate="10MB", log_retention_ms="9000")
+        assert made.applied == (10, None, 9000)
+        made.set("1", follower_replication_throttled_rate="-1", log_retention_ms="x", log_roll_ms="5000")
+        assert made.applied == (10, None, 8000)
+        assert made.logs.config_of("t").segment_ms == 5000
+        made.set("", log_retention_ms="1e3")
+        assert made.applied == (None, None, 7000)
+
+
+@pytest.mark.parametrize("name", [LEADER_RATE, FOLLOWER_RATE])
+@pytest.mark.parametrize("value", ["10MB", "-1", "1.5", "1e3", "inf", "nan", "", str(2**63)])
+def test_a_rate_is_a_long_that_is_not_negative(name: str, value: str) -> None:
+    with pytest.raises(UsageError, match=name):
+        check_dynamic_setting(name, value)
+    check_dynamic_setting(name, str(2**63 - 1))

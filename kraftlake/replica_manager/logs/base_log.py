@@ -281,8 +281,7 @@ class BasePartitionLog(ABC):
         from kraftlake.replica_manager.logs import timestamps
 
         if timestamp in (timestamps.EARLIEST_TIMESTAMP, timestamps.EARLIEST_LOCAL_TIMESTAMP):
-            first = next(self._batches_from(self.log_start_offset), None)
-            epoch = None if first is None else first.leader_epoch
+            epoch = self._epochs.first_at(self.log_start_offset)
             return TimestampAndOffset(timestamps.NO_TIMESTAMP, self.log_start_offset, epoch)
         if timestamp in (timestamps.LATEST_TIERED_TIMESTAMP, timestamps.EARLIEST_PENDING_UPLOAD_TIMESTAMP):
             return TimestampAndOffset(timestamps.NO_TIMESTAMP, -1, -1)  # there is no tiered storage

@@ -31,6 +31,10 @@ class LeaderEpochs:
         """The last epoch."""
         return self._epochs[-1] if self._epochs else None
 
+    def first_at(self, log_start_offset: int) -> int | None:
+        """The first epoch, where it is known from the start of the log on."""
+        return self._epochs[0] if self._starts and self._starts[0] <= log_start_offset else None
+
     def assign(self, epoch: int, start_offset: int) -> None:
         """Note the start offset of an epoch; entries with a later or equal epoch or offset are removed."""
         if epoch < 0 or start_offset < 0:

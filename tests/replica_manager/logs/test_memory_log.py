@@ -25,6 +25,7 @@ from kraftlake.replica_manager.logs.partition_log import (
     AppendOrigin,
     FetchIsolation,
     OffsetAndEpoch,
+    TimestampAndOffset,
 )
 from tests.replica_manager.brokers import BAR, FOO
 from tests.replica_manager.data_batches import batch, marker
@@ -164,6 +165,23 @@ def test_a_topic_id_is_assigned_once():
     made.assign_topic_id(FOO)
     with pytest.raises(InconsistentTopicIdError):
         made.assign_topic_id(BAR)
+
+
+@pytest.mark.parametrize("earliest", [-2, -4])
+def test_the_earliest_offset_has_the_first_epoch_also_of_an_empty_log(earliest):
+    made = log()
+    assert made.offset_for_timestamp(earliest) == TimestampAndOffset(-1, 0, None)
+    made.assign_epoch_start_offset(3, 0)
+    assert made.offset_for_timestamp(earliest) == TimestampAndOffset(-1, 0, 3)
+    made.append_as_leader(batch(b"a"), 3)
+    made.append_as_leader(batch(b"b"), 5)
+    made.update_high_watermark(2)
+    assert made.offset_for_timestamp(earliest) == TimestampAndOffset(-1, 0, 3)
+    made.maybe_increment_log_start_offset(2)
+    assert made.offset_for_timestamp(earliest) == TimestampAndOffset(-1, 2, 5)
+    made.truncate_fully_and_start_at(7)
+    made.assign_epoch_start_offset(6, 9)  # what is known begins behind the start
+    assert made.offset_for_timestamp(earliest) == TimestampAndOffset(-1, 7, None)
 
 
 def test_what_a_leader_takes_can_be_looked_up_by_time():

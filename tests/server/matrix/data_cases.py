@@ -96,6 +96,7 @@ def list_offsets(sides: Sides, side: Side) -> None:
             "far": [(0, NOW + 9 * DAY, -1)],
             "epoch 0": [(0, -1, 0)], "epoch 5": [(0, -1, 5)], "other leader": [(1, -1, -1)], "unknown": [(9, -1, -1)],
             "twice": [(0, -1, -1), (0, -2, -1)], "empty": [(2, -3, -1), (2, -1, -1)], "empty, time": [(2, 5, -1)],
+            "empty, earliest": [(2, -2, -1)], "empty, local": [(2, -4, -1)],
         }.items():  # fmt: skip
             for replica, isolation in ((-1, 0), (-1, 1), (2, 0), (-2, 0), (-1, 9)):
                 side.call(
@@ -159,6 +160,12 @@ def delete_records(sides: Sides, side: Side) -> None:
                 topics=[{"name": topic, "partitions": [{"partition_index": index, "offset": offset}]}],
             )  # fmt: skip
         side.call("nothing", "delete_records", version, timeout=10_000, topics=[])
+        side.call(
+            f"earliest after deletion v{version}", "list_offsets", 9, replica_id=-1, isolation_level=0,
+            topics=[{"name": name, "partitions": [
+                {"partition_index": 0, "timestamp": -2, "current_leader_epoch": -1}
+            ]}],
+        )  # fmt: skip
         read(side, f"after deletion v{version}", name, 0)
 
 

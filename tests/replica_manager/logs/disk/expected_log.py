@@ -104,6 +104,7 @@ def _replayed(log: DiskPartitionLog, config: LogConfig) -> MemoryPartitionLog:
     for one in log.batches:
         memory.append_as_follower(one.data, one.leader_epoch)
     memory.log_start_offset = log.log_start_offset
+    memory._epochs.load(log.epochs)  # `_check_epochs` has looked at them; a leader notes its own before any batch
     return memory
 
 

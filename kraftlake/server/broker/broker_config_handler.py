@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from kraftlake.publisher import DynamicConfigs
-from kraftlake.replica_manager import ReplicationQuota
-from kraftlake.replica_manager.logs.base_log_manager import BaseLogManager
+from kraftlake.replica_manager import DiskLogManager, MemoryLogManager, ReplicationQuota
 from kraftlake.runtime import UsageError, get_logger
 from kraftlake.server.broker.broker_config import (
     FOLLOWER_RATE,
@@ -33,7 +31,7 @@ class BrokerConfigHandler:
     def __init__(
         self,
         config: BrokerConfig,
-        log_manager: BaseLogManager[Any],
+        log_manager: DiskLogManager | MemoryLogManager,
         *,
         leader_quota: ReplicationQuota,
         follower_quota: ReplicationQuota,

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from kio.schema.errors import ErrorCode
 
 from kraftlake.records.varint import uvarint
+from kraftlake.server.broker.serving.context import fail_after_fault
 from kraftlake.server.requests.dispatcher import Peer, Request
 from kraftlake.server.requests.listener_limits import ListenerLimits
 
@@ -42,7 +43,7 @@ class ForwardingManager:
             request.fail(ErrorCode.request_timed_out)
             return
 
-        def answered(answer: Any | None) -> None:
+        def tell(answer: Any | None) -> None:
             if answer is None:
                 request.fail(ErrorCode.request_timed_out)
             elif answer.error_code is ErrorCode.unsupported_version:
@@ -52,6 +53,13 @@ class ForwardingManager:
             else:
                 # the controller answers under the number of the request in the envelope, which is the client's
                 request.answer_frame(bytes(answer.response_data))
+
+        def answered(answer: Any | None) -> None:
+            try:
+                tell(answer)
+            except Exception:
+                fail_after_fault(request)
+                raise
 
         self.forward(request.frame, request.peer, answered)
 

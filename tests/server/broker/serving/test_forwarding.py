@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import queue
+from contextlib import suppress
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
@@ -26,7 +27,7 @@ from kraftlake.server.broker.serving.forwarding import LONGEST_FORWARDED, Forwar
 from kraftlake.server.node_config import ListenerAddress
 from kraftlake.server.requests.dispatcher import Api, Dispatcher, Peer
 from kraftlake.server.requests.listener_limits import ListenerLimits
-from kraftlake.server.requests.messages import entity, response_in, versions_of
+from kraftlake.server.requests.messages import UNREADABLE, entity, response_in, versions_of
 from tests.server.broker.lake_cluster import lake_cluster
 from tests.server.requests.test_dispatcher import frame_of as request_frame_of
 
@@ -123,10 +124,15 @@ def test_a_controller_without_the_version_ends_the_connection_so_that_the_client
     assert answers == [None]
 
 
-def test_what_a_broker_refuses_itself_is_told_although_no_controller_answers() -> None:
+def told_of_changes(answer: Any) -> Any:
+    """What is told of changes of a topic's configs, and of another broker's; `answer` is the controller's."""
     listener = ListenerAddress(name="PLAINTEXT", host="127.0.0.1", port=9092)
     config = BrokerConfig(broker_id=1, lake="lake", log_dirs=("logs",), listener=listener)
-    forwarding = ForwardingManager(lambda _name, _versions, _make, answered: answered(None))
+
+    def ask(_name: str, _versions: range, _make: Any, answered: Any) -> None:
+        with suppress(*UNREADABLE):  # a channel's thread goes on, too
+            answered(answer)
+
     kind = entity("incremental_alter_configs", 1, EntityType.request)
     module = import_module(kind.__module__)
     resources = tuple(
@@ -138,11 +144,22 @@ def test_what_a_broker_refuses_itself_is_told_although_no_controller_answers() -
     )  # fmt: skip
     frame = request_frame_of(kind(resources=resources, validate_only=False))
     answers: list[bytes | None] = []
-    api = Api(versions=range(2), handle=ConfigChangesHandler(config, forwarding))
+    api = Api(versions=range(2), handle=ConfigChangesHandler(config, ForwardingManager(ask)))
     Dispatcher({"incremental_alter_configs": api}, tell=lambda *_: None).handle(frame, PEER, answers.append)
-    (told,) = answers
-    assert told is not None
-    assert {int(one.resource_type): one.error_code for one in response_in(frame, told).responses} == {
+    told = answers[0]
+    return told if told is None else response_in(frame, told)
+
+
+def test_what_a_broker_refuses_itself_is_told_although_no_controller_answers() -> None:
+    assert {int(one.resource_type): one.error_code for one in told_of_changes(None).responses} == {
         ConfigType.TOPIC: ErrorCode.request_timed_out,
+        ConfigType.BROKER: ErrorCode.invalid_request,
+    }
+
+
+def test_an_answer_of_a_controller_that_can_not_be_read_is_an_error_and_no_silence() -> None:
+    told = told_of_changes(envelope(ErrorCode.none, b"\0\0\0\7 no answer"))
+    assert {int(one.resource_type): one.error_code for one in told.responses} == {
+        ConfigType.TOPIC: ErrorCode.unknown_server_error,
         ConfigType.BROKER: ErrorCode.invalid_request,
     }

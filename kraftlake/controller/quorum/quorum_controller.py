@@ -42,7 +42,7 @@ _HURRY = 0.1
 class QuorumController:
     """A standby at first; the active controller after it has claimed the log and written its first records.
 
-    A standby claims when the log has had no new version for one to two times `quorum_fetch_timeout_ms`; the time is
+    A standby claims when the log has had no new record for one to two times `quorum_fetch_timeout_ms`; the time is
     random, so that two standbys rarely claim together. A standby that is told that nobody leads waits a tenth of that.
     The active controller prevents claims by a no-op record every `max_idle_interval_ms`, or more often if that is too
     long. Commands fail with NOT_CONTROLLER on a standby, and on an active controller that is fenced while they wait. A

@@ -32,7 +32,6 @@ from kraftlake.records.metadata_version import from_feature_level
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.runtime.clock import Clock, ManualClock
 from kraftlake.runtime.errors import LakeError
-from kraftlake.runtime.event_queue import FunctionEvent
 from tests.controller.controlled_cluster import ALL_FEATURES, CLUSTER_ID, ControlledCluster, directory, incarnation
 
 T = TypeVar("T")
@@ -294,87 +293,6 @@ def test_a_resigned_controller_follows_and_can_become_active_again(lake: Path) -
         made.resign().result(PATIENCE)
         assert eventually(lambda: create(made, "a")) is Errors.NONE
         assert made.epoch == 2
-
-
-def look(made: QuorumController, clock: ManualClock, milliseconds: float) -> None:
-    """Let time go by, and have a standby look at the log."""
-    clock.advance(milliseconds)
-    done = threading.Event()
-    made._queue.append(FunctionEvent(made._follow, lambda _: None))
-    made._queue.append(FunctionEvent(done.set, lambda _: None))
-    assert done.wait(PATIENCE)
-
-
-def test_a_standby_hurries_when_the_leader_of_the_newest_epoch_resigns_and_not_for_an_earlier_one(lake: Path) -> None:
-    clock, others = ManualClock(1_700_000_000_000), MetadataLog.open(lake)
-    others.claim(7)
-    with controller(lake, clock=clock, at_once=False, quorum_fetch_timeout_ms=2_000) as made:
-        assert others.claim(8) == 2
-        made.expect_vacancy(1)
-        look(made, clock, 0)
-        look(made, clock, 500)
-        assert not made.is_active
-        made.expect_vacancy(2)
-        look(made, clock, 0)
-        look(made, clock, 500)
-        assert made.epoch == 3
-
-
-def test_a_controller_that_is_to_write_no_no_ops_is_not_deposed_by_a_healthy_standby(lake: Path) -> None:
-    settings = {"max_idle_interval_ms": None, "quorum_fetch_timeout_ms": 1_500}
-    with controller(lake, 1, **settings) as first:
-        eventually(lambda: topic_names(first))
-        with controller(lake, 2, at_once=False, **settings):
-            time.sleep(3.2)  # longer than a standby waits
-            assert (first.epoch, MetadataLog.open(lake).epoch) == (1, 1)
-
-
-def test_a_slow_read_of_the_log_is_no_silence(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = ManualClock(1_700_000_000_000)
-    with controller(lake, clock=clock, at_once=False, quorum_fetch_timeout_ms=1_000) as made:
-        catch_up = made._followed.catch_up
-
-        def slow() -> bool:
-            found = catch_up()
-            clock.advance(5_000 if found else 0)
-            return found
-
-        monkeypatch.setattr(made._followed, "catch_up", slow)
-        assert MetadataLog.open(lake).claim(7) == 1
-        for _ in range(3):
-            look(made, clock, 20)
-        assert not made.is_active
-        look(made, clock, 2_000)
-        assert made.epoch == 2
-
-
-@pytest.mark.parametrize("by", ["a claim", "an append"])
-def test_a_standby_does_not_claim_a_log_that_goes_on_behind_what_it_has_seen(
-    lake: Path, monkeypatch: pytest.MonkeyPatch, by: str
-) -> None:
-    clock, others = ManualClock(1_700_000_000_000), MetadataLog.open(lake)
-    epoch = others.claim(7)
-    claim, asked = MetadataLog.claim, list[int]()
-
-    def overtaken(log: MetadataLog, node_id: int, **options: Any) -> int:
-        asked.append(node_id)
-        if by == "a claim":
-            claim(others, 8)
-        else:
-            batch = RecordBatch.of(others.end_offset, epoch, 0, [ApiMessageAndVersion(r.NoOpRecord(), 0)])
-            others.append([batch], epoch=epoch)
-        return claim(log, node_id, **options)
-
-    with controller(lake, clock=clock, at_once=False, quorum_fetch_timeout_ms=1_000) as made:
-        monkeypatch.setattr(MetadataLog, "claim", overtaken)
-        look(made, clock, 2_000)
-        assert asked == [1]
-        for _ in range(3):
-            look(made, clock, 20)
-        assert (asked, made.is_active) == ([1], False)
-        monkeypatch.setattr(MetadataLog, "claim", claim)
-        look(made, clock, 2_000)
-        assert made.is_active
 
 
 def test_of_two_concurrent_claims_the_later_one_wins(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:

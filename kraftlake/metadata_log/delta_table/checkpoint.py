@@ -17,6 +17,7 @@ from kraftlake.metadata_log.delta_table.actions import SEAL, Protocol, TableMeta
 from kraftlake.metadata_log.delta_table.live_files import ADD_SCHEMA, LiveFiles
 from kraftlake.metadata_log.delta_table.tombstones import REMOVE_SCHEMA, Tombstones
 from kraftlake.metadata_log.storage.location import Location, leaf_paths, open_parquet_file
+from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.records.crc32c import crc32c
 from kraftlake.runtime.arrow import pc, pq
 from kraftlake.runtime.errors import CorruptDataError, LakeError
@@ -49,7 +50,7 @@ class CheckpointContent:
 
 
 def read_checkpoint(files: CheckpointFiles, instead: Callable[[], pa.Table] | None = None) -> CheckpointContent:
-    """Open all parts of a checkpoint; they stay open until the files in them were asked for.
+    """Open all parts of a checkpoint; they stay readable until the files in them were asked for, whoever deletes them.
 
     `instead` gives the files (ADD_SCHEMA) where it turns out then that they can't be read.
 
@@ -61,7 +62,7 @@ def read_checkpoint(files: CheckpointFiles, instead: Callable[[], pa.Table] | No
     parts: list[tuple[Location, pq.ParquetFile]] = []
     for file in files:
         try:
-            parquet = open_parquet_file(file)
+            parquet = _open(file)
             stamp = (parquet.metadata.metadata or {}).get(VERSION_KEY.encode())
             if stamp is not None and int(stamp) != int(file.name.partition(".")[0]):
                 raise _torn(file)  # the checkpoint of another version under this name
@@ -91,6 +92,16 @@ def read_checkpoint(files: CheckpointFiles, instead: Callable[[], pa.Table] | No
         tombstones=Tombstones(lambda: _read_columns(parts, "remove", REMOVE_SCHEMA)[0]),
         transactions=transactions,
     )
+
+
+def _open(file: Location) -> pq.ParquetFile:
+    """A part of a checkpoint: an open file, which outlives its name, and of an object store the whole object.
+
+    A later request for a part of the object would find it deleted, or another one in its place.
+    """
+    if isinstance(file, ObjectPath):
+        return pq.ParquetFile(pa.BufferReader(file.read_bytes()), page_checksum_verification=True)
+    return open_parquet_file(file)
 
 
 def checkpoint_seal(version: int, protocol: Protocol, metadata: TableMetadata, transactions: Mapping[str, int]) -> str:

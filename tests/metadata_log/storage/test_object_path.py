@@ -65,3 +65,18 @@ def test_opening_in_an_object_store_lists_what_follows_the_newest_version_only(
     monkeypatch.setattr(delta_log, "list_log", noted)
     assert MetadataLog.open(PLACE).end_offset == 8
     assert asked == [8]
+
+
+def test_a_handle_can_read_its_checkpoint_after_that_was_cleaned_up(
+    log: MetadataLog,
+) -> None:
+    disk, table = ObjectStoreDisk(), log.path / "log"
+    reader, writer = MetadataLog.open(PLACE), MetadataLog.open(PLACE)
+    for checkpoint in delta_log.list_log(table / "_delta_log")[1][4]:
+        disk.unlink(checkpoint)
+    for version in range(5):
+        disk.unlink(commit_path(table, version))
+    assert reader.rows().num_rows == 8
+    writer.append([data_batch(8)])
+    assert reader.refresh() == 1
+    assert reader.rows().num_rows == 9

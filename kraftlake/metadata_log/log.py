@@ -121,6 +121,10 @@ class MetadataLog(ReadableLog):
             raise LakeError(f"{path / LOG_TABLE} was not made by kraftlake: its properties lack role or start offset.")
         return cls(path, state, disk or disk_for(path, durability))
 
+    def another_handle(self) -> MetadataLog:
+        """A handle at the same version for another thread, without a look at the lake."""
+        return MetadataLog(self._path, self._state.copy(), self._disk)
+
     def refresh(self) -> int:
         """Apply the versions committed since; returns their number. Opens files by name, lists nothing."""
         taken = super().refresh()

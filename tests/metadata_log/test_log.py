@@ -11,6 +11,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from kraftlake.metadata_log.append.appendable import commit_groups
 from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.maintenance.checkpointing import checkpoint_if_due
+from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.records.rows import LOG_SCHEMA, to_rows
 from kraftlake.runtime.errors import (
     CorruptDataError,
@@ -246,6 +248,21 @@ def test_orphans_of_a_crash_are_harmless(tmp_path: Path) -> None:
     again.append([data_batch(1)])
     assert again.rows().num_rows == 2
     assert DeltaTable(tmp_path / "lake" / "log").to_pyarrow_table().num_rows == 2
+
+
+def test_another_handle_goes_on_apart_from_the_first(tmp_path: Path) -> None:
+    log = new_log(tmp_path / "lake")
+    log.append([data_batch(0)])
+    checkpoint_if_due(log.path / "log", UnsyncedDisk(), UpkeepPolicy(), force=True)
+    log = MetadataLog.open(log.path, disk=UnsyncedDisk())
+    log.append([data_batch(1)])
+    other = log.another_handle()
+    other.append([data_batch(2)])
+    assert (log.end_offset, log.rows().num_rows) == (2, 2)
+    assert (other.end_offset, other.rows().num_rows) == (3, 3)
+    assert log.refresh() == 1
+    log.append([data_batch(3)])
+    assert (log.rows().num_rows, other.rows().num_rows) == (4, 3)
 
 
 def test_of_two_writers_one_appends_and_the_other_is_told(tmp_path: Path) -> None:

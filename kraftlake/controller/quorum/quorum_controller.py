@@ -48,6 +48,8 @@ class QuorumController:
     long. Commands fail with NOT_CONTROLLER on a standby, and on an active controller that is fenced while they wait. A
     response that does not depend on records in the log is given only within the fetch timeout of the last commit: after
     that another controller may lead, so one more commit is made first.
+
+    The handle `log` is for the controller's threads alone from then on.
     """
 
     def __init__(
@@ -68,10 +70,7 @@ class QuorumController:
         self._clock = clock or SystemClock()
         self._faults = fault_handler or LoggingFaultHandler("quorum controller")
         self._draws = draws or random.Random()  # noqa: S311 - where replicas go is no secret
-        self._path = log.path
-        self._writer: MetadataLog | None = log
-        """The handle for the next claim; None after a claim has used the last one."""
-        self._followed = FollowedLog(MetadataLog.open(log.path))
+        self._followed = FollowedLog(log)
         self._active: ActiveController | None = None
         self._group: GroupCommit | None = None
         self._waiting = WaitingAnswers()
@@ -201,7 +200,7 @@ class QuorumController:
     def _claim(self, *, expected_end_offset: int | None) -> None:
         """Claim the log, unless it goes on behind an offset: another controller writes then, as the next look sees."""
         started_ns = self._clock.nanoseconds()
-        writer = self._writer = self._writer or MetadataLog.open(self._path)
+        writer = self._followed.log.another_handle()  # one that is opened anew would have many commits to read first
         timestamp = self._clock.milliseconds()
         try:
             epoch = writer.claim(self.config.node_id, timestamp=timestamp, expected_end_offset=expected_end_offset)
@@ -369,7 +368,6 @@ class QuorumController:
         for task in periodic_tasks(self.config):
             self._queue.cancel_deferred(task.name)
         self._log.info("leads no longer", epoch=active.epoch)
-        self._writer = None
         self._news_at_ns, self._patience_ns = self._clock.nanoseconds(), self._draw_patience()
         if not self._queue.shutting_down:
             self._follow_after(POLL_MS)

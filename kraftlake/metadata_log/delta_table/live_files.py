@@ -60,6 +60,12 @@ class LiveFiles(Mapping[str, AddFile]):
         self._newest: dict[str, AddFile] = {}
         self._gone: set[str] = set()
 
+    def copy(self) -> LiveFiles:
+        """The same files, to be changed apart from these."""
+        copy = LiveFiles()
+        copy._columns = [self._table()]
+        return copy
+
     def add(self, file: AddFile) -> None:
         """Take in an add; one of the same path takes the older one's place."""
         if not file.data_change:

@@ -89,6 +89,15 @@ class TableState:
         self.metadata = commit.metadata or self.metadata
         self.version = commit.version
 
+    def copy(self) -> TableState:
+        """The same state, to be moved on apart from this one; without tombstones."""
+        return attrs.evolve(
+            self,
+            transactions=dict(self.transactions),
+            files=self.files.copy(),
+            tombstones=Tombstones(kept=False),
+        )
+
     def advance(self) -> list[Commit]:
         """Apply the versions made since, opened by name, and return them.
 

@@ -186,24 +186,25 @@ def test_a_failed_append_fails_all_waiting_commands_and_drops_the_pending_record
     assert image_of(lake).topics.is_empty()
 
 
-def test_a_controller_recovers_when_its_lake_cannot_be_opened_for_a_while(
+def test_a_controller_recovers_when_its_lake_cannot_be_claimed_for_a_while(
     lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with controller(lake) as made:
         eventually(lambda: start_broker(made, 1))
         epoch = made.epoch
-        opened = MetadataLog.open
+        claim = MetadataLog.claim
         refused = threading.Semaphore(3)
 
-        def failing(*args: Any, **options: Any) -> MetadataLog:
+        def failing(*args: Any, **options: Any) -> int:
             if refused.acquire(blocking=False):
                 raise LakeError("the disk does not answer")
-            return opened(*args, **options)
+            return claim(*args, **options)
 
-        monkeypatch.setattr(MetadataLog, "open", failing)
+        monkeypatch.setattr(MetadataLog, "claim", failing)
         made.resign().result(PATIENCE)
         assert eventually(lambda: create(made, "foo")) is Errors.NONE
         assert made.epoch > epoch
+        assert not refused.acquire(blocking=False)
 
 
 def test_a_fault_while_answers_are_given_leaves_no_command_without_an_answer(
@@ -297,14 +298,14 @@ def test_a_resigned_controller_follows_and_can_become_active_again(lake: Path) -
 
 def test_of_two_concurrent_claims_the_later_one_wins(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log, others = MetadataLog.open(lake, durability="os"), MetadataLog.open(lake, durability="os")
-    claim = log.claim
+    claim = MetadataLog.claim
 
-    def overtaken(node_id: int, **options: Any) -> int:
-        epoch = claim(node_id, **options)
-        others.claim(2)
+    def overtaken(log: MetadataLog, node_id: int, **options: Any) -> int:
+        epoch = claim(log, node_id, **options)
+        claim(others, 2)
         return epoch
 
-    monkeypatch.setattr(log, "claim", overtaken)
+    monkeypatch.setattr(MetadataLog, "claim", overtaken)
     config = ControllerConfig(node_id=1, cluster_id=CLUSTER_ID, quorum_fetch_timeout_ms=60_000)
     made = QuorumController(log, config, claim_at_once=True)
     try:

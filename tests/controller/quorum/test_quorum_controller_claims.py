@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from kraftlake.controller.quorum.quorum_controller import QuorumController
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log import Location, MetadataLog
+from kraftlake.metadata_log.delta_table import table_state
+from kraftlake.metadata_log.delta_table.actions import Commit
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import ApiMessageAndVersion
@@ -98,3 +100,25 @@ def test_a_standby_does_not_claim_a_log_that_goes_on_behind_what_it_has_seen(
         monkeypatch.setattr(MetadataLog, "claim", claim)
         look(made, clock, 2_000)
         assert made.is_active
+
+
+def test_a_claim_reads_none_of_what_the_standby_has_followed_again(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, others = ManualClock(1_700_000_000_000), MetadataLog.open(lake, durability="os")
+    epoch = others.claim(7)
+    read_commit, asked = table_state.read_commit, list[int]()
+
+    def noted(table: Location, version: int) -> Commit | None:
+        if table.name == "log":
+            asked.append(version)
+        return read_commit(table, version)
+
+    with controller(lake, clock=clock, at_once=False, quorum_fetch_timeout_ms=1_000) as made:
+        for _ in range(20):
+            others.append(
+                [RecordBatch.of(others.end_offset, epoch, 0, [ApiMessageAndVersion(r.NoOpRecord(), 0)])], epoch=epoch
+            )
+        look(made, clock, 20)
+        monkeypatch.setattr(table_state, "read_commit", noted)
+        look(made, clock, 2_000)
+        assert made.epoch == 2
+    assert min(asked) > others.version

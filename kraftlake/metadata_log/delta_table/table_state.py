@@ -34,6 +34,9 @@ LOG_FOLDER = "_delta_log"
 ATTEMPTS = 8
 """How often a state is read anew when writers and cleaners run beside the reader."""
 
+FAR_BEHIND = 256
+"""Number of versions above which a checkpoint takes less time than they do, one by one."""
+
 _PROBES = (2, 3, *(2**step for step in range(2, 13)))
 """How far behind a state's version a reader looks for later ones by name: among the versions that follow some lost ones
 lies one of these distances, whenever as many follow as were lost."""
@@ -101,13 +104,18 @@ class TableState:
     def advance(self) -> list[Commit]:
         """Apply the versions made since, opened by name, and return them.
 
-        Raises LakeError when they can't be followed one by one because the log was cleaned up: read the table anew.
+        Raises LakeError when they can't be followed one by one because the log was cleaned up, or so many are left that
+        a checkpoint tells them sooner: read the table anew.
         """
-        taken = []
+        taken, log = [], self.path / LOG_FOLDER
         for commit in read_commits(self.path, self.version + 1):
             self.apply(commit)
             taken.append(commit)
-        cleaned_up = hinted_checkpoint(self.path / LOG_FOLDER, above=self.version) is not None
+            if len(taken) % FAR_BEHIND == 0 and hinted_checkpoint(log, above=self.version + FAR_BEHIND) is not None:
+                raise LakeError(
+                    f"A checkpoint of {self.path} is far above version {self.version}; open the lake again."
+                )
+        cleaned_up = hinted_checkpoint(log, above=self.version) is not None
         if cleaned_up and not commit_path(self.path, self.version + 1).exists():
             raise LakeError(f"Version {self.version + 1} of {self.path} was cleaned up; open the lake again.")
         return taken

@@ -253,6 +253,33 @@ def test_advancing_past_a_clean_up_asks_to_open_again_and_the_log_does(table: Pa
     assert log.end_offset == VERSIONS + 4
 
 
+def test_a_handle_that_is_far_behind_goes_on_from_a_checkpoint(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delta_log, "FAR_BEHIND", 4)
+    behind, near = MetadataLog.open(table.parent), MetadataLog.open(table.parent)
+    writer = MetadataLog.open(table.parent, disk=UnsyncedDisk())
+    for offset in range(VERSIONS, VERSIONS + 20):
+        writer.append([data_batch(offset)])
+        if offset == VERSIONS + 16:
+            near.refresh()
+    checkpoint(table, VERSIONS + 18)
+    read_commit, asked = delta_log.read_commit, list[int]()
+
+    def noted(path: Path, version: int) -> object:
+        asked.append(version)
+        return read_commit(path, version)
+
+    monkeypatch.setattr(delta_log, "read_commit", noted)
+    first = VERSIONS + 1
+    for log, versions, read in (
+        (behind, 20, [*range(first, first + 4), first + 18, first + 19, first + 20]),
+        (near, 3, [*range(first + 17, first + 21)]),
+    ):
+        assert log.refresh() == versions
+        assert log.rows().num_rows == VERSIONS + 20
+        assert asked == read
+        asked.clear()
+
+
 def test_looking_for_news_lists_nothing(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = read_table(table)
 

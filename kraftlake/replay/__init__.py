@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from kraftlake.replay.imports.import_report import ImportReport
     from kraftlake.replay.live.committed_tail import AskQuorum
     from kraftlake.replay.live.follow_quorum import QuorumFollower
-    from kraftlake.replay.live.leader_at import leader_at
     from kraftlake.replay.live.live_log import LiveLog
     from kraftlake.replay.live.open_live import open_live
     from kraftlake.replay.live.open_quorum import observer_of
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from kraftlake.replay.loader.fold import Replay, image_at, load_snapshot, loader_at
     from kraftlake.replay.loader.image_columns import topics_from_arrow, topics_to_arrow
     from kraftlake.replay.loader.lake_feed import LakeFeed
+    from kraftlake.replay.loader.leader_at import leader_at
     from kraftlake.replay.loader.loader_metrics import MetadataLoaderMetrics
     from kraftlake.replay.loader.manifest import (
         LeaderAndEpoch,

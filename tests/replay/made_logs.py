@@ -78,8 +78,8 @@ def no_op(offset: int, *, epoch: int = 1, time: int | None = None) -> RecordBatc
     return data(offset, r.NoOpRecord(), epoch=epoch, time=time)
 
 
-def leader_change(offset: int, epoch: int) -> RecordBatch:
-    return RecordBatch.control_of(offset, epoch, TIME + offset, [LeaderChangeMessage(version=0, leader_id=3000)])
+def leader_change(offset: int, epoch: int, leader_id: int = 3000) -> RecordBatch:
+    return RecordBatch.control_of(offset, epoch, TIME + offset, [LeaderChangeMessage(version=0, leader_id=leader_id)])
 
 
 def log_of(*groups: Sequence[Message | UnknownRecord | bytes] | int) -> list[RecordBatch]:

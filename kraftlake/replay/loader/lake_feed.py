@@ -123,7 +123,7 @@ class LakeFeed:
         snapshot = choose_base(reader, log.end_offset - 1, from_snapshot=True)
         assert snapshot is not None
         assert snapshot.end_offset > self._loader.next_offset, "the log was trimmed past the loader"
-        self._loader.load_snapshot(snapshot)
+        self._loader.load_snapshot(snapshot, reader)
         self._cursor = TailCursor(log, self._loader.next_offset, self._idle_poll)
         self._loader.queue.append(FunctionEvent(self._read, self._handle))
 

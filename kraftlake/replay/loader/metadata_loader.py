@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
+import attrs
+
 from kraftlake.delta import MetadataDelta, delta_from_empty
 from kraftlake.image import MetadataImage
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.fold import extend, load_snapshot
+from kraftlake.replay.loader.leader_at import leader_at
 from kraftlake.replay.loader.loader_metrics import MetadataLoaderMetrics
 from kraftlake.replay.loader.manifest import (
     LeaderAndEpoch,
@@ -162,17 +165,23 @@ class MetadataLoader:
         self.metrics.skipped_records = len(self.skipped)
         self._take_leader_of_log()
 
-    def load_snapshot(self, snapshot: SnapshotReader) -> None:
-        """`handle_load_snapshot` on the loader's thread: publishers get the change to the snapshot."""
+    def load_snapshot(self, snapshot: SnapshotReader, reader: LogReader | None = None) -> None:
+        """`handle_load_snapshot` on the loader's thread: publishers get the change to the snapshot.
+
+        `reader` is the log that the snapshot is of: by that it is known who led at its end.
+        """
         if self.stopped is not None:
             return
         self.metrics.handle_load_snapshot_count += 1
         started_ns = self._clock.nanoseconds()
         loader = self._batch_loader_on(self.image, self.quorum)
         loader.publish = None
+        if snapshot.epoch > self._batch_loader.provenance.epoch:
+            loader.quorum = attrs.evolve(self.quorum, leader_id=None)
         try:
             load_snapshot(loader, snapshot)
             delta, image = loader.take_change()
+            _find_leader(loader, reader)
         except Exception as fault:
             self._stop(fault)
             return
@@ -191,6 +200,7 @@ class MetadataLoader:
             if last >= 0:
                 extend(loader, reader, last, base=choose_base(reader, last))
             self.image = loader.take_image()
+            _find_leader(loader, reader)
         except Exception as fault:
             self._stop(fault)
             return
@@ -308,7 +318,7 @@ class MetadataLoader:
 
     def _take_leader_of_log(self) -> None:
         leader_id, epoch = self.quorum.leader_id, self._batch_loader.provenance.epoch
-        if leader_id is not None and epoch > self._leader.epoch:
+        if epoch > self._leader.epoch:
             self._change_leader(LeaderAndEpoch(leader_id=leader_id, epoch=epoch))
 
     def _change_leader(self, leader: LeaderAndEpoch) -> None:
@@ -353,3 +363,9 @@ class MetadataLoader:
         if not self.queue.append(FunctionEvent(run, fail)):
             done.result()
         return done
+
+
+def _find_leader(loader: MetadataBatchLoader, reader: LogReader | None) -> None:
+    """Look up in the log who leads where that was not in what was loaded: a snapshot does not say it."""
+    if loader.quorum.leader_id is None and reader is not None and loader.last_offset < reader.end_offset:
+        loader.quorum = attrs.evolve(loader.quorum, leader_id=leader_at(reader, loader.last_offset))

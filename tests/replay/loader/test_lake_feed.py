@@ -15,7 +15,7 @@ from kraftlake.metadata_log.delta_table.table_state import commit_path
 from kraftlake.metadata_log.log_facts import LOG_TABLE
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay import LakeFeed, LoaderManifest, MetadataLoader
-from kraftlake.replay.loader.manifest import SnapshotManifest
+from kraftlake.replay.loader.manifest import LeaderAndEpoch, SnapshotManifest
 from kraftlake.replay.reading import chunks
 from kraftlake.runtime.clock import Clock, ManualClock, SystemClock
 from kraftlake.runtime.errors import CorruptDataError
@@ -28,6 +28,7 @@ from tests.replay.made_logs import (
     begin,
     data,
     end,
+    leader_change,
     log_of,
     metadata_version,
     no_op,
@@ -174,6 +175,46 @@ def test_a_loader_that_the_log_was_trimmed_past_loads_the_newest_snapshot(lake: 
     assert run.faults.told == []
     assert without_place(run.publisher.images[-1]) == without_place(reference_image(batches))
     assert [type(manifest) for manifest in run.publisher.manifests].count(SnapshotManifest) == 2
+
+
+def test_who_starts_behind_a_snapshot_knows_who_leads(lake: Path) -> None:
+    batches = log_of(1, [metadata_version()], 4, [topic(1)], [topic(2)], [topic(3)])
+    log = lake_of(lake, *batches)
+    keep_snapshot(log, reference_image(batches, 4))
+    run = fed(log)
+    assert run.loader.metrics.handle_load_snapshot_count == 1
+    assert run.loader.leader == LeaderAndEpoch(leader_id=3000, epoch=4)
+    assert run.publisher.leaders == [run.loader.leader]
+
+
+@pytest.mark.parametrize(("trimmed_to", "leader_id"), [(3, 3001), (5, None)])
+def test_a_snapshot_of_a_later_epoch_is_not_that_of_the_leader_before(
+    lake: Path, trimmed_to: int, leader_id: int | None
+) -> None:
+    batches = [
+        *log_of(1, [metadata_version()], [topic(1)]), leader_change(3, 2, 3001), data(4, topic(2), epoch=2),
+        data(5, topic(3), epoch=2), no_op(6, epoch=2),
+    ]  # fmt: skip
+    log = lake_of(lake, *batches[:2])
+    run = fed(log)
+    for batch in batches[2:]:
+        log.append([batch])
+    keep_snapshot(log, reference_image(batches, 5))
+    policy = UpkeepPolicy(checkpoint_after=1, keep_commits=1, compact_from=100, orphan_age_ms=0, exclusive=True)
+    upkeep = Upkeep(lake, policy, disk=DISK)
+    upkeep.trim(trimmed_to, stream_lag_ms=0)
+    upkeep.run(force_checkpoint=True)
+    upkeep.vacuum()
+
+    for _ in range(300):
+        run.run()
+
+    assert run.faults.told == []
+    assert run.loader.next_offset == 7
+    assert run.publisher.leaders == [
+        LeaderAndEpoch(leader_id=3000, epoch=1),
+        LeaderAndEpoch(leader_id=leader_id, epoch=2),
+    ]
 
 
 def test_a_poison_record_in_the_tail_or_at_the_start_stops_it(lake: Path) -> None:

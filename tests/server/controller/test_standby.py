@@ -14,8 +14,11 @@ from kio.schema.errors import ErrorCode
 
 from kraftlake.image import Endpoint, VersionRange
 from kraftlake.protocol import Address, NodeConnector, ObservedLog, OffsetAndEpoch, QuorumObserver
+from kraftlake.publisher import LakeSnapshotEmitter
 from kraftlake.records.uuid import Uuid
+from kraftlake.replay import QuorumState
 from kraftlake.replica_manager import BrokerRegistrationRequest, NodeToControllerChannel
+from kraftlake.runtime.clock import SystemClock
 from kraftlake.server.controller.envelope_handler import errors_in
 from tests.controller.controlled_cluster import ALL_FEATURES, CLUSTER_ID
 from tests.server.controller import wire_requests as w
@@ -143,6 +146,16 @@ def test_a_standby_takes_over_with_what_it_has_followed(tmp_path: Path) -> None:
         assert next_.node.controller.epoch > epoch
         assert 1 in next_.node.view.image.cluster.brokers
         assert active.faults == []
+
+
+def test_a_standby_that_starts_behind_a_snapshot_knows_who_leads_and_registers(tmp_path: Path) -> None:
+    with started_controller(new_lake(tmp_path / "lake"), ACTIVE) as active:
+        active.await_active()
+        LakeSnapshotEmitter(tmp_path / "lake", SystemClock()).maybe_emit(active.node.view.image, QuorumState())
+        with started_controller(tmp_path / "lake", STANDBY, controller_quorum_fetch_timeout_ms="20000") as standby:
+            await_(standby.node.view.published.is_set, "the standby has an image")
+            await_(lambda: standby.node.view.leader == active.node.view.leader, "the standby knows who leads")
+            await_(lambda: STANDBY in standby.node.view.image.cluster.controllers, "the standby is registered")
 
 
 def test_who_registers_with_the_id_of_a_standby_ends_it(tmp_path: Path) -> None:

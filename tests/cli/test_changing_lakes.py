@@ -10,6 +10,9 @@ import pytest
 
 from kraftlake.controller import ControllerConfig, EmbeddedController, QuorumController
 from kraftlake.metadata_log import MetadataLog
+from kraftlake.publisher import LakeSnapshotEmitter
+from kraftlake.replay import QuorumState
+from kraftlake.runtime.clock import SystemClock
 from kraftlake.runtime.errors import LakeError
 from tests.cli.running import DIRECTORY, fault, run, run_json
 
@@ -163,6 +166,21 @@ def test_an_active_controller_is_left_alone_unless_it_is_taken_over_from(lake: P
             EmbeddedController(MetadataLog.open(lake))
         run("topics", "create", "mine", "--take-over", "--lake", lake)
         assert "mine" in run_json("image", lake)["topics"]
+    finally:
+        controller.close()
+
+
+def test_an_active_controller_is_left_alone_when_the_newest_snapshot_is_of_its_epoch(lake: Path) -> None:
+    log = MetadataLog.open(lake, durability="os")
+    config = ControllerConfig(node_id=7, cluster_id=log.cluster_id or "", max_idle_interval_ms=20)
+    controller = QuorumController(log, config, claim_at_once=True)
+    try:
+        while not controller.is_active:
+            threading.Event().wait(0.01)
+        image = controller.read(lambda image: image).result(60)
+        LakeSnapshotEmitter(lake, SystemClock()).maybe_emit(image, QuorumState())
+        with pytest.raises(LakeError, match="Controller 7 is active"):
+            EmbeddedController(MetadataLog.open(lake))
     finally:
         controller.close()
 

@@ -13,6 +13,7 @@ from kraftlake.controller.state import Command, ControllerState
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.batch import RecordBatch
+from kraftlake.replay import LakeReader, leader_at
 from kraftlake.runtime.clock import Clock, SystemClock
 from kraftlake.runtime.errors import LakeError
 
@@ -48,9 +49,12 @@ class EmbeddedController:
         self._clock = clock or SystemClock()
         self._log = log
         followed = FollowedLog(MetadataLog.open(log.path))
-        leader = followed.loader.quorum.leader_id
-        if not take_over and leader not in (None, EMBEDDED_NODE_ID):
-            _refuse_active(followed, leader, watch_seconds)
+        if not take_over and log.end_offset > log.start_offset:
+            leader = followed.loader.quorum.leader_id
+            if leader is None:  # replayed from a snapshot, which does not say it
+                leader = leader_at(LakeReader(followed.log), followed.log.end_offset - 1)
+            if leader != EMBEDDED_NODE_ID:
+                _refuse_active(followed, leader, watch_seconds)
         self.epoch = log.claim(EMBEDDED_NODE_ID, timestamp=self._clock.milliseconds())
         followed.catch_up()
         config = ControllerConfig(node_id=EMBEDDED_NODE_ID, cluster_id=log.cluster_id or "")
@@ -90,8 +94,9 @@ def _refuse_active(followed: FollowedLog, leader: int | None, seconds: float) ->
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if followed.catch_up():
+            who = "Another controller" if leader is None else f"Controller {leader}"
             raise LakeError(
-                f"Controller {leader} is active: it writes to {followed.log.path} in epoch {followed.log.epoch}. Ask "
+                f"{who} is active: it writes to {followed.log.path} in epoch {followed.log.epoch}. Ask "
                 "it, or take the lake over from it with --take-over."
             )
         time.sleep(0.02)

@@ -74,7 +74,7 @@ class ControlledCluster:
         )
         self.controller = ActiveController(self.state, epoch=EPOCH, clock=self.clock)
         bootstrap = BootstrapMetadata.of(version or from_feature_level(33), features)
-        self._append(self.controller.activate(bootstrap))
+        self._append(self.controller.activate(lambda: bootstrap))
 
     @property
     def image(self) -> MetadataImage:

@@ -110,7 +110,7 @@ class Node(ControlledCluster):
         self.state = self.leading.state
         self.state.new_id = lambda: Uuid(b"id" + self._ids.randbytes(14))
         bootstrap = BootstrapMetadata.of(from_feature_level(33))
-        self._wait_for(self.leading.activate(bootstrap))
+        self._wait_for(self.leading.activate(lambda: bootstrap))
 
     def run(self, command: Command[T]) -> T:
         """Run a command; returns its response, which is not valid before its records are durable."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kraftlake.controller.configs.config_schema import MIN_ISR, static_topic_config
 from kraftlake.controller.quorum.bootstrap import BootstrapMetadata
 from kraftlake.controller.result import ControllerResult
@@ -23,17 +25,17 @@ FAILOVER = "Controller failover"
 
 
 def activate(
-    state: ControllerState, bootstrap: BootstrapMetadata, transaction_begin_offset: int | None
+    state: ControllerState, bootstrap: Callable[[], BootstrapMetadata], transaction_begin_offset: int | None
 ) -> ControllerResult[None]:
     """The records that a new active controller writes before it answers requests.
 
     They abort a metadata transaction that an earlier controller left open. A log without a metadata.version (an empty
     log, or one whose bootstrap was not finished) gets the bootstrap records, in a transaction if their metadata.version
-    supports it. Raises LakeError for an open transaction that can't be aborted.
+    supports it; of no other log are they asked for. Raises LakeError for an open transaction that can't be aborted.
     """
     version = state.image.features.metadata_version
     if version is None:
-        return _begin(state, bootstrap, transaction_begin_offset)
+        return _begin(state, bootstrap(), transaction_begin_offset)
     if transaction_begin_offset is None:
         return ControllerResult((), None, atomic=True)
     return ControllerResult((_abort(version, transaction_begin_offset),), None, atomic=True)

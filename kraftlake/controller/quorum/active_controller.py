@@ -6,7 +6,7 @@ Source: org.apache.kafka.controller.QuorumController and OffsetControlManager.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 import attrs
@@ -79,7 +79,7 @@ class ActiveController:
         """The last appended offset; -1 if all appended records are durable."""
         return self._appended[-1][0] if self._appended else -1
 
-    def activate(self, bootstrap: BootstrapMetadata) -> Executed[None]:
+    def activate(self, bootstrap: Callable[[], BootstrapMetadata]) -> Executed[None]:
         """The first command of the epoch: see `activation.activate`."""
         return self.execute(lambda state: activate(state, bootstrap, self._begin_offset))
 

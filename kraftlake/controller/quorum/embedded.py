@@ -60,7 +60,7 @@ class EmbeddedController:
         config = ControllerConfig(node_id=EMBEDDED_NODE_ID, cluster_id=log.cluster_id or "")
         draws = draws or random.Random()  # noqa: S311 - where replicas go is no secret
         self._active = followed.take_over(config, self.epoch, clock=self._clock, draws=draws)
-        self._append(self._active.activate(followed.bootstrap()))
+        self._append(self._active.activate(followed.bootstrap))
 
     @property
     def image(self) -> MetadataImage:

@@ -215,7 +215,7 @@ class QuorumController:
         self._lease_from_ns = started_ns
         self._group = GroupCommit(writer, epoch, on_failure=self._commit_failed)
         self._log.info("claimed the metadata log", epoch=epoch, offset=active.durable_offset)
-        executed = active.activate(self._followed.bootstrap())
+        executed = active.activate(self._followed.bootstrap)
         self._activated_at = executed.answer_at
         self.metrics.active, self.metrics.last_contacts = True, active.state.heartbeats.last_contacts
         self._append(executed)

@@ -68,5 +68,5 @@ def test_a_result_that_is_not_atomic_is_split_and_one_that_is_and_too_large_is_r
 
 
 def test_a_new_epoch_of_a_complete_log_writes_no_bootstrap_records(controller: ActiveController) -> None:
-    executed = controller.activate(BootstrapMetadata.of())
+    executed = controller.activate(BootstrapMetadata.of)
     assert list(executed.batches) == []

@@ -13,6 +13,7 @@ from kraftlake.controller.quorum.quorum_controller import QuorumController
 from kraftlake.metadata_log import Location, MetadataLog
 from kraftlake.metadata_log.delta_table import table_state
 from kraftlake.metadata_log.delta_table.actions import Commit
+from kraftlake.metadata_log.snapshots.snapshot_table import SnapshotTable
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import ApiMessageAndVersion
@@ -122,3 +123,13 @@ def test_a_claim_reads_none_of_what_the_standby_has_followed_again(lake: Path, m
         look(made, clock, 2_000)
         assert made.epoch == 2
     assert min(asked) > others.version
+
+
+def test_a_claim_looks_at_no_snapshot_where_the_log_has_begun(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with controller(lake) as made:
+        eventually(lambda: topic_names(made))
+        looked = list[Path]()
+        monkeypatch.setattr(SnapshotTable, "open", lambda path, _: looked.append(path))
+        made.resign().result(PATIENCE)
+        assert eventually(lambda: topic_names(made)) == set()
+        assert (made.epoch, looked) == (2, [])

@@ -13,10 +13,10 @@ from typing import Final, TypeVar
 import attrs
 import numpy as np
 
-from kraftlake.metadata_log import Location, MetadataLog
+from kraftlake.metadata_log import LakeSnapshot, Location, MetadataLog
 from kraftlake.protocol import OffsetAndEpoch
 from kraftlake.records.batch import encode_batch
-from kraftlake.runtime import Clock, KafkaEventQueue
+from kraftlake.runtime import Clock, CorruptDataError, KafkaEventQueue, get_logger
 from kraftlake.runtime.event_queue import FunctionEvent
 
 T = TypeVar("T")
@@ -98,10 +98,10 @@ class ServedLog:
         log = self._log()
         start, end, epoch = log.start_offset, log.end_offset, log.epoch
         snapshots = [one for one in log.snapshots() if one.end_offset >= start > 0] if at.offset < start else []
-        if snapshots:
-            newest = snapshots[-1]
-            found = OffsetAndEpoch(offset=newest.end_offset, epoch=newest.epoch)
-            return LogRead(start_offset=start, end_offset=end, epoch=epoch, snapshot=found)
+        for newest in reversed(snapshots):
+            if self._encoded(newest) is not None:
+                found = OffsetAndEpoch(offset=newest.end_offset, epoch=newest.epoch)
+                return LogRead(start_offset=start, end_offset=end, epoch=epoch, snapshot=found)
         common = self._end_of_epoch(at.epoch, end)
         if at.offset > 0 and (common.epoch != at.epoch or common.offset < at.offset):
             return LogRead(start_offset=start, end_offset=end, epoch=epoch, diverging=common)
@@ -125,11 +125,20 @@ class ServedLog:
         return OffsetAndEpoch(offset=end, epoch=self._epochs[index - 1].epoch)
 
     def _snapshot_file(self, id_: OffsetAndEpoch) -> bytes | None:
+        if self._snapshot is not None and self._snapshot[0] == id_:
+            return self._snapshot[1]
+        for snapshot in self._log().snapshots():
+            if (snapshot.end_offset, snapshot.epoch) == (id_.offset, id_.epoch) and not snapshot.bootstrap:
+                return self._encoded(snapshot)
+        return None
+
+    def _encoded(self, snapshot: LakeSnapshot) -> bytes | None:
+        """The file of a snapshot, which is kept: who is told of one asks for it next. None for a damaged one."""
+        id_ = OffsetAndEpoch(offset=snapshot.end_offset, epoch=snapshot.epoch)
         if self._snapshot is None or self._snapshot[0] != id_:
-            for snapshot in self._log().snapshots():
-                if (snapshot.end_offset, snapshot.epoch) == (id_.offset, id_.epoch) and not snapshot.bootstrap:
-                    self._snapshot = (id_, b"".join(encode_batch(batch) for batch in snapshot.batches()))
-                    break
-            else:
+            try:
+                self._snapshot = (id_, b"".join(encode_batch(batch) for batch in snapshot.batches()))
+            except CorruptDataError as fault:
+                get_logger(__name__).warning("snapshot_skipped", snapshot=snapshot.name, reason=str(fault))
                 return None
         return self._snapshot[1]

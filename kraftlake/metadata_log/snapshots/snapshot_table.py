@@ -7,6 +7,7 @@ compaction, so that a listing reads no data.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -275,10 +276,13 @@ class SnapshotTable:
 
     def _counted(self) -> Iterator[tuple[LakeSnapshot, str | None]]:
         """The snapshots as their commits state them, each with why it is incomplete, None where it is complete."""
-        files = self._files()
+        own: dict[int | None, list[_SnapshotFile]] = defaultdict(list)
+        shared = []
+        for file in self._files():
+            (own[file.low] if file.is_of_one else shared).append(file)
         for snapshot in self._stated(self._state):
             try:
-                found = self._count(files, snapshot.end_offset)
+                found = self._count([*own[snapshot.end_offset], *shared], snapshot.end_offset)
             except CorruptDataError as fault:
                 yield snapshot, str(fault).rstrip(".")
                 continue
@@ -298,7 +302,7 @@ class SnapshotTable:
             path = self.path / file.add.path
             if not file.may_hold(end_offset):
                 continue
-            if file.low == file.high == end_offset and file.rows is not None and _has_size(path, file.add.size):
+            if file.is_of_one and file.rows is not None and _has_size(path, file.add.size):
                 found += file.rows
                 continue
             parquet = open_live(path)
@@ -328,10 +332,18 @@ class _SnapshotFile:
         low, high = statistics.min_values.get(END_OFFSET), statistics.max_values.get(END_OFFSET)
         return cls(add, low, high, statistics.record_count)
 
+    @property
+    def is_of_one(self) -> bool:
+        """Whether it is known to hold rows of one snapshot alone."""
+        return self.low is not None and self.low == self.high
+
     def may_hold(self, end_offset: int) -> bool:
         return (self.low is None or self.low <= end_offset) and (self.high is None or self.high >= end_offset)
 
 
 def _has_size(path: Location, size: int) -> bool:
-    """Whether a file on a disk is there with a size; False in an object store, where the size takes a request."""
-    return isinstance(path, Path) and path.is_file() and path.stat().st_size == size
+    """Whether a file is there with a size.
+
+    An object is taken to be: there are thousands of them, each would take a request, and who reads it finds out.
+    """
+    return not isinstance(path, Path) or (path.is_file() and path.stat().st_size == size)

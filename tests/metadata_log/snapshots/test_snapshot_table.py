@@ -15,7 +15,7 @@ from kraftlake.api import open_source
 from kraftlake.metadata_log import SnapshotFacts
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotPart, write_part
-from kraftlake.metadata_log.snapshots.snapshot_table import SnapshotTable
+from kraftlake.metadata_log.snapshots.snapshot_table import SnapshotTable, _SnapshotFile
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
 from kraftlake.replay import import_source
@@ -136,6 +136,23 @@ def test_snapshots_survive_compaction_checkpoint_and_cleaning_by_delta_rs(log: M
     ]
     assert add(log, 40, snapshot_batches(1))
     assert not add(log, 20, snapshot_batches(20))
+
+
+def test_a_listing_asks_each_file_for_its_own_snapshot_alone(log: MetadataLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    for end_offset in range(10, 40, 10):
+        add(log, end_offset, snapshot_batches(2))
+    DeltaTable(log.path / "snapshots").optimize.compact()  # which leaves files of several snapshots
+    for end_offset in range(40, 240, 10):
+        add(log, end_offset, snapshot_batches(2))
+    may_hold, asked = _SnapshotFile.may_hold, list[int]()
+
+    def noted(file: _SnapshotFile, end_offset: int) -> bool:
+        asked.append(end_offset)
+        return may_hold(file, end_offset)
+
+    monkeypatch.setattr(_SnapshotFile, "may_hold", noted)
+    assert [found.end_offset for found in log.snapshots()] == [*range(10, 240, 10)]
+    assert len(asked) <= 2 * 23
 
 
 def test_a_table_of_another_schema_in_the_place_of_the_snapshots_is_named(log: MetadataLog) -> None:

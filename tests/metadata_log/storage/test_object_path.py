@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kraftlake.metadata_log import SnapshotFacts
 from kraftlake.metadata_log.delta_table import table_state as delta_log
 from kraftlake.metadata_log.delta_table.table_state import commit_path, read_table
 from kraftlake.metadata_log.log import MetadataLog
@@ -13,8 +14,9 @@ from kraftlake.metadata_log.maintenance.checkpointing import checkpoint_if_due
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.metadata_log.storage.disk import ObjectStoreDisk
 from kraftlake.metadata_log.storage.object_path import ObjectPath
+from kraftlake.replay import LakeReader, choose_base
 from kraftlake.runtime.errors import LakeError
-from tests.metadata_log.log_batches import data_batch
+from tests.metadata_log.log_batches import TIME, data_batch, snapshot_batches
 
 obstore = pytest.importorskip("obstore")
 PLACE = "s3://bucket/lakes/lake"
@@ -80,3 +82,26 @@ def test_a_handle_can_read_its_checkpoint_after_that_was_cleaned_up(
     writer.append([data_batch(8)])
     assert reader.refresh() == 1
     assert reader.rows().num_rows == 9
+
+
+def test_a_listing_of_snapshots_takes_no_request_for_each_of_them(
+    log: MetadataLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = [2, 4, 6, 8]
+    for end_offset in ends:
+        facts = SnapshotFacts(end_offset=end_offset, epoch=1, last_contained_log_timestamp=TIME)
+        log.add_snapshot(facts, snapshot_batches(end_offset))
+    asked: list[str] = []
+    for request in ("_head", "open"):
+        made = getattr(ObjectPath, request)
+        monkeypatch.setattr(
+            ObjectPath, request, lambda path, *more, made=made: asked.append(path.name) or made(path, *more)
+        )
+    reader = LakeReader(MetadataLog.open(PLACE))
+    assert [found.end_offset for found in reader.snapshots] == ends
+    assert not [name for name in asked if name.endswith(".parquet")]
+    (newest,) = reader.snapshots[-1].data_paths
+    ObjectStoreDisk().unlink(newest)
+    base = choose_base(reader, 7)
+    assert base is not None
+    assert base.end_offset == 6

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
 from kraftlake.controller import ControllerApiError, ControllerRegistrationRequest, register_controller
+from kraftlake.image import Endpoint
 from kraftlake.protocol import Abort, Address, NodeConnector, NodeError, wire_id
 from kraftlake.runtime import Backoff, get_logger
 from kraftlake.server.controller.controller_node import ControllerNode
+from kraftlake.server.controller.quorum_view import NOBODY
 
 _BACKOFF: Final = Backoff(base=0.1, cap=5.0)
 _ANSWER_SECONDS: Final = 5.0
@@ -20,7 +22,8 @@ _ANSWER_SECONDS: Final = 5.0
 class Registrar:
     """Registers until the image has the registration, in a thread, from `start` to `close`.
 
-    The active controller does so itself, a standby by a request to the active one's listener of the name `listener`.
+    The active controller does so itself, a standby by a request to the active one's listener of the name `listener`;
+    where the log does not say who that is, to those of all others.
     `end` gets the reason where another process registers with the id of this one.
     """
 
@@ -95,16 +98,35 @@ class Registrar:
             done = self._node.controller.submit(lambda state: register_controller(state, self._registration))
             done.result(_ANSWER_SECONDS)
             return
-        leader_id = self._node.view.leader_id
+        leader_id, endpoints = self._node.view.leader_id, self._node.view.endpoints(self._listener)
+        if leader_id == NOBODY and self._node.view.leader.epoch > 0:
+            self._ask_all(endpoints)  # the log was trimmed past the leader's claim: any of them may be the one
+            return
         if leader_id == self._node.node_id or leader_id not in self._node.view.image.cluster.controllers:
             return  # a later image tells who leads and where: the active controller registers itself
-        leader = self._node.view.endpoints(self._listener).get(leader_id)
-        if leader is None:
+        if leader_id not in endpoints:
             raise NodeError(f"Controller {leader_id}, which leads, has no listener {self._listener}.")
-        with self._connect(Address(leader.host, leader.port), abort=self._abort) as client:
+        self._ask(endpoints[leader_id])
+
+    def _ask_all(self, endpoints: Mapping[int, Endpoint]) -> None:
+        refused: NodeError | None = None
+        for id_, endpoint in endpoints.items():
+            if id_ == self._node.node_id:
+                continue
+            try:
+                self._ask(endpoint)
+            except NodeError as fault:
+                refused = fault
+            else:
+                return
+        if refused is not None:
+            raise refused
+
+    def _ask(self, endpoint: Endpoint) -> None:
+        with self._connect(Address(endpoint.host, endpoint.port), abort=self._abort) as client:
             answer = client.ask("controller_registration", range(1), self._request)
         if answer.error_code is not ErrorCode.none:
-            raise NodeError(f"{leader.host}:{leader.port} refuses the registration: {answer.error_code.name}.")
+            raise NodeError(f"{endpoint.host}:{endpoint.port} refuses the registration: {answer.error_code.name}.")
 
     def _request(self, module: Any) -> Any:
         asked = self._registration

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from kraftlake.image import Endpoint, VersionRange
+from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepThread
 from kraftlake.protocol import Address, NodeConnector, ObservedLog, OffsetAndEpoch, QuorumObserver
 from kraftlake.publisher import LakeSnapshotEmitter
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay import QuorumState
+from kraftlake.replay import LeaderAndEpoch, QuorumState
 from kraftlake.replica_manager import BrokerRegistrationRequest, NodeToControllerChannel
 from kraftlake.runtime.clock import SystemClock
+from kraftlake.server.controller import controller_server
 from kraftlake.server.controller.envelope_handler import errors_in
 from tests.controller.controlled_cluster import ALL_FEATURES, CLUSTER_ID
 from tests.server.controller import wire_requests as w
@@ -156,6 +159,25 @@ def test_a_standby_that_starts_behind_a_snapshot_knows_who_leads_and_registers(t
             await_(standby.node.view.published.is_set, "the standby has an image")
             await_(lambda: standby.node.view.leader == active.node.view.leader, "the standby knows who leads")
             await_(lambda: STANDBY in standby.node.view.image.cluster.controllers, "the standby is registered")
+
+
+def test_a_standby_registers_where_the_log_was_trimmed_past_the_claim_of_the_active_controller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(controller_server, "UpkeepThread", partial(UpkeepThread, interval=3_600))
+    lake = tmp_path / "lake"
+    with started_controller(new_lake(lake), ACTIVE) as active:
+        active.await_active()
+        with started_controller(lake, 102, controller_quorum_fetch_timeout_ms="20000") as other:
+            await_(lambda: other.server.node is not None, "another standby")
+            await_(lambda: 102 in other.node.view.image.cluster.controllers, "another standby is registered")
+        LakeSnapshotEmitter(lake, SystemClock()).maybe_emit(active.node.view.image, QuorumState())
+        await_(lambda: MetadataLog.open(lake).end_offset > MetadataLog.open(lake).snapshots()[-1].end_offset, "more")
+        Upkeep(lake).trim(MetadataLog.open(lake).snapshots()[-1].end_offset, stream_lag_ms=0)
+        with started_controller(lake, STANDBY, controller_quorum_fetch_timeout_ms="20000") as standby:
+            await_(lambda: standby.server.node is not None, "the standby has started")
+            await_(lambda: STANDBY in standby.node.view.image.cluster.controllers, "the standby is registered")
+            assert standby.node.view.leader == LeaderAndEpoch(leader_id=None, epoch=active.node.controller.epoch)
 
 
 def test_who_registers_with_the_id_of_a_standby_ends_it(tmp_path: Path) -> None:

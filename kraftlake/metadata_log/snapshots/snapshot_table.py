@@ -277,7 +277,7 @@ class SnapshotTable:
     def _counted(self) -> Iterator[tuple[LakeSnapshot, str | None]]:
         """The snapshots as their commits state them, each with why it is incomplete, None where it is complete."""
         own: dict[int | None, list[_SnapshotFile]] = defaultdict(list)
-        shared = []
+        shared: list[_SnapshotFile] = []
         for file in self._files():
             (own[file.low] if file.is_of_one else shared).append(file)
         for snapshot in self._stated(self._state):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kraftlake.runtime.errors import (
     CorruptDataError,
+    EndOffsetError,
     EnvironmentFaultError,
     ImportConflictError,
     KraftlakeError,
@@ -57,6 +58,7 @@ __all__ = [
     "Backoff",
     "Clock",
     "CorruptDataError",
+    "EndOffsetError",
     "EnvironmentFaultError",
     "EventQueueClosedError",
     "ImportConflictError",

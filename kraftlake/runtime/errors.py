@@ -58,6 +58,10 @@ class LakeError(KraftlakeError):
     """A lake does not exist, exists already, has another schema, or has another writer."""
 
 
+class RefusedReadError(LakeError):
+    """The disk or the object store refuses a read of a lake, which says nothing about the lake: a later try may do."""
+
+
 class FencedEpochError(LakeError):
     """A later epoch than the writer's was claimed; none of the append is, or will be, in the log."""
 

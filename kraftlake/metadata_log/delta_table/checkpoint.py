@@ -16,11 +16,17 @@ import pyarrow as pa
 from kraftlake.metadata_log.delta_table.actions import SEAL, Protocol, TableMetadata, check_data_path
 from kraftlake.metadata_log.delta_table.live_files import ADD_SCHEMA, LiveFiles
 from kraftlake.metadata_log.delta_table.tombstones import REMOVE_SCHEMA, Tombstones
-from kraftlake.metadata_log.storage.location import Location, leaf_paths, open_parquet_file
+from kraftlake.metadata_log.storage.location import (
+    Location,
+    is_refusal,
+    leaf_paths,
+    open_parquet_file,
+    refused_read,
+)
 from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.records.crc32c import crc32c
 from kraftlake.runtime.arrow import pc, pq
-from kraftlake.runtime.errors import CorruptDataError, LakeError
+from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, LakeError
 
 CheckpointFiles = tuple[Location, ...]
 
@@ -52,10 +58,11 @@ class CheckpointContent:
 def read_checkpoint(files: CheckpointFiles, instead: Callable[[], pa.Table] | None = None) -> CheckpointContent:
     """Open all parts of a checkpoint; they stay readable until the files in them were asked for, whoever deletes them.
 
-    `instead` gives the files (ADD_SCHEMA) where it turns out then that they can't be read.
+    `instead` gives the files (ADD_SCHEMA) where it turns out then that they are damaged.
 
-    Raises FileNotFoundError when a part was cleaned up meanwhile, CorruptDataError naming the file when it can't be
-    read, LakeError for actions that this release can't follow; these two also when its files are asked for.
+    Raises FileNotFoundError when a part was cleaned up meanwhile, CorruptDataError naming the file when it is damaged,
+    RefusedReadError, LakeError for actions that this release can't follow; these three also when its files are asked
+    for.
     """
     transactions: dict[str, int] = {}
     protocol = metadata = None
@@ -78,7 +85,7 @@ def read_checkpoint(files: CheckpointFiles, instead: Callable[[], pa.Table] | No
         except FileNotFoundError:
             raise
         except _FAULTS as fault:
-            raise _torn(file) from fault
+            raise _read_fault(file, fault) from fault
     if protocol is None or metadata is None:
         raise CorruptDataError(f"{files[0]} lacks the table's protocol or metadata.")
     seal = (parts[0][1].metadata.metadata or {}).get(SEAL.encode())
@@ -108,6 +115,10 @@ def checkpoint_seal(version: int, protocol: Protocol, metadata: TableMetadata, t
     """The checksum of a checkpoint's version, protocol, metadata and transactions, which detects damage and mix-up."""
     said = [version, protocol.to_action(), metadata.to_action(), sorted(transactions.items())]
     return f"{crc32c(json.dumps(said, sort_keys=True).encode()):08x}"
+
+
+def _read_fault(file: Location, fault: Exception) -> KraftlakeError:
+    return refused_read(file, fault) if is_refusal(fault) else _torn(file)
 
 
 def _torn(file: Location) -> CorruptDataError:
@@ -199,7 +210,7 @@ def _read_columns(
                 if name in fields:
                     further[name].append(fields[name])
         except _FAULTS as fault:
-            raise _torn(file) from fault
+            raise _read_fault(file, fault) from fault
     return pa.concat_tables(tables), further
 
 

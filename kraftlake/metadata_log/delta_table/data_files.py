@@ -14,10 +14,15 @@ import attrs
 import pyarrow as pa
 
 from kraftlake.metadata_log.delta_table.actions import AddFile
-from kraftlake.metadata_log.storage.location import Location, leaf_paths, open_parquet_file
-from kraftlake.metadata_log.storage.sealed_files import DamagedFileError
+from kraftlake.metadata_log.storage.location import (
+    Location,
+    is_refusal,
+    leaf_paths,
+    open_parquet_file,
+    refused_read,
+)
 from kraftlake.runtime.arrow import pc, pq
-from kraftlake.runtime.errors import CorruptDataError, LakeError
+from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.runtime.value import Value
 
 ROW_GROUP_ROWS = 65_536
@@ -97,7 +102,7 @@ def scan(table: Location, spans: Iterable[OffsetSpan], low: int, high: int, sche
     """The rows with an offset in [low, high], sorted by it, in tables of which each begins after the one before.
 
     `schema` has the wanted columns, `offset` among them. Memory is bounded by a few row groups unless files
-    overlap. Raises DataFileGoneError, and CorruptDataError naming the file for one that can't be read.
+    overlap. Raises DataFileGoneError, RefusedReadError, and CorruptDataError naming the file for a damaged one.
     """
     # A heap of what may hold the lowest unread offset: first whole files, by their statistics, then, once a file's
     # footer was read, its row groups.
@@ -157,14 +162,14 @@ def _row_groups(path: Location) -> list[_RowGroup]:
 
 
 def open_parquet(path: Location) -> pq.ParquetFile:
-    """Open a data file; raises DataFileGoneError, CorruptDataError, LakeError where the disk refuses."""
+    """Open a data file; raises DataFileGoneError, CorruptDataError, RefusedReadError."""
     try:
         return open_parquet_file(path)
     except FileNotFoundError as fault:
         raise DataFileGoneError(path) from fault
     except (pa.ArrowException, OSError) as fault:
-        if isinstance(fault, OSError) and fault.errno and not isinstance(fault, DamagedFileError):
-            raise LakeError(f"{path} can't be read: {fault.strerror}.") from fault
+        if is_refusal(fault):
+            raise refused_read(path, fault) from fault
         raise CorruptDataError(f"{path} is no Parquet file that can be read.") from fault
 
 
@@ -191,7 +196,10 @@ def integer_bounds(parquet: pq.ParquetFile, column: str) -> list[tuple[int, int]
 
 
 def read_row_groups(parquet: pq.ParquetFile, path: Location, groups: Sequence[int], schema: pa.Schema) -> pa.Table:
-    """Read row groups as `schema`; raises CorruptDataError naming the file when it holds something else."""
+    """Read row groups as `schema`; raises CorruptDataError naming the file when it holds something else.
+
+    Raises RefusedReadError, too.
+    """
     try:
         rows = sum(parquet.metadata.row_group(index).num_rows for index in groups)
         table = parquet.read_row_groups(
@@ -199,11 +207,13 @@ def read_row_groups(parquet: pq.ParquetFile, path: Location, groups: Sequence[in
         ).select(schema.names)
         return table if table.schema.equals(schema) else table.cast(schema)
     except (pa.ArrowException, OSError, KeyError, ValueError) as fault:
+        if is_refusal(fault):
+            raise refused_read(path, fault) from fault
         raise CorruptDataError(f"{path} is damaged, or isn't a data file of this table.") from fault
 
 
 def read_rows(path: Location, schema: pa.Schema) -> pa.Table:
-    """All rows of a data file as `schema`; raises DataFileGoneError or CorruptDataError."""
+    """All rows of a data file as `schema`; raises DataFileGoneError, CorruptDataError, RefusedReadError."""
     parquet = open_parquet(path)
     return read_row_groups(parquet, path, range(parquet.metadata.num_row_groups), schema)
 

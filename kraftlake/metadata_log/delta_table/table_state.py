@@ -21,7 +21,7 @@ from kraftlake.metadata_log.delta_table.actions import Commit, Protocol, TableMe
 from kraftlake.metadata_log.delta_table.live_files import LiveFiles
 from kraftlake.metadata_log.delta_table.tombstones import Tombstones
 from kraftlake.metadata_log.log_facts import CHAIN, CHAIN_BEFORE
-from kraftlake.metadata_log.storage.location import Location, names_in
+from kraftlake.metadata_log.storage.location import Location, is_there, names_in, refused_read
 from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.runtime.errors import CorruptDataError, LakeError
 
@@ -116,7 +116,7 @@ class TableState:
                     f"A checkpoint of {self.path} is far above version {self.version}; open the lake again."
                 )
         cleaned_up = hinted_checkpoint(log, above=self.version) is not None
-        if cleaned_up and not commit_path(self.path, self.version + 1).exists():
+        if cleaned_up and not is_there(commit_path(self.path, self.version + 1)):
             raise LakeError(f"Version {self.version + 1} of {self.path} was cleaned up; open the lake again.")
         return taken
 
@@ -144,7 +144,7 @@ def read_commit(table: Location, version: int) -> Commit | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as fault:
-        raise LakeError(f"{path} can't be read: {fault.strerror}.") from fault
+        raise refused_read(path, fault) from fault
     return decode_commit(data, version, str(path), table.name)
 
 
@@ -160,10 +160,10 @@ def read_commits(table: Location, from_version: int) -> Iterator[Commit]:
 def read_table(path: Location, *, listed: bool = False) -> TableState:
     """The newest state of the table at `path`; with `listed` the newest of which a listing shows a version.
 
-    A checkpoint that can't be read is passed over, with a warning, where the commits that it stands for are all there.
+    A checkpoint that is damaged is passed over, with a warning, where the commits that it stands for are all there.
 
     Raises NotADeltaTableError when there is none, LakeError for one that this release can't read or that lost a
-    version, CorruptDataError for a log with a file that is torn.
+    version, RefusedReadError (a LakeError), CorruptDataError for a log with a file that is torn.
     """
     version = -1
     for attempt in range(ATTEMPTS):
@@ -188,7 +188,9 @@ def check_none_lost(table: Location, version: int) -> None:
     commits, checkpoints = list_log(table / LOG_FOLDER, after=version)
     there = {*commits, *checkpoints}
     first = max(checkpoints, default=version) + 1
-    if any(each not in there and not commit_path(table, each).exists() for each in range(first, max(there, default=0))):
+    if any(
+        each not in there and not is_there(commit_path(table, each)) for each in range(first, max(there, default=0))
+    ):
         read_table(table, listed=True)
 
 
@@ -252,9 +254,9 @@ def _is_newest(state: TableState) -> bool:
         return False
     for _ in range(ATTEMPTS):
         version = state.version
-        if not any(commit_path(state.path, version + distance).exists() for distance in _PROBES):
+        if not any(is_there(commit_path(state.path, version + distance)) for distance in _PROBES):
             later = hinted_checkpoint(state.path / LOG_FOLDER, above=version)
-            return later is None and commit_path(state.path, version).exists()
+            return later is None and is_there(commit_path(state.path, version))
         _replay(state.path, state)
         if state.version == version:
             return False
@@ -327,7 +329,7 @@ def hinted_checkpoint(log: Location, *, above: int = -1) -> int | None:
     It is a hint only: missing, torn or of a checkpoint that isn't there, it says nothing.
     """
     hint = _read_hint(log)
-    if hint is None or hint[0] <= above or not all(file.exists() for file in _hinted_files(log, *hint)):
+    if hint is None or hint[0] <= above or not all(is_there(file) for file in _hinted_files(log, *hint)):
         return None
     return hint[0]
 
@@ -366,7 +368,7 @@ def list_log(log: Location, *, after: int = -1) -> tuple[list[int], dict[int, Ch
     except (FileNotFoundError, NotADirectoryError):
         return [], {}
     except OSError as fault:
-        raise LakeError(f"{log} can't be read: {fault.strerror}.") from fault
+        raise refused_read(log, fault) from fault
     commits = [int(match[1]) for match in map(_COMMIT.fullmatch, names) if match]
     parts: dict[tuple[int, int], list[Location]] = {}
     for name in sorted(names):

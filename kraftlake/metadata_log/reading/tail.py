@@ -15,6 +15,7 @@ from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.delta_table.data_files import DataFileGoneError, offset_span, read_rows
 from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, commit_path, hinted_checkpoint, read_commit
 from kraftlake.metadata_log.log_facts import LOG_TABLE
+from kraftlake.metadata_log.storage.location import is_there
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
 from kraftlake.runtime.errors import CorruptDataError, OffsetError, UsageError
@@ -63,7 +64,7 @@ class TailCursor:
     def has_news(self) -> bool:
         """Whether `step` may return batches; looks for one file name."""
         behind = self._backlog is not None or self.next_offset < self._log.end_offset
-        if behind or commit_path(self._log.path / LOG_TABLE, self._log.version + 1).exists():
+        if behind or is_there(commit_path(self._log.path / LOG_TABLE, self._log.version + 1)):
             return True
         return self._was_cleaned_up()
 

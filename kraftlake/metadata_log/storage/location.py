@@ -11,14 +11,14 @@ import os
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 from urllib.parse import unquote, urlsplit
 
 from kraftlake.metadata_log.storage.object_path import SCHEMES, ObjectPath, is_object_uri
-from kraftlake.metadata_log.storage.sealed_files import checked_source
+from kraftlake.metadata_log.storage.sealed_files import DamagedFileError, checked_source
 from kraftlake.runtime.arguments import path_text
 from kraftlake.runtime.arrow import pq
-from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.errors import RefusedReadError, UsageError
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 
@@ -61,6 +61,25 @@ def fixed_location(place: str | os.PathLike[str] | Location) -> Location:
     """As `lake_location`, by a name that is the same in every process: executors have other working directories."""
     location = lake_location(place)
     return location.resolve() if isinstance(location, Path) else location
+
+
+def is_there(path: Location) -> bool:
+    """Whether there is a file of this name; raises RefusedReadError where the disk or the store doesn't say."""
+    try:
+        return path.exists()
+    except OSError as fault:
+        raise refused_read(path, fault) from fault
+
+
+def refused_read(path: Location, fault: OSError) -> RefusedReadError:
+    """The error for a read that the disk or the store refused."""
+    return RefusedReadError(f"{path} can't be read: {fault.strerror or fault}.")
+
+
+def is_refusal(fault: Exception) -> TypeGuard[OSError]:
+    """Whether a read was refused, while a file that is gone, or damaged, was read: pyarrow's faults have no number."""
+    gone_or_damaged = isinstance(fault, (FileNotFoundError, DamagedFileError))
+    return isinstance(fault, OSError) and bool(fault.errno) and not gone_or_damaged
 
 
 def modified_ms(path: Location) -> int:

@@ -11,7 +11,7 @@ from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import choose_base
 from kraftlake.runtime.backoff import Backoff
 from kraftlake.runtime.clock import Clock
-from kraftlake.runtime.errors import KraftlakeError, LakeError, OffsetError
+from kraftlake.runtime.errors import KraftlakeError, OffsetError, RefusedReadError
 from kraftlake.runtime.event_order import earliest
 from kraftlake.runtime.event_queue import FunctionEvent
 from kraftlake.runtime.fault_handler import FaultHandler
@@ -131,7 +131,7 @@ class LakeFeed:
         """Handle a closed queue, or a lake that can't be read."""
         if self._loader.queue.shutting_down:
             return
-        if isinstance(error, LakeError) and isinstance(error.__cause__, OSError):
+        if isinstance(error, RefusedReadError):
             self._try_again(error)
             return
         self.stopped = (
@@ -139,7 +139,7 @@ class LakeFeed:
         )
         self._fault_handler.handle_fault(f"Reading the log of {self._path}", error)
 
-    def _try_again(self, error: LakeError) -> None:
+    def _try_again(self, error: RefusedReadError) -> None:
         """Read again after a pause: the disk or the object store may answer then."""
         self._failures += 1
         if self._failures & (self._failures - 1) == 0:  # ever more rarely

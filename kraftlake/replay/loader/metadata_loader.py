@@ -26,7 +26,7 @@ from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
 from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.reading.replay_base import choose_base, images_end
 from kraftlake.runtime.clock import Clock
-from kraftlake.runtime.errors import KraftlakeError, QueueFullError, ReplayError, UsageError
+from kraftlake.runtime.errors import KraftlakeError, QueueFullError, RefusedReadError, ReplayError, UsageError
 from kraftlake.runtime.event_order import EventQueueClosedError, earliest
 from kraftlake.runtime.event_queue import EventQueue, FunctionEvent, KafkaEventQueue
 from kraftlake.runtime.fault_handler import FaultHandler
@@ -169,10 +169,12 @@ class MetadataLoader:
         """`handle_load_snapshot` on the loader's thread: publishers get the change to the snapshot.
 
         `reader` is the log that the snapshot is of: by that it is known who led at its end.
+
+        Raises RefusedReadError, and nothing has changed then: the snapshot may be loaded again.
         """
         if self.stopped is not None:
             return
-        self.metrics.handle_load_snapshot_count += 1
+        skips = len(self.skipped)
         started_ns = self._clock.nanoseconds()
         loader = self._batch_loader_on(self.image, self.quorum)
         loader.publish = None
@@ -182,16 +184,20 @@ class MetadataLoader:
             load_snapshot(loader, snapshot)
             delta, image = loader.take_change()
             _find_leader(loader, reader)
+        except RefusedReadError:
+            del self.skipped[skips:]
+            raise
         except Exception as fault:
             self._stop(fault)
             return
+        self.metrics.handle_load_snapshot_count += 1
         self._go_on_with(loader)
         self._unpublished = []
         self._publish(delta, image, self._snapshot_manifest(image, started_ns))
         self._take_leader_of_log()
 
     def catch_up(self, reader: LogReader) -> None:
-        """Load all of `reader`, from its newest snapshot on: the fast start."""
+        """Load all of `reader`, from its newest snapshot on: the fast start. Raises as `load_snapshot`."""
         assert self.image.is_empty(), "only an empty loader catches up"
         loader = self._batch_loader_on(MetadataImage.EMPTY)
         loader.publish = None
@@ -201,6 +207,9 @@ class MetadataLoader:
                 extend(loader, reader, last, base=choose_base(reader, last))
             self.image = loader.take_image()
             _find_leader(loader, reader)
+        except RefusedReadError:
+            self.skipped.clear()
+            raise
         except Exception as fault:
             self._stop(fault)
             return

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,12 +13,17 @@ from hypothesis import given
 import kraftlake
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.append.log_file import LogFile
-from kraftlake.metadata_log.delta_table.data_files import encode_parquet, integer_bounds, open_parquet
+from kraftlake.metadata_log.delta_table.data_files import (
+    encode_parquet,
+    integer_bounds,
+    open_parquet,
+    read_row_groups,
+)
 from kraftlake.metadata_log.maintenance.compaction import compact
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, to_rows
-from kraftlake.runtime.errors import CorruptDataError, LakeError
+from kraftlake.runtime.errors import CorruptDataError, RefusedReadError
 from tests.metadata_log.log_batches import UnsyncedDisk, data_batch, noop_batch
 from tests.metadata_log.strategies import logs
 from tests.metadata_log.unsealed import unseal
@@ -38,9 +44,31 @@ def test_a_file_holds_its_rows_and_their_offsets_bounds(batches: list[RecordBatc
 def test_a_file_that_the_disk_refuses_is_not_called_damaged(tmp_path: Path) -> None:
     path = tmp_path / "a.c00000000.parquet"
     path.mkdir()
-    with pytest.raises(LakeError, match=r"can't be read: Is a directory\.$") as told:
+    with pytest.raises(RefusedReadError, match=r"can't be read: Is a directory\.$"):
         open_parquet(path)
-    assert isinstance(told.value.__cause__, OSError)
+
+
+def test_a_row_group_that_a_store_refuses_to_give_is_not_called_damaged(tmp_path: Path) -> None:
+    data = encode_parquet(to_rows([data_batch(0, 20_000)]))
+    damaged = io.BytesIO(bytes(4 + 1_000) + bytes(data)[4 + 1_000 :])
+    with pytest.raises(CorruptDataError, match="is damaged"):
+        read_row_groups(pq.ParquetFile(damaged, page_checksum_verification=True), tmp_path, [0], LOG_SCHEMA)
+
+    class Refusing(io.BytesIO):
+        refuses = False
+
+        def read(self, size: int | None = -1) -> bytes:
+            if self.refuses:
+                raise OSError(5, "the object store answers: 503 Slow Down")
+            return super().read(size)
+
+    file = Refusing(data)
+    parquet = pq.ParquetFile(file, page_checksum_verification=True)
+    file.refuses = True
+    with pytest.raises(RefusedReadError, match=r"can't be read: the object store answers: 503 Slow Down\.$"):
+        read_row_groups(parquet, tmp_path, [0], LOG_SCHEMA)
+    file.refuses = False
+    assert read_row_groups(parquet, tmp_path, [0], LOG_SCHEMA).num_rows == 20_000
 
 
 def compressions(*batches: RecordBatch) -> set[str]:

@@ -9,12 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 from structlog.testing import capture_logs
 
+from kraftlake.metadata_log.delta_table import checkpoint as delta_checkpoint
 from kraftlake.metadata_log.delta_table.checkpoint_writer import write_checkpoint
 from kraftlake.metadata_log.delta_table.table_state import commit_path, read_table
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.checkpointing import checkpoint_if_due, clean_up_commits
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
-from kraftlake.runtime.errors import CorruptDataError
+from kraftlake.runtime.errors import CorruptDataError, RefusedReadError
 from tests.metadata_log.delta_table.test_table_state import VERSIONS, assert_whole, checkpoint, grown, remove_commits
 from tests.metadata_log.log_batches import UnsyncedDisk, data_batch
 
@@ -46,6 +47,22 @@ def test_a_torn_checkpoint_is_passed_over_with_its_name_where_the_commits_are_th
     older.write_bytes(b"")
     with pytest.raises(CorruptDataError, match=rf"{whole.name} is no checkpoint .* commits .* not all there"):
         read_table(table)
+
+
+def test_a_checkpoint_that_the_disk_refuses_is_no_torn_one(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = own_checkpoint(table)
+
+    def refuse(place: Path) -> pq.ParquetFile:
+        raise OSError(5, "Input/output error", str(place))
+
+    monkeypatch.setattr(delta_checkpoint, "open_parquet_file", refuse)
+    with capture_logs() as logs, pytest.raises(RefusedReadError, match=f"{path.name} can't be read: Input/output"):
+        read_table(table)
+    assert logs == []
+    path.with_name("_last_checkpoint").unlink()
+    with capture_logs() as logs, pytest.raises(RefusedReadError, match=f"{path.name} can't be read: Input/output"):
+        read_table(table)
+    assert logs == []
 
 
 @pytest.mark.parametrize("lost", [6, VERSIONS])

@@ -15,7 +15,7 @@ from kraftlake.metadata_log.maintenance.checkpointing import checkpoint_if_due, 
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.metadata_log.reading import tail
 from kraftlake.records.batch import RecordBatch
-from kraftlake.runtime.errors import CorruptDataError, OffsetError, UsageError
+from kraftlake.runtime.errors import CorruptDataError, OffsetError, RefusedReadError, UsageError
 from tests.metadata_log.log_batches import UnsyncedDisk, data_batch
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -130,6 +130,22 @@ def test_offsets_that_something_else_wrote_end_a_tail(log: MetadataLog) -> None:
         with pytest.raises(CorruptDataError, match=path.name):
             next(tailed)
         assert list(tailed) == []
+
+
+def test_a_look_for_news_that_the_disk_refuses_is_told_as_such(
+    log: MetadataLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cursor = tail.TailCursor(MetadataLog.open(log.path), None, 0.001)
+
+    def refuse(path: Path) -> bool:
+        raise OSError(5, "Input/output error", str(path))
+
+    with monkeypatch.context() as refusing:
+        refusing.setattr(Path, "exists", refuse)
+        with pytest.raises(RefusedReadError, match=r"0011\.json can't be read: Input/output error\.$"):
+            cursor.has_news()
+    log.append([data_batch(20)])
+    assert cursor.has_news()
 
 
 def test_another_process_is_followed_batch_by_batch(log: MetadataLog) -> None:

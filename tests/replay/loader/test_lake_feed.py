@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
 import attrs
 import pytest
@@ -13,6 +17,9 @@ from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import MetadataLog, SnapshotFacts, Upkeep, UpkeepPolicy
 from kraftlake.metadata_log.delta_table.table_state import commit_path
 from kraftlake.metadata_log.log_facts import LOG_TABLE
+from kraftlake.metadata_log.storage import object_path
+from kraftlake.metadata_log.storage.object_path import ObjectPath
+from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay import LakeFeed, LoaderManifest, MetadataLoader
 from kraftlake.replay.loader.manifest import LeaderAndEpoch, SnapshotManifest
@@ -260,6 +267,86 @@ def test_a_read_that_the_disk_refuses_is_tried_again(lake: Path) -> None:
         run.run()
     assert (run.feed.stopped, run.faults.told) == (None, [])
     assert run.loader.image.offset == 2
+
+
+class Requests:
+    """An object store in memory, one request of which is refused: the one before which `grants` others are answered."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.answered = 0
+        self.grants: int | None = None
+        self._passed = object_path._requests
+        monkeypatch.setattr(ObjectPath, "store", property(lambda _: self.store))
+        monkeypatch.setattr(object_path, "_requests", self._request)
+
+    def renew(self, grants: int | None) -> None:
+        """A new store, without an object."""
+        self.store = pytest.importorskip("obstore").store.MemoryStore()
+        self.answered, self.grants = 0, grants
+
+    @contextmanager
+    def _request(self, path: ObjectPath) -> Iterator[Any]:
+        if self.grants is not None:
+            if self.answered == self.grants:
+                self.grants = None
+                raise OSError(5, "the object store answers: 503 Slow Down", str(path))
+            self.answered += 1
+        with self._passed(path) as module:
+            yield module
+
+    @contextmanager
+    def all_answered(self) -> Iterator[None]:
+        grants, self.grants = self.grants, None
+        yield
+        self.grants = grants
+
+
+def check_followed(requests: Requests) -> None:
+    """Read a lake from its snapshot and checkpoint, follow it, be trimmed past, and load a snapshot of two parts."""
+    batches = small_log()
+    values = [random.Random(seed).randbytes(2_000).hex() for seed in range(50)]
+    long = [r.ConfigRecord(resource_type=2, resource_name="t", name=value[:9], value=value) for value in values]
+    batches.append(data(batches[-1].last_offset + 1, *long, epoch=3))
+    batches.append(no_op(batches[-1].last_offset + 1, epoch=3))
+    policy = UpkeepPolicy(checkpoint_after=1, keep_commits=1, compact_from=100, orphan_age_ms=0, exclusive=True)
+    with requests.all_answered():
+        log = MetadataLog.create("s3://bucket/lake", "cluster")
+        upkeep = Upkeep(log.path, policy)
+        log.append(batches[:3])
+        keep_snapshot(log, reference_image(batches, batches[2].last_offset))
+        log.append(batches[3:5])
+        upkeep.run(force_checkpoint=True)
+        log.append(batches[5:7])
+    run = fed(log, poll=0.1)
+    run.run()
+    with requests.all_answered():
+        log.append(batches[7:-2])
+    run.run()
+    with requests.all_answered():
+        log.append(batches[-2:-1])
+    run.run()
+    with requests.all_answered():
+        log.append(batches[-1:])
+        keep_snapshot(log, reference_image(batches))
+        upkeep.trim(log.end_offset - 1, stream_lag_ms=0)
+        upkeep.run(force_checkpoint=True)
+        upkeep.vacuum()
+    for _ in range(8):
+        run.run()
+    assert (run.faults.told, run.feed.stopped, run.loader.stopped) == ([], None, None)
+    assert run.publisher.images[-1] == reference_image(batches)
+
+
+def test_any_one_request_that_an_object_store_refuses_costs_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    requests = Requests(monkeypatch)
+    requests.renew(10_000)
+    check_followed(requests)
+    total = requests.answered
+    assert total > 50
+    for grants in range(total):
+        requests.renew(grants)
+        check_followed(requests)
+        assert requests.grants is None, "one was refused"
 
 
 def test_a_lake_is_looked_at_soon_after_a_change_and_rarely_while_nothing_changes(lake: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 import attrs
 import pytest
@@ -16,13 +18,21 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.replay import LogDeltaManifest, MetadataLoader, MetadataPublisher
 from kraftlake.replay.loader.manifest import LeaderAndEpoch, LoaderManifest, SnapshotManifest
 from kraftlake.runtime.clock import ManualClock
-from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, QueueFullError, ReplayError, UsageError
+from kraftlake.runtime.errors import (
+    CorruptDataError,
+    KraftlakeError,
+    QueueFullError,
+    RefusedReadError,
+    ReplayError,
+    UsageError,
+)
 from kraftlake.runtime.event_order import EventQueueClosedError
 from kraftlake.runtime.event_queue import EventQueue
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import (
     TIME,
     UNDECODABLE,
+    MadeLog,
     begin,
     data,
     end,
@@ -451,6 +461,51 @@ def test_a_snapshot_is_published_as_the_change_from_the_image_before_it(known: i
     assert rig.faults.told == []
     assert without_place(publisher.images[-1]) == without_place(reference_image(batches))
     assert any(isinstance(manifest, SnapshotManifest) for manifest in publisher.manifests[1:])
+
+
+@attrs.frozen
+class Refused:
+    """A snapshot, or a log, in a lake that does not give it but after two tries."""
+
+    of: Any
+    tries: list[int] = attrs.field(factory=list)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.of, name)
+
+    def batches(self, *offsets: int) -> Iterator[RecordBatch]:
+        yield from itertools.islice(self.of.batches(*offsets), 3)
+        self.tries.append(1)
+        if len(self.tries) <= 2:
+            raise RefusedReadError("the lake can't be read: the object store answers: 503 Slow Down.")
+        yield from itertools.islice(self.of.batches(*offsets), 3, None)
+
+
+def test_a_snapshot_and_a_start_that_the_lake_refuses_may_be_tried_again() -> None:
+    batches = log_of(1, [metadata_version()], [UNDECODABLE], [topic(1)], [topic(2)])
+    starting = Rig(lenient=True)
+    reader = Refused(MadeLog(records=tuple(batches)))
+    for _ in range(2):
+        with pytest.raises(RefusedReadError):
+            starting.loader.catch_up(reader)
+    starting.loader.catch_up(reader)
+    assert (starting.loader.stopped, starting.loader.next_offset) == (None, 5)
+    assert [skipped.offset for skipped in starting.loader.skipped] == [2]
+
+    rig, publisher = Rig(lenient=True), Recorder()
+    rig.install(publisher)
+    rig.commit(*batches[:3])
+    known = snapshot_of(reference_image([*batches[:2], no_op(2), *batches[3:]]))
+    skipping = data(1, UNDECODABLE, metadata_version(), epoch=1)
+    snapshot = Refused(attrs.evolve(known, records=(known.records[0], skipping, *known.records[2:])))
+    for _ in range(2):
+        with pytest.raises(RefusedReadError):
+            rig.loader.load_snapshot(snapshot)
+    assert (rig.loader.stopped, rig.faults.told, publisher.offsets) == (None, [], [2])
+    assert rig.loader.metrics.handle_load_snapshot_count == 0
+    rig.loader.load_snapshot(snapshot)
+    assert (rig.loader.stopped, publisher.offsets) == (None, [2, 4])
+    assert [skipped.offset for skipped in rig.loader.skipped] == [2, 1]
 
 
 def test_a_broken_snapshot_stops_it() -> None:

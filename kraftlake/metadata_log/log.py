@@ -126,7 +126,7 @@ class MetadataLog(ReadableLog):
         return MetadataLog(self._path, self._state.copy(), self._disk)
 
     def refresh(self) -> int:
-        """Apply the versions committed since; returns their number. Opens files by name, lists nothing."""
+        """As `ReadableLog.refresh`."""
         taken = super().refresh()
         self._stale = False
         return taken

@@ -17,13 +17,12 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from kraftlake.metadata_log.delta_table.actions import AddFile, Protocol, TableMetadata, commit_of, encode_commit
+from kraftlake.metadata_log.delta_table.following import follow, was_passed
 from kraftlake.metadata_log.delta_table.schema import schema_string
 from kraftlake.metadata_log.delta_table.table_state import (
     LOG_FOLDER,
     TableState,
     commit_path,
-    hinted_checkpoint,
-    read_table,
 )
 from kraftlake.metadata_log.maintenance.policy import LONGEST_COMMIT_MS
 from kraftlake.metadata_log.storage.disk import Disk, UnconfirmedWriteError
@@ -184,16 +183,15 @@ def commit(
     `unsynced` are the files and folders of it that were written but not made durable; they are before it is visible.
 
     Raises CommitConflictError when that version exists, or did before a clean-up (nothing is visible then), LakeError
-    when the disk refuses or the table asks its writers for what this one doesn't do, VacuumedFileError when a vacuum
-    took a file that was written long ago (nothing is visible then either), UnknownOutcomeError when the outcome is
-    unknown.
+    when the disk refuses or the table asks its writers for what this one doesn't do, ReplacedTableError when the table
+    is not the one of `state` any more, VacuumedFileError when a vacuum took a file that was written long ago (nothing
+    is visible then either), UnknownOutcomeError when the outcome is unknown.
     """
     state.check_writable()
     version = state.version + 1
     target = commit_path(state.path, version)
     data = encode_commit(actions, state.path.name, version)
-    if hinted_checkpoint(target.parent, above=state.version) is not None:
-        # Its commits may be gone, and a commit in their place would be acknowledged, but never be read.
+    if was_passed(state):  # a commit in the place of one that is cleaned up would be acknowledged, but never be read
         raise CommitConflictError(state.path, version)
     try:
         _check_there(state.path, actions, disk.clock.milliseconds())
@@ -232,10 +230,7 @@ def commit_beside_writers(
             try:
                 commit(disk, state, actions)
             except CommitConflictError:
-                try:
-                    state.advance()
-                except LakeError:
-                    state = read_table(state.path)
+                state = follow(state)
             else:
                 return state
         raise LakeError(f"{state.path} was written to by others {_ATTEMPTS:,} times in a row; try again.")

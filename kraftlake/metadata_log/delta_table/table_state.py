@@ -115,8 +115,7 @@ class TableState:
                 raise LakeError(
                     f"A checkpoint of {self.path} is far above version {self.version}; open the lake again."
                 )
-        cleaned_up = hinted_checkpoint(log, above=self.version) is not None
-        if cleaned_up and not is_there(commit_path(self.path, self.version + 1)):
+        if is_left_behind(self.path, self.version) and not is_there(commit_path(self.path, self.version + 1)):
             raise LakeError(f"Version {self.version + 1} of {self.path} was cleaned up; open the lake again.")
         return taken
 
@@ -321,6 +320,15 @@ def _warn_of(files: CheckpointFiles) -> None:
     get_logger(__name__).warning(
         "checkpoint_unreadable", file=str(files[0]), way_out="the commits were read in its place: delete it"
     )
+
+
+def is_left_behind(table: Location, version: int) -> bool:
+    """Whether a next version that is not there may be missing because it was cleaned up, or the table replaced.
+
+    It only isn't made yet where `version` itself is there, by its commit or a checkpoint, and no later checkpoint is.
+    """
+    checkpoint = hinted_checkpoint(table / LOG_FOLDER, above=version - 1)
+    return not is_there(commit_path(table, version)) if checkpoint is None else checkpoint > version
 
 
 def hinted_checkpoint(log: Location, *, above: int = -1) -> int | None:

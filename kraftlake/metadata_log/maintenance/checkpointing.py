@@ -47,9 +47,9 @@ def clean_up_commits(table: Location, disk: Disk, policy: UpkeepPolicy) -> Clean
     """Delete the commits behind the newest checkpoint that no stream within the declared lag has still to read.
 
     The oldest are deleted first, so that the rest has no hole wherever this stops; one older checkpoint is kept. A
-    writer suspended for longer than a commit is kept would find the name of its version free again: it reads
-    `_last_checkpoint` first, and nothing younger than the orphans' age is deleted. Raises CorruptDataError, and deletes
-    nothing, where the checkpoint is torn.
+    writer suspended for longer than a commit is kept would find the name of its version free again: it looks for the
+    version before it first, which is gone by then, and nothing younger than the orphans' age is deleted. Raises
+    CorruptDataError, and deletes nothing, where the checkpoint is torn.
     """
     log = table / LOG_FOLDER
     hint = hinted_checkpoint(log)

@@ -10,16 +10,17 @@ import pyarrow as pa
 from kraftlake.metadata_log.chain import Chain, chain_base
 from kraftlake.metadata_log.delta_table.actions import Commit
 from kraftlake.metadata_log.delta_table.data_files import DataFileGoneError, OffsetSpan, check_contiguous, scan
+from kraftlake.metadata_log.delta_table.following import ReplacedTableError, follow
 from kraftlake.metadata_log.delta_table.statistics import may_hold_time_before
-from kraftlake.metadata_log.delta_table.table_state import TableState, read_table
+from kraftlake.metadata_log.delta_table.table_state import TableState
 from kraftlake.metadata_log.delta_table.tombstones import Tombstones
-from kraftlake.metadata_log.log_facts import CLUSTER_ID, COMMITTED_TO, LOG_TABLE, ROLE, START_OFFSET, LogEnd
+from kraftlake.metadata_log.log_facts import CLUSTER_ID, COMMITTED_TO, ROLE, START_OFFSET, LogEnd
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
 from kraftlake.runtime.arguments import whole, whole_or_none
 from kraftlake.runtime.arrow import pc
-from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
+from kraftlake.runtime.errors import CorruptDataError, OffsetError, UsageError
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
@@ -97,12 +98,17 @@ class ReadableLog:
         return chain_base(self._state)
 
     def refresh(self) -> int:
-        """Apply the versions committed since; returns their number. Opens files by name, lists nothing."""
+        """Apply the versions committed since; returns their number. Opens files by name, lists nothing.
+
+        Raises ReplacedTableError, a LakeError, where the lake was deleted, or another one, or an earlier state of it,
+        was put in its place.
+        """
         before = self._state.version
-        try:
-            self._state.advance()
-        except LakeError:
-            self._hold(read_table(self._path / LOG_TABLE))
+        state = follow(self._state)
+        if state is not self._state:
+            if LogEnd.of(state).end_offset < self.end_offset:
+                raise ReplacedTableError(state.path, before)
+            self._hold(state)
         return self._state.version - before
 
     def rows(

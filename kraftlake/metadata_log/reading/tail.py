@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.delta_table.data_files import DataFileGoneError, offset_span, read_rows
-from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, commit_path, hinted_checkpoint, read_commit
+from kraftlake.metadata_log.delta_table.table_state import commit_path, is_left_behind, read_commit
 from kraftlake.metadata_log.log_facts import LOG_TABLE
 from kraftlake.metadata_log.storage.location import is_there
 from kraftlake.records.batch import RecordBatch
@@ -23,8 +23,8 @@ from kraftlake.runtime.errors import CorruptDataError, OffsetError, UsageError
 if TYPE_CHECKING:
     from kraftlake.metadata_log.reading.readable_log import ReadableLog
 
-_CLEANED_UP_EVERY = 0.25
-"""Seconds of waiting for the next version after which a tail checks whether that version was cleaned up."""
+_CHECKED_EVERY = 0.25
+"""Seconds of waiting for the next version after which a tail checks whether that is the way to follow the log still."""
 
 _CHUNK = 256
 
@@ -41,8 +41,8 @@ class TailCursor:
         self.next_offset = offset
         self._backlog: Iterator[RecordBatch] | None = None
         self._misses = 0
-        self._patience = max(1, round(_CLEANED_UP_EVERY / poll))
-        self._cleaned_up = False
+        self._patience = max(1, round(_CHECKED_EVERY / poll))
+        self._left_behind = False
 
     def step(self) -> list[RecordBatch]:
         """The next batches in order, at most `_CHUNK` from a backlog; an empty list when there are none yet."""
@@ -66,27 +66,32 @@ class TailCursor:
         behind = self._backlog is not None or self.next_offset < self._log.end_offset
         if behind or is_there(commit_path(self._log.path / LOG_TABLE, self._log.version + 1)):
             return True
-        return self._was_cleaned_up()
+        return self._is_left_behind()
 
     def _next_version(self) -> list[AddFile] | None:
-        """Move to the next version, or the newest where that was cleaned up; its new files, None without a version."""
+        """Move to the next version, or the newest where that was cleaned up; its new files, None without a version.
+
+        Raises ReplacedTableError where there is another log in the place of this one.
+        """
         commit = read_commit(self._log.path / LOG_TABLE, self._log.version + 1)
         if commit is not None:
             self._log.apply(commit)
             return [add for add in commit.adds if add.data_change]
-        if self._was_cleaned_up():
+        if self._is_left_behind():
             self._log.refresh()
-            self._cleaned_up = False
+            self._left_behind = False
             return []
         return None
 
-    def _was_cleaned_up(self) -> bool:
-        """Whether the next version is missing because it was cleaned up; checked every `_patience` calls."""
+    def _is_left_behind(self) -> bool:
+        """Whether the next version may be missing for another reason than that there is none yet.
+
+        Checked every `_patience` calls.
+        """
         self._misses += 1
         if self._misses % self._patience == 0:
-            log = self._log.path / LOG_TABLE / LOG_FOLDER
-            self._cleaned_up = hinted_checkpoint(log, above=self._log.version) is not None
-        return self._cleaned_up
+            self._left_behind = is_left_behind(self._log.path / LOG_TABLE, self._log.version)
+        return self._left_behind
 
     def _read_added(self, added: list[AddFile]) -> list[RecordBatch]:
         """The batches of a version that added one file with all new offsets, the usual case; else an empty list."""
@@ -117,7 +122,8 @@ class LogTail:
 
     It ends when nothing was committed for `timeout` seconds (None: never; 0: at the end of the log), or after
     `close`, which any thread may call. One thread iterates. Raises OffsetError naming the first available offset where
-    the log was trimmed past the tail, CorruptDataError as `MetadataLog.batches` does; it has ended then.
+    the log was trimmed past the tail, LakeError where the lake was deleted or replaced, CorruptDataError as
+    `MetadataLog.batches` does; it has ended then.
     """
 
     def __init__(self, log: ReadableLog, from_offset: int | None, *, timeout: float | None, poll: float) -> None:

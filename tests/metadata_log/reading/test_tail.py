@@ -109,7 +109,7 @@ def test_a_tail_goes_on_over_compaction_and_vacuum(log: MetadataLog) -> None:
 def test_a_tail_that_was_left_behind_by_a_clean_up_goes_on_at_the_checkpoint(
     log: MetadataLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tail, "_CLEANED_UP_EVERY", 0.003)
+    monkeypatch.setattr(tail, "_CHECKED_EVERY", 0.003)
     policy = UpkeepPolicy(checkpoint_after=1, keep_commits=0)
     with log.tail(20, timeout=5) as tailed:
         for offset in range(20, 30):
@@ -185,7 +185,7 @@ def test_the_asyncio_form_gives_the_same_and_lets_others_run(log: MetadataLog) -
 
 
 def test_the_asyncio_form_goes_on_behind_a_clean_up(log: MetadataLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tail, "_CLEANED_UP_EVERY", 0.003)
+    monkeypatch.setattr(tail, "_CHECKED_EVERY", 0.003)
     policy = UpkeepPolicy(checkpoint_after=1, keep_commits=0)
 
     async def read() -> list[int]:

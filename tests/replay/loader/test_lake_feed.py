@@ -269,6 +269,17 @@ def test_a_read_that_the_disk_refuses_is_tried_again(lake: Path) -> None:
     assert run.loader.image.offset == 2
 
 
+def test_a_lake_that_was_replaced_stops_the_feed(lake: Path) -> None:
+    log = lake_of(lake, *small_log())
+    run = fed(log, poll=0.1)
+    lake.rename(lake.with_name("moved"))
+    lake_of(lake, *small_log()[:3])
+    for _ in range(5):
+        run.run()
+    assert f"{lake / LOG_TABLE} is no longer the table that was read there up to version" in str(run.feed.stopped)
+    assert [what for what, _ in run.faults.told] == [f"Reading the log of {lake}"]
+
+
 class Requests:
     """An object store in memory, one request of which is refused: the one before which `grants` others are answered."""
 

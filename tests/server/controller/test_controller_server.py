@@ -91,6 +91,19 @@ def test_it_ends_when_its_lake_can_not_be_read_any_more(tmp_path: Path) -> None:
         assert str(fault).startswith("Controller 100 has ended: the lake can't be read: ")
 
 
+def test_it_ends_when_another_lake_is_put_in_the_place_of_its_own_and_writes_nothing_to_that(tmp_path: Path) -> None:
+    lake = new_lake(tmp_path / "lake")
+    with started_controller(lake) as made:
+        made.await_active()
+        log = MetadataLog.open(new_lake(tmp_path / "another"))
+        lake.rename(tmp_path / "moved")
+        (tmp_path / "another").rename(lake)
+        made.thread.join(PATIENCE)
+        (fault,) = made.faults
+        assert f"ended: the lake can't be read: {lake}/log is no longer the table that was read there" in str(fault)
+    assert MetadataLog.open(lake).version == log.version
+
+
 def test_its_log_is_followed_into_another_lake(tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     with started_controller(new_lake(tmp_path / "lake")) as made:

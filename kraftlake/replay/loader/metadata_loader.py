@@ -110,6 +110,14 @@ class MetadataLoader:
         """The quorum's leader, by the log or by `handle_leader_change`."""
         return self._leader
 
+    @property
+    def applied_offset(self) -> int:
+        """The last offset of the newest image that the publishers, if there are any, have had; -1 before the first.
+
+        Source: org.apache.kafka.image.loader.MetadataLoader.lastAppliedOffset.
+        """
+        return self.metrics.last_applied.offset
+
     def handle_leader_change(self, leader_and_epoch: LeaderAndEpoch) -> None:
         """Take in the quorum's leader from a newer source than the log. Raises as `handle_commit`."""
         self._append("Handling a leader change", lambda: self._change_leader(leader_and_epoch))
@@ -216,6 +224,8 @@ class MetadataLoader:
         self.metrics.handle_load_snapshot_count += loader.base_name is not None
         self._go_on_with(loader)
         self._unpublished = None if loader.in_transaction else []
+        if not self._uninitialized:
+            self.metrics.applied(self.image)
         self._take_leader_of_log()
         self._schedule_initializing(0)
 

@@ -107,7 +107,9 @@ class Broker:
             previous_broker_epoch=self.logs.previous_broker_epoch,
         )  # fmt: skip
         cordoned = [id_ for path, id_ in self.logs.directories.items() if path in config.cordoned_log_dirs]
-        lifecycle = BrokerLifecycle(registration, lambda: self.loader.image.offset, config.lifecycle, cordoned=cordoned)
+        lifecycle = BrokerLifecycle(
+            registration, lambda: self.loader.applied_offset, config.lifecycle, cordoned=cordoned
+        )
         heartbeats = self.to_controller("heartbeat", config.lifecycle.channel_retry_timeout_ms)
         self.lifecycle = BrokerLifecycleManager(lifecycle, heartbeats, clock)
         self.leaderships = Leaderships(lambda look: self._scheduler.after(0, look), self._leave_as_leader)

@@ -508,6 +508,44 @@ def test_a_snapshot_and_a_start_that_the_lake_refuses_may_be_tried_again() -> No
     assert [skipped.offset for skipped in rig.loader.skipped] == [2, 1]
 
 
+class Asking(Recorder):
+    """A publisher that asks for the offset that all publishers have had."""
+
+    def __init__(self, loader: MetadataLoader) -> None:
+        super().__init__("asking")
+        self._loader = loader
+        self.answers: list[int] = []
+
+    def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
+        super().on_metadata_update(delta, new_image, manifest)
+        self.answers.append(self._loader.applied_offset)
+
+
+def test_an_offset_is_applied_when_the_publishers_have_had_its_image() -> None:
+    batches = log_of(1, [metadata_version()], [topic(1)], [topic(2)])
+    rig = Rig()
+    assert rig.loader.applied_offset == -1
+    asking = Asking(rig.loader)
+    rig.install(asking)
+    rig.commit(*batches[:3])
+    rig.commit(*batches[3:])
+    assert (asking.offsets, asking.answers, rig.loader.applied_offset) == ([2, 3], [2, 2], 3)
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_a_loader_without_publishers_has_applied_what_it_has_caught_up_with(early: bool) -> None:
+    batches = log_of(1, [metadata_version()], [topic(1)])
+    rig = Rig()
+    asking = Asking(rig.loader)
+    if early:
+        rig.loader.install_publishers([asking])
+        rig.loader.queue.run_ready()
+    rig.loader.catch_up(MadeLog(records=tuple(batches)))
+    assert rig.loader.applied_offset == (-1 if early else 2)
+    rig.loader.queue.run_ready()
+    assert (rig.loader.applied_offset, asking.answers) == (2, [-1] if early else [])
+
+
 def test_a_broken_snapshot_stops_it() -> None:
     rig = Rig()
     snapshot = snapshot_of(reference_image(log_of(1, [metadata_version()])))

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 
 from kraftlake.controller import ControllerResult, ControllerState, register_broker, unregister_broker
 from kraftlake.controller.cluster.broker_registration import BrokerRegistrationRequest
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import MetadataImage
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
+from kraftlake.replay import LoaderManifest
+from kraftlake.replay.loader.manifest import LeaderAndEpoch
 from kraftlake.server.broker.broker import Broker
 from kraftlake.server.broker.broker_life import BrokerEndedError
+from kraftlake.server.controller.replica_progress import Replica
 from tests.controller.controlled_cluster import CLUSTER_ID
 from tests.server.broker.lake_cluster import LakeCluster, Member, lake_cluster
 
@@ -19,6 +25,46 @@ def check_replaced(broker: Member) -> None:
     broker.thread.join(30)
     with pytest.raises(BrokerEndedError, match="another process has registered as broker 1"):
         broker.check()
+
+
+class Held:
+    """A publisher that is not done with its second image before the test says so."""
+
+    name = "held"
+
+    def __init__(self) -> None:
+        self.offsets: list[int] = []
+        self.released = threading.Event()
+
+    def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
+        self.offsets.append(new_image.offset)
+        if len(self.offsets) == 2:
+            assert self.released.wait(30)
+
+    def on_controller_change(self, leader_and_epoch: LeaderAndEpoch) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def test_heartbeats_tell_what_the_broker_has_applied_and_not_what_it_is_about_to(tmp_path: Path) -> None:
+    with lake_cluster(tmp_path, brokers=(1,)) as cluster:
+        node, held = cluster.members[101].server.node, Held()
+        cluster.members[1].server.broker.loader.install_publishers([held])
+        cluster.wait_for(lambda: len(held.offsets) == 2, "an image, if it is that of a no-op")
+
+        def told() -> Replica:
+            _, (broker,) = node.progress.described(leader=101, controllers=[101], brokers=[1], end_offset=10_000)
+            assert isinstance(broker, Replica)
+            return broker
+
+        for _ in range(2):
+            before = told().last_fetch_ms
+            cluster.wait_for(lambda before=before: told().last_fetch_ms > before, "a heartbeat")
+        assert told().log_end_offset <= held.offsets[1]
+        held.released.set()
+        cluster.wait_for(lambda: told().log_end_offset > held.offsets[1], "a heartbeat with the offset of the image")
 
 
 def test_a_broker_ends_when_another_process_has_its_id(tmp_path: Path) -> None:

@@ -213,7 +213,7 @@ class MetadataLoader:
         try:
             if last >= 0:
                 extend(loader, reader, last, base=choose_base(reader, last))
-            self.image = loader.take_image()
+            image = loader.take_image()
             _find_leader(loader, reader)
         except RefusedReadError:
             self.skipped.clear()
@@ -221,6 +221,7 @@ class MetadataLoader:
         except Exception as fault:
             self._stop(fault)
             return
+        self.image = image
         self.metrics.handle_load_snapshot_count += loader.base_name is not None
         self._go_on_with(loader)
         self._unpublished = None if loader.in_transaction else []

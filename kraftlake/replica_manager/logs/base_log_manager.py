@@ -178,21 +178,18 @@ class BaseLogManager(ABC, Generic[LogT]):
     def delete_logs(
         self, partitions: Iterable[TopicPartition], on_error: Callable[[TopicPartition, Exception], None]
     ) -> None:
-        """Delete the logs of replicas."""
+        """Delete the logs of replicas; one in an offline directory is reported, and known no longer."""
         for partition in partitions:
-            log = self._logs.get(partition)
-            if log is not None and log.directory in self.offline:
-                on_error(
-                    partition,
-                    KafkaStorageError(f"The log of {partition} lies in {log.directory}, which is offline."),
-                )
-                continue
-            try:
-                for logs in (self._logs, self._future_logs):
-                    if partition in logs:
-                        self._discard(logs.pop(partition))
-            except KafkaStorageError as error:
-                on_error(partition, error)
+            for logs in (self._logs, self._future_logs):
+                log = logs.pop(partition, None)
+                if log is None:
+                    continue
+                try:
+                    if log.directory in self.offline:
+                        raise KafkaStorageError(f"The log of {partition} lies in {log.directory}, which is offline.")
+                    self._discard(log)
+                except KafkaStorageError as error:
+                    on_error(partition, error)
             for checkpoint in self._checkpoints.values():
                 checkpoint.pop(partition, None)
 

@@ -519,3 +519,16 @@ def test_a_directory_that_fails_while_logs_are_loaded_is_offline(faulty: Broker,
     assert again.logs()[FOO_1].log_end_offset == 2
     with pytest.raises(KafkaStorageError):
         log_of(again, FOO_0, is_new=False)
+
+
+def test_the_deletion_of_a_log_in_a_failed_directory_deletes_its_copy(broker: Broker) -> None:
+    manager = broker.start()
+    log = log_of(manager, FOO_0, 1)
+    manager.prefer_directory(FOO_0, broker.paths[1])
+    log_of(manager, FOO_0, is_future=True)
+    manager.handle_log_dir_failure(log.directory)
+    errors: dict[TopicPartition, Exception] = {}
+    manager.delete_logs([FOO_0], errors.__setitem__)
+    assert list(errors) == [FOO_0]
+    assert (folders(broker), dict(manager.logs())) == (["a/foo-0", "b/foo-0-delete"], {})
+    manager.abandon()

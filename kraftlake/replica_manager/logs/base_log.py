@@ -120,6 +120,7 @@ class BasePartitionLog(ABC):
     def update_high_watermark(self, offset: int) -> int:
         """Set the high watermark, limited to the log's range; returns it."""
         self.high_watermark = max(self.log_start_offset, min(offset, self.log_end_offset))
+        self._transactions.forget_decided(self.high_watermark)
         return self.high_watermark
 
     def maybe_increment_high_watermark(self, offset: int) -> int | None:
@@ -132,6 +133,7 @@ class BasePartitionLog(ABC):
         if offset <= before:
             return None
         self.high_watermark = offset
+        self._transactions.forget_decided(offset)
         return before
 
     def assign_epoch_start_offset(self, epoch: int, start_offset: int) -> None:

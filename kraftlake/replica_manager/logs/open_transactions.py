@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -28,8 +29,11 @@ class Transactions:
     def __init__(self) -> None:
         self._open: dict[int, int] | None = None
         """The first offset of each open transaction by producer id; None in a log that never had a transaction."""
-        self._undecided: list[tuple[int, int]] = []
-        """(first offset, marker offset) of ended transactions whose marker may be at or above the high watermark."""
+        self._undecided: deque[tuple[int, int]] = deque()
+        """(first offset, marker offset) of ended transactions whose marker may be at or above the high watermark.
+
+        By marker offset.
+        """
         self._aborted: list[EndedTransaction] = []
 
     def append(self, batches: Iterable[LogBatch]) -> list[EndedTransaction]:
@@ -69,9 +73,16 @@ class Transactions:
         """The first offset of the earliest transaction that has not ended below the high watermark."""
         if self._open is None:
             return high_watermark
-        self._undecided = [pair for pair in self._undecided if pair[1] >= high_watermark]
-        firsts = [*self._open.values(), *(first for first, _ in self._undecided)]
-        return min([high_watermark, *firsts])
+        self.forget_decided(high_watermark)
+        return min([high_watermark, *self._open.values(), *(first for first, _ in self._undecided)])
+
+    def forget_decided(self, high_watermark: int) -> None:
+        """Forget the ended transactions whose marker is below the high watermark.
+
+        Due whenever that moves: a follower, whose last stable offset nobody asks for, would keep all of them.
+        """
+        while self._undecided and self._undecided[0][1] < high_watermark:
+            self._undecided.popleft()
 
     def aborted_between(self, start: int, end: int) -> tuple[AbortedTransaction, ...]:
         """The aborted transactions with records in [start, end), by first offset."""
@@ -88,4 +99,4 @@ class Transactions:
 
     def load(self, open_: Mapping[int, int], aborted: Iterable[EndedTransaction] = ()) -> None:
         """Replace all: the first offsets of open transactions by producer id, and aborted ones in the log's order."""
-        self._open, self._undecided, self._aborted = dict(open_) or None, [], list(aborted)
+        self._open, self._undecided, self._aborted = dict(open_) or None, deque(), list(aborted)

@@ -131,6 +131,22 @@ def test_a_read_gives_whole_batches_within_its_limit_but_one_at_least():
             made.read(offset, 1, FetchIsolation.LOG_END)
 
 
+def test_transactions_that_have_ended_below_the_high_watermark_take_no_memory():
+    led, followed = log(), log()
+    for sequence in range(5):
+        led.append_as_leader(batch(b"a", producer=7, transactional=True, sequence=sequence), 0)
+        led.append_as_leader(marker(7, commit=True), 0, AppendOrigin.COORDINATOR)
+    followed.append_as_follower(joined(led.batches), 0)
+    for made in (led, followed):
+        undecided = made._transactions._undecided
+        assert len(undecided) == 5
+        made.update_high_watermark(4)
+        assert list(undecided) == [(4, 5), (6, 7), (8, 9)]
+        made.maybe_increment_high_watermark(9)
+        assert list(undecided) == [(8, 9)]
+        assert made.last_stable_offset == 8
+
+
 def test_open_transactions_hold_the_last_stable_offset_and_aborted_ones_are_returned():
     made = log()
     made.append_as_leader(batch(b"a"), 0)

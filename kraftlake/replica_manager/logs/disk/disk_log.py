@@ -93,6 +93,13 @@ class DiskPartitionLog(BasePartitionLog):
         """Use the leader epochs that the checkpoint holds."""
         self._epochs.load(entries)
 
+    def forget_epochs_from(self, offset: int) -> None:
+        """Remove the epochs that start at or after `offset`, where recovery is to find them in the batches.
+
+        A power cut may bring back what was stored before the log was truncated, with epochs of removed records.
+        """
+        self._epochs.truncate_from_end(offset)
+
     def fit_epochs(self) -> None:
         """Remove epochs outside of the log, which a crash can leave."""
         self._epochs.truncate_from_end(self.log_end_offset)

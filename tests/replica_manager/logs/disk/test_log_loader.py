@@ -8,6 +8,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from kraftlake.kafka_files.node.partition_files import LEADER_EPOCHS, leader_epochs_content, parse_leader_epochs
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import InconsistentTopicIdError, KafkaStorageError
 from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
@@ -94,6 +95,32 @@ def test_damage_below_the_recovery_point_is_refused(tmp_path: Path) -> None:
     ):
         opened(tmp_path, stored=StoredState(recovery_point=9))
     assert bytes(data) == first.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("held_epochs", "stale", "recovery_point"),
+    [
+        ([3] * 10 + [4] * 6 + [6] * 2, [(3, 0), (5, 10), (6, 16)], 10),
+        ([3] * 16 + [6] * 2, [(3, 0), (4, 9)], 9),
+        ([3] * 16 + [6] * 2, [(3, 0), (4, 9), (5, 17)], 9),
+        ([3] * 18, [(3, 0), (4, 16)], 16),
+        ([3] * 2 + [4] * 16, [(3, 0), (4, 2), (5, 10)], 10),  # epoch 4 starts in a segment that is durable
+        ([3] * 2 + [4] * 16, [(3, 0), (4, 2), (5, 18)], 18),
+    ],
+)
+def test_epochs_of_records_that_were_removed_do_not_come_back(
+    tmp_path: Path, held_epochs: list[int], stale: list[tuple[int, int]], recovery_point: int
+) -> None:
+    log = opened(tmp_path)
+    for epoch in held_epochs:
+        log.append_as_leader(batch(b"x"), epoch)
+    before = log.epochs
+    log.flush()
+    log.close_files()
+    (tmp_path / "foo-0" / LEADER_EPOCHS).write_bytes(leader_epochs_content(stale))
+    again = opened(tmp_path, stored=StoredState(recovery_point=recovery_point))
+    assert [segment.base_offset for segment in again.segments] == [0, 7, 14]
+    assert again.epochs == before == list(parse_leader_epochs((tmp_path / "foo-0" / LEADER_EPOCHS).read_bytes()))
 
 
 @pytest.mark.parametrize("recovery_point", [0, 9])

@@ -54,7 +54,7 @@ class BaseLogManager(ABC, Generic[LogT]):
 
     @abstractmethod
     def _make_current(self, future: LogT) -> None:
-        """Make a future log what is found as the replica's log after a restart."""
+        """Make a future log, with its start, what is found as the replica's log after a restart."""
 
     def recover_abandoned_future_logs(self, broker_id: int, topics: TopicsImage) -> None:
         """Promote the future logs whose directory the metadata assigns to the replica, and that have its records.
@@ -199,21 +199,24 @@ class BaseLogManager(ABC, Generic[LogT]):
             self._discard(self._future_logs.pop(topic_partition))
 
     def replace_current_with_future(self, topic_partition: TopicPartition) -> None:
-        """Replace the log by the future log, which takes over the high watermark."""
+        """Replace the log by the future log, which takes over the high watermark and the start."""
         current, future = self._logs.get(topic_partition), self._future_logs.get(topic_partition)
         for which, log in (("replica", current), ("copy", future)):
             if log is None or log.directory in self.offline:
                 raise KafkaStorageError(f"The {which} of {topic_partition} can't be exchanged: it is offline.")
         assert current is not None
         assert future is not None
-        future.update_high_watermark(current.high_watermark)
         self._promote(topic_partition)
 
     def _promote(self, name: TopicPartition) -> None:
-        future = self._future_logs.pop(name)
+        """Put the future log in the place of the log, if there is one, and delete that."""
+        future, current = self._future_logs[name], self._logs.get(name)
+        if current is not None:
+            future.update_high_watermark(current.high_watermark)
+            future.maybe_increment_log_start_offset(current.log_start_offset)
         self._make_current(future)
-        current = self._logs.get(name)
         self._logs[name] = future
+        self._future_logs.pop(name, None)
         if current is not None and current.directory not in self.offline:
             self._discard(current)
 

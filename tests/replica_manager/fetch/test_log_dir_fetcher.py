@@ -416,9 +416,10 @@ def test_the_quota_delays_and_counts_moves():
 
 @pytest.mark.parametrize("accepted", [True, False])
 def test_a_restart_promotes_accepted_future_logs_and_continues_the_others(accepted):
-    me = leading(b"a")
+    me = leading(b"a", b"b")
     move(me)
     work(me)
+    me.partition().local_log.maybe_increment_log_start_offset(1)
     if accepted:
         me.hear(change(directories=(D2, D1, D1)))
     again = Broker(log_manager=me.logs, moving=True)
@@ -426,7 +427,8 @@ def test_a_restart_promotes_accepted_future_logs_and_continues_the_others(accept
     me.logs.recover_abandoned_future_logs(1, me.view.image.topics)
     again.view.image = me.view.image
     again.manager.apply_delta(hosted_delta(me.view.image, 1), me.view.image)
-    assert again.partition().local_log.directory == ("d2" if accepted else "d1")
+    log = again.partition().local_log
+    assert (log.directory, log.log_start_offset) == ("d2" if accepted else "d1", 1)
     assert (again.partition().future_log is None) == accepted
     assert len(again.manager.log_dir_fetchers.fetchers()) == (0 if accepted else 1)
 

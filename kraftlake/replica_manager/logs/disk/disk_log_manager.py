@@ -191,8 +191,20 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
                 directory.path, {name: mark for name, mark in marks.items() if name not in names}
             )
 
+    def delete_future_log(self, topic_partition: TopicPartition) -> None:
+        """Delete the future log of a replica."""
+        super().delete_future_log(topic_partition)
+        self.checkpoint()  # the replica's next log in the directory must not be taken for as durable as this one
+
+    def _promote(self, name: TopicPartition) -> None:
+        super()._promote(name)
+        self.checkpoint()  # the same for the directory that the replica has left
+
     def _make_current(self, future: DiskPartitionLog) -> None:
         future.flush()  # what is durable of the log stays so
+        directory = self._opened.get(future.directory)
+        if directory is not None:  # else it fails below
+            self._checkpoint(directory)  # while the log is there, which has the start too
         future.move_to(f"{future.directory}/{folder_name(future.topic_partition)}")
 
     def handle_log_dir_failure(self, directory: str) -> Uuid:
@@ -229,11 +241,8 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
         if not directory.is_loaded:
             return
         with self._checkpointing:
-            logs = {
-                name: log
-                for name, log in list(self._logs.items())
-                if log.directory == directory.path and name not in without
-            }
+            held = (log for log in self._logs_in(directory) if log.topic_partition not in without)
+            logs = {log.topic_partition: log for log in held}  # no replica has its log and a future log in one place
             directory.write_offsets(RECOVERY_POINTS, {name: log.recovery_point for name, log in logs.items()})
             starts = {name: log.log_start_offset for name, log in logs.items() if not log.starts_with_segment}
             directory.write_offsets(LOG_STARTS, starts)

@@ -180,7 +180,7 @@ class FaultyBroker:
                 future.append_as_follower(one.data, one.leader_epoch)
             self.manager.replace_current_with_future(name)
 
-        moved = attrs.evolve(before, durable=before.end, checkpointed_start=0)
+        moved = attrs.evolve(before, durable=before.end, checkpointed_start=before.start)
         kept = [one for one in before.batches if one.last_offset >= before.start]
         if kept and kept[0].base_offset == before.start:
             self.places[name] = ""

@@ -492,6 +492,43 @@ def test_a_copy_is_as_durable_as_the_log_that_it_replaces(faulty: Broker, files:
     assert (found.directory, found.log_end_offset) == ("b", 3)
 
 
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_copy_keeps_the_start_of_its_log(faulty: Broker, files: FaultyFiles, is_replaced: bool) -> None:
+    manager = faulty.start()
+    log = log_of(manager, FOO_0, 9)
+    log.update_high_watermark(9)
+    log.maybe_increment_log_start_offset(5)
+    manager.prefer_directory(FOO_0, "b")
+    copy = log_of(manager, FOO_0, 9, is_future=True)  # records that were deleted afterwards are in it
+    copy.update_high_watermark(9)
+    copy.flush()
+    if is_replaced:
+        manager.replace_current_with_future(FOO_0)
+    else:
+        copy.maybe_increment_log_start_offset(5)
+        manager.checkpoint()
+    files.power_cut()
+    found = faulty.start().get_log(FOO_0, is_future=not is_replaced)
+    assert found is not None
+    assert (found.directory, found.log_start_offset, found.log_end_offset) == ("b", 5, 9)
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_checkpoints_of_a_copy_or_a_replaced_log_do_not_hold_for_the_next(
+    faulty: Broker, files: FaultyFiles, is_replaced: bool
+) -> None:
+    manager = faulty.start()
+    log_of(manager, FOO_0, 9).flush()
+    manager.prefer_directory(FOO_0, "b")
+    log_of(manager, FOO_0, 9, is_future=True).flush()
+    manager.checkpoint()
+    if is_replaced:
+        manager.replace_current_with_future(FOO_0)
+    else:
+        manager.delete_future_log(FOO_0)
+    assert [b"foo 0 9" in files.content(f"{path}/{RECOVERY_POINTS}") for path in "ab"] == [not is_replaced, is_replaced]
+
+
 def test_a_directory_that_fails_does_not_keep_others_from_their_checkpoints(faulty: Broker, files: FaultyFiles) -> None:
     manager = faulty.start()
     for name in (FOO_0, FOO_1):

@@ -232,11 +232,12 @@ class ReplicaManager:
                 return  # else the call that failed has taken it offline, and here nothing is done yet
             self._failed_directories.add(directory)
             self.context.tell(TransitionKind.DIRECTORY_FAILED, directory=directory)
-            online = list(self.online_partitions())
-            gone = [p.topic_partition for p in online if p.log is not None and p.log.directory == directory]
-            moving = [p for p in online if p.future_log is not None and p.future_log.directory == directory]
+            hit = [p for p in self.online_partitions() if any(log.directory == directory for log in p.logs())]
+            self.log_dir_fetchers.remove_fetcher_for_partitions([p.topic_partition for p in hit])
+            # until then, a copy may have replaced its log, in the failed directory or in another one
+            gone = [p.topic_partition for p in hit if p.log is not None and p.log.directory == directory]
+            moving = [p for p in hit if p.future_log is not None and p.future_log.directory == directory]
             self.replica_fetchers.remove_fetcher_for_partitions(gone)
-            self.log_dir_fetchers.remove_fetcher_for_partitions([*gone, *(p.topic_partition for p in moving)])
             for partition in moving:
                 partition.remove_future_log(delete=False)
             for name in gone:

@@ -14,6 +14,9 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import KafkaStorageError, LogDirNotFoundError
 from kraftlake.replica_manager.logs.base_log import BasePartitionLog
 from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.runtime.log import get_logger
+
+_log = get_logger(__name__)
 
 _RESERVED_IDS = 100
 """Directory ids below this number stand for no directory. Source: org.apache.kafka.common.DirectoryId."""
@@ -209,7 +212,10 @@ class BaseLogManager(ABC, Generic[LogT]):
         self._promote(topic_partition)
 
     def _promote(self, name: TopicPartition) -> None:
-        """Put the future log in the place of the log, if there is one, and delete that."""
+        """Put the future log in the place of the log, if there is one, and delete that.
+
+        Where the log's directory fails at last, the replica has left it all the same.
+        """
         future, current = self._future_logs[name], self._logs.get(name)
         if current is not None:
             future.update_high_watermark(current.high_watermark)
@@ -218,7 +224,10 @@ class BaseLogManager(ABC, Generic[LogT]):
         self._logs[name] = future
         self._future_logs.pop(name, None)
         if current is not None and current.directory not in self.offline:
-            self._discard(current)
+            try:
+                self._discard(current)
+            except KafkaStorageError as error:
+                _log.error("replaced_log_not_deleted", partition=str(name), error=str(error))
 
     def checkpointed_high_watermark(self, directory: str, topic_partition: TopicPartition) -> int | None:
         """The high watermark last written for a directory."""

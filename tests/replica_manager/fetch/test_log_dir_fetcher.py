@@ -7,10 +7,11 @@ import pytest
 from kraftlake.delta import TopicIdPartition
 from kraftlake.records import metadata_records as r
 from kraftlake.replica_manager import MemoryLogManager, TransitionKind
-from kraftlake.replica_manager.errors import ErrorCode
+from kraftlake.replica_manager.errors import ErrorCode, KafkaStorageError
 from kraftlake.replica_manager.fetch.log_dir_fetcher import LogDirFetcher, Promotion
 from kraftlake.replica_manager.logs.log_batch import log_batches
 from kraftlake.replica_manager.partition.follower import append_records_to_follower, truncate_to
+from kraftlake.replica_manager.partition.hosted_partition import OfflinePartition
 from kraftlake.replica_manager.partition.leader import append_records_to_leader, delete_records_on_leader
 from kraftlake.replica_manager.replay.replayed_broker import hosted_delta
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
@@ -384,6 +385,46 @@ def test_a_failed_target_directory_ends_the_move_and_the_replica_stays():
     assert me.partition().local_log.directory == "d1"
     assert me.partition().future_log is None
     assert fetcher(me).partition_count == 0
+
+
+def test_a_directory_that_fails_when_a_replica_has_left_it_does_not_take_the_replica_offline():
+    class Failing(MemoryLogManager):
+        def _discard(self, log):
+            self.handle_log_dir_failure(log.directory)
+            raise KafkaStorageError("Read-only file system")
+
+    me = started(topic(), partition(leader=1, isr=(1,)), log_manager=Failing({"d1": D1, "d2": D2}), moving=True)
+    append(me)
+    move(me)
+    work(me)
+    me.controller.on_accepted()
+    work(me)
+    me.manager.handle_log_dir_failure("d1")
+    assert (me.partition().local_log.directory, me.partition().future_log) == ("d2", None)
+    assert me.controller.failures == [D1]
+
+
+@pytest.mark.parametrize("failing", ["d1", "d2"])
+def test_a_copy_may_replace_its_log_while_the_failure_of_a_directory_is_handled(failing, monkeypatch):
+    me = started(topic(), partition(leader=2), moving=True)
+    move(me)
+    work(me)
+    me.controller.on_accepted()
+    fetchers = me.manager.log_dir_fetchers
+    remove = fetchers.remove_fetcher_for_partitions
+
+    def at_last(partitions):
+        work(me)  # the fetcher holds its lock meanwhile, so that its partitions are removed afterwards
+        return remove(partitions)
+
+    monkeypatch.setattr(fetchers, "remove_fetcher_for_partitions", at_last)
+    me.manager.handle_log_dir_failure(failing)
+    if failing == "d1":
+        assert me.partition().local_log.directory == "d2"
+        assert me.fetched() == {tp(): (2, 0, 0)}
+    else:
+        assert isinstance(me.manager.hosted(tp()), OfflinePartition)
+        assert me.fetched() == {}
 
 
 def test_metadata_may_come_between_the_failure_of_a_target_directory_and_its_handling():

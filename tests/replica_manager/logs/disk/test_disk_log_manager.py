@@ -23,7 +23,7 @@ from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import CorruptDataError, UsageError
 from tests.replica_manager.brokers import BAR, FOO
 from tests.replica_manager.data_batches import batch
-from tests.replica_manager.logs.disk.faulty_files import READ, SYNC, Fault, FaultyFiles, Nothing
+from tests.replica_manager.logs.disk.faulty_files import READ, SYNC, WRITE, Fault, FaultyFiles, Nothing
 
 CLUSTER = "cluster-1"
 FOO_0, FOO_1, BAR_0 = TopicPartition("foo", 0), TopicPartition("foo", 1), TopicPartition("bar", 0)
@@ -569,3 +569,14 @@ def test_the_deletion_of_a_log_in_a_failed_directory_deletes_its_copy(broker: Br
     assert list(errors) == [FOO_0]
     assert (folders(broker), dict(manager.logs())) == (["a/foo-0", "b/foo-0-delete"], {})
     manager.abandon()
+
+
+def test_a_copy_replaces_a_log_whose_directory_fails_then(faulty: Broker, files: FaultyFiles) -> None:
+    manager = faulty.start()
+    log_of(manager, FOO_0, 3)
+    manager.prefer_directory(FOO_0, "b")
+    log_of(manager, FOO_0, 3, is_future=True)
+    files.faults = [Fault("a", errno.EROFS, frozenset([WRITE]))]
+    manager.replace_current_with_future(FOO_0)
+    assert (faulty.failed, manager.logs()[FOO_0].directory) == (["a"], "b")
+    assert b"foo 0 3" in files.content(f"b/{RECOVERY_POINTS}")

@@ -54,21 +54,21 @@ class InSyncReplicas:
     assignment: Assignment = NO_ASSIGNMENT
     state: IsrState = NO_ISR
     remote_replicas: dict[int, Replica] = attrs.field(factory=dict)
-    awaits_answer: bool = False
-    """Whether the controller has not answered the proposal in `state`."""
+    may_be_applied: bool = False
+    """Whether the controller may have applied the proposal in `state`, or is going to."""
 
     def clear(self) -> None:
         """Clear the state: the partition is deleted or offline."""
         self.assignment, self.state, self.remote_replicas = NO_ASSIGNMENT, NO_ISR, {}
-        self.awaits_answer = False
+        self.may_be_applied = False
 
     def update(self, registration: PartitionRegistration, *, is_leader: bool, recovery: LeaderRecoveryState) -> None:
         """Take the assignment and the ISR from metadata, which replaces a pending proposal.
 
-        A proposal stays pending when the metadata has the partition epoch that the proposal was based on (known from
-        the answer to the previous proposal). Kafka 4.4 drops the proposal then: until the next metadata, the high
-        watermark does not wait for a follower that the controller may have added to the ISR, and records committed
-        meanwhile are lost if that follower is elected.
+        A proposal that may be applied stays pending when the metadata has the partition epoch that the proposal was
+        based on (known from the answer to the previous proposal). Kafka 4.4 drops the proposal then: until the next
+        metadata, the high watermark does not wait for a follower that the controller may have added to the ISR, and
+        records committed meanwhile are lost if that follower is elected.
 
         A follower keeps only the assignment; its ISR is empty.
         """
@@ -84,9 +84,9 @@ class InSyncReplicas:
             adding=registration.adding_replicas,
             removing=registration.removing_replicas,
         )
-        if is_leader and registration.partition_epoch == self.partition.partition_epoch and self.awaits_answer:
+        if is_leader and registration.partition_epoch == self.partition.partition_epoch and self.may_be_applied:
             return
-        self.awaits_answer = False
+        self.may_be_applied = False
         for id_ in self.state.isr - frozenset(registration.isr):
             if id_ in self.remote_replicas:
                 self.remote_replicas[id_].left_isr()
@@ -161,7 +161,7 @@ class InSyncReplicas:
             pending = PendingExpandIsr(
                 new_in_sync_replica=id_, sent=self._proposal(state.isr | {id_}), last_committed=state
             )
-            self.state, self.awaits_answer = pending, True
+            self.state, self.may_be_applied = pending, True
         self._submit(pending)
 
     def _may_join(self, replica: Replica) -> bool:
@@ -180,7 +180,7 @@ class InSyncReplicas:
             pending = PendingShrinkIsr(
                 out_of_sync_replicas=out_of_sync, sent=self._proposal(state.isr - out_of_sync), last_committed=state
             )
-            self.state, self.awaits_answer = pending, True
+            self.state, self.may_be_applied = pending, True
         self._submit(pending)
 
     def out_of_sync_replicas(self) -> frozenset[int]:
@@ -229,7 +229,6 @@ class InSyncReplicas:
         with self.partition.lock:
             if self.state is not pending:
                 return  # metadata has replaced the proposal, so the answer is outdated
-            self.awaits_answer = False
             if isinstance(answer, LeaderAndIsr):
                 moved = self._committed(pending, answer)
             else:
@@ -245,6 +244,7 @@ class InSyncReplicas:
             metrics.failed_isr_updates += 1
             return False
         self.state = CommittedIsr(isr=answer.isr_ids, leader_recovery_state=answer.leader_recovery_state)
+        self.may_be_applied = False
         partition.partition_epoch = answer.partition_epoch
         if isinstance(pending, PendingExpandIsr):
             metrics.isr_expands += 1
@@ -254,13 +254,18 @@ class InSyncReplicas:
         return log is not None and self.maybe_increment_high_watermark(log, partition.context.clock.milliseconds())
 
     def _refused(self, pending: PendingIsrChange, error: ErrorCode) -> bool:
-        """Handle a refusal; returns whether the proposal has to be sent again."""
+        """Handle a refusal; returns whether the proposal has to be sent again.
+
+        A refusal because of an epoch or an unknown topic may be the answer to a repeated request, of which the first
+        was applied. Metadata of a later partition epoch follows in any case, or the deletion of the partition.
+        """
         self.partition.context.metrics.failed_isr_updates += 1
         if error in _NOT_APPLIED:
-            self.state = pending.last_committed
+            self.state, self.may_be_applied = pending.last_committed, False
             return False
         if error in _WAIT_FOR_METADATA:
+            # with this error the controller refuses an ISR of the right epoch, whose metadata may be still to come
+            self.may_be_applied = error is not ErrorCode.INVALID_REQUEST
             return False
-        self.awaits_answer = True
         _log.warning("alter_partition_retried", partition=str(self.partition.topic_partition), error=error.name)
         return True

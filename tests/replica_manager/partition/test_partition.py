@@ -394,6 +394,31 @@ def test_a_proposal_outlives_the_metadata_that_it_was_made_on():
     assert me.partition().in_sync.state == CommittedIsr(isr=frozenset({1, 2, 3}))
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.NEW_LEADER_ELECTED,
+    ],
+)  # fmt: skip
+def test_a_refusal_that_may_answer_a_repeated_request_does_not_end_a_proposal(error):
+    me = leading(isr=(1,))
+    fetch(me, 2, 0)
+    answer(me)
+    fetch(me, 3, 0)
+    answer(me, error)
+    me.hear(change(isr=(1, 2)))
+    append(me)
+    fetch(me, 2, 1)
+    me.clock.advance(LAG * 3)
+    fetch(me, 2, 1)
+    assert (me.partition().partition_epoch, hw(me)) == (1, 0)
+    me.hear(change(isr=(1, 2, 3)))
+    assert me.partition().in_sync.state == CommittedIsr(isr=frozenset({1, 2, 3}))
+    me.manager.maybe_shrink_isr()
+    assert me.controller.proposals[-1][1].isr_ids == {1, 2}
+
+
 def test_a_refused_proposal_does_not_outlive_the_metadata():
     me = leading(isr=(1,))
     fetch(me, 2, 0)

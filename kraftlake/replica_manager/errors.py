@@ -35,6 +35,7 @@ class ErrorCode(IntEnum):
     UNSUPPORTED_VERSION = 35
     NOT_CONTROLLER = 41
     INVALID_REQUEST = 42
+    UNSUPPORTED_FOR_MESSAGE_FORMAT = 43
     POLICY_VIOLATION = 44
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45
     INVALID_PRODUCER_EPOCH = 47
@@ -152,6 +153,12 @@ class CorruptRecordError(ReplicationError):
     """Bytes that are no record batch, or a batch with a wrong checksum."""
 
     code = ErrorCode.CORRUPT_MESSAGE
+
+
+class UnsupportedForMessageFormatError(ReplicationError):
+    """Records of format 0 or 1, which Kafka wrote before 0.11, and which are no damage."""
+
+    code = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
 
 
 class RecordTooLargeError(ReplicationError):

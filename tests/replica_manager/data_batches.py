@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from struct import pack
+from zlib import crc32
+
 from crc32c import crc32c
 
 from kraftlake.records.batch_format import CRC_FROM, HEADER, LENGTH_FROM
@@ -34,6 +37,13 @@ def marker(
     value = bytes(2) + coordinator_epoch.to_bytes(4, "big")
     attributes = TRANSACTIONAL_BIT | CONTROL_BIT | (0 if horizon is None else _HORIZON_BIT)
     return _batch([value], (1000,), (producer, epoch, -1), attributes, key=key, base_time=horizon)
+
+
+def old_message(value: bytes, *, offset: int = 0, magic: int = 1) -> bytes:
+    """A message of format 0 or 1 without a key, as Kafka wrote it before 0.11."""
+    time = pack(">q", 1000) if magic == 1 else b""
+    covered = pack(">bb", magic, 0) + time + pack(">ii", -1, len(value)) + value
+    return pack(">qiI", offset, 4 + len(covered), crc32(covered)) + covered
 
 
 def emptied(data: bytes) -> bytes:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from struct import Struct
 from typing import Final
+from zlib import crc32
 
 import attrs
 
 from kraftlake.records.batch_format import CONTROL_BIT, HEADER, LENGTH_FROM, MAGIC, OFFSET_AND_LENGTH
 from kraftlake.records.varint import read_varlong
-from kraftlake.replica_manager.errors import CorruptRecordError
+from kraftlake.replica_manager.errors import CorruptRecordError, UnsupportedForMessageFormatError
 
 TRANSACTIONAL_BIT: Final = 0x10
 NO_PRODUCER_ID: Final = -1
+OLD_HEADER: Final = Struct(">qiIb")
+"""Offset, length, CRC and magic number of a message of format 0 or 1; the CRC covers all from the last one on."""
+_SMALLEST_OLD: Final = 14
+"""The length of a message of format 0 without a key and a value."""
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -105,23 +111,46 @@ def headers(data: bytes, position: int = 0) -> Iterator[tuple[int, int, tuple[in
     """Where the whole batches from `position` on begin and end, and their headers' fields.
 
     A last batch that is cut off, as in a fetch response, is left out. Raises CorruptRecordError for bytes that are no
-    batch of format v2.
+    batch of format v2, UnsupportedForMessageFormatError where they are a whole message of an older one.
     """
     while len(data) - position >= HEADER.size:
         header = HEADER.unpack_from(data, position)
         base_offset, length, _, magic, _, _, last_delta, *_ = header
         if magic != MAGIC or length < HEADER.size - LENGTH_FROM or last_delta < 0:
+            refuse_old_format(data, position)
             raise CorruptRecordError(f"At byte {position} there is no record batch of format 2 (offset {base_offset}).")
         end = position + LENGTH_FROM + length
         if end > len(data):
             return
         yield position, end, header
         position = end
+    refuse_old_format(data, position)  # which may be smaller than the header of a batch
 
 
 def log_batches(data: bytes) -> Iterator[LogBatch]:
     """The whole batches in `data`, as `headers` finds them."""
     return (_batch_of(data[start:end], header) for start, end, header in headers(data))
+
+
+def old_size(head: bytes) -> int:
+    """The size that is said of the message of format 0 or 1 that begins with `head`; 0 where none seems to."""
+    if len(head) < OLD_HEADER.size:
+        return 0
+    _, length, _, magic = OLD_HEADER.unpack_from(head)
+    return LENGTH_FROM + int(length) if magic in (0, 1) and length >= _SMALLEST_OLD else 0
+
+
+def refuse_old_format(data: bytes, position: int = 0) -> None:
+    """Raise UnsupportedForMessageFormatError where a whole message of format 0 or 1 is, as its checksum tells."""
+    size = old_size(data[position : position + OLD_HEADER.size])
+    if not 0 < size <= len(data) - position:
+        return
+    offset, _, crc, magic = OLD_HEADER.unpack_from(data, position)
+    if crc32(memoryview(data)[position + OLD_HEADER.size - 1 : position + size]) == crc:
+        raise UnsupportedForMessageFormatError(
+            f"The records at offset {offset} have format {magic}, which Kafka wrote before 0.11 and which is not read "
+            f"here: copy the topic's records to a new topic while Kafka serves them, and delete this one."
+        )
 
 
 def size_said(head: bytes) -> int:

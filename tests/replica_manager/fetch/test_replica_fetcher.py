@@ -17,7 +17,7 @@ from kraftlake.replica_manager.logs.partition_log import OffsetAndEpoch
 from kraftlake.replica_manager.partition.follower import append_records_to_follower
 from kraftlake.replica_manager.partition.leader import FetchPartition, append_records_to_leader
 from tests.replica_manager.cluster import Cluster, EndPoint
-from tests.replica_manager.data_batches import batch
+from tests.replica_manager.data_batches import batch, old_message
 
 FOO0 = TopicPartition("foo", 0)
 
@@ -319,6 +319,17 @@ def test_an_unreachable_leader_delays_all_partitions():
     made.advance(1000)
     made.work()
     assert log(made, 2).log_end_offset == 1
+
+
+@pytest.mark.parametrize("size", [0, 100])
+def test_records_of_an_older_format_are_not_followed_and_the_reason_is_logged(size):
+    made = cluster()
+    made.work()
+    with capture_logs() as logs:
+        hand(made, FetchedPartition(data=old_message(b"x" * size), high_watermark=1))
+    (told,) = [entry for entry in logs if entry["event"] == "partition_failed"]
+    assert "The records at offset 0 have format 1, " in told["error"]
+    assert log(made, 2).log_end_offset == 0
 
 
 def test_an_oversized_batch_is_replicated():

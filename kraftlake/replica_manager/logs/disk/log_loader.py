@@ -21,7 +21,11 @@ from kraftlake.kafka_files.node.partition_files import (
     parse_topic_id,
 )
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.errors import CorruptRecordError, UnexpectedAppendOffsetError
+from kraftlake.replica_manager.errors import (
+    CorruptRecordError,
+    UnexpectedAppendOffsetError,
+    UnsupportedForMessageFormatError,
+)
 from kraftlake.replica_manager.logs.disk.disk_log import DELETED, DiskPartitionLog
 from kraftlake.replica_manager.logs.disk.files import Files
 from kraftlake.replica_manager.logs.disk.log_segment import LOG, LogSegment, batches_in
@@ -70,7 +74,9 @@ def load_log(
 
     After a crash every batch from the recovery point on is checked, what is not whole is cut off with all that follows,
     and indexes, leader epochs and producers' states are made from the batches. Raises InconsistentTopicIdError where
-    partition.metadata names another topic, CorruptDataError for a file of text that Kafka does not start with.
+    partition.metadata names another topic, CorruptDataError for a file of text that Kafka does not start with,
+    UnsupportedForMessageFormatError for a log that begins with records of format 0 or 1, or in which recovery finds
+    some.
     """
     path = f"{directory}/{folder or folder_name(topic_partition)}"
     files.make_folder(path)
@@ -90,6 +96,10 @@ def load_log(
     log.load_epochs(_stored_epochs(files, path))
     log.log_start_offset = stored.log_start_offset
     _open_segments(log)
+    oldest = next((segment for segment in log.segments if segment.size), None)
+    if oldest is not None:
+        with _damage_named(oldest):
+            oldest.check_format()
     if log.segments and stored.clean:  # else the indexes are made again
         log.active.drop_stale_entries()
     first_unflushed = len(log.segments) if stored.clean else log.segment_at(stored.recovery_point)
@@ -147,6 +157,8 @@ def _settle(log: DiskPartitionLog, stored: StoredState) -> None:
 def _damage_named(segment: LogSegment) -> Iterator[None]:
     try:
         yield
+    except UnsupportedForMessageFormatError as error:
+        raise UnsupportedForMessageFormatError(f"{segment.path(LOG)} is too old: {error}") from None
     except (CorruptRecordError, UnexpectedAppendOffsetError) as error:
         raise CorruptDataError(
             f"{segment.path(LOG)} is damaged in what was durable: {error} Restore the file, or delete the partition's "

@@ -15,7 +15,14 @@ from kraftlake.replica_manager.errors import CorruptRecordError
 from kraftlake.replica_manager.logs.batch_run import BatchRun, find_batches
 from kraftlake.replica_manager.logs.disk.entry_file import EntryFile
 from kraftlake.replica_manager.logs.disk.files import Files, LogFile
-from kraftlake.replica_manager.logs.log_batch import LogBatch, log_batches, size_said
+from kraftlake.replica_manager.logs.log_batch import (
+    OLD_HEADER,
+    LogBatch,
+    log_batches,
+    old_size,
+    refuse_old_format,
+    size_said,
+)
 from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.replica_manager.logs.open_transactions import EndedTransaction
 from kraftlake.replica_manager.logs.timestamps import NO_TIMESTAMP
@@ -258,12 +265,18 @@ class LogSegment:
             self.created_ms, self._first_timestamp = now_ms, None
         self.find_largest_timestamp()
 
+    def check_format(self, position: int = 0) -> None:
+        """Raise UnsupportedForMessageFormatError where records of an older format begin at a position."""
+        size = old_size(self.log.read(position, OLD_HEADER.size))
+        if 0 < size <= self.size - position:
+            refuse_old_format(self.log.read(position, size))
+
     def recover(self, index_interval_bytes: int, *, cut: bool) -> Iterator[BatchRun]:
         """Check every batch and make the indexes anew; gives batches after they are indexed.
 
         With `cut`, what is not whole behind the last sound batch is cut off when that was given, and so is a batch
         whose offset, which no checksum covers, does not follow. Otherwise it raises CorruptRecordError or
-        UnexpectedAppendOffsetError.
+        UnexpectedAppendOffsetError, and UnsupportedForMessageFormatError in any case.
         """
         self.offsets.truncate(0)
         self.times.truncate(0)
@@ -284,6 +297,7 @@ class LogSegment:
                 if size > self.size - end:
                     problem = CorruptRecordError(f"The record batch at byte {end} is cut off.")
         if problem is not None:
+            self.check_format(end)
             if not cut:
                 raise problem
             self.log.truncate(end)

@@ -10,19 +10,23 @@ import pytest
 
 from kraftlake.kafka_files.node.partition_files import LEADER_EPOCHS, leader_epochs_content, parse_leader_epochs
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.errors import InconsistentTopicIdError, KafkaStorageError
+from kraftlake.replica_manager.errors import (
+    InconsistentTopicIdError,
+    KafkaStorageError,
+    UnsupportedForMessageFormatError,
+)
 from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
 from kraftlake.replica_manager.logs.disk.files import DiskFiles
 from kraftlake.replica_manager.logs.disk.guarded_files import GuardedFiles
 from kraftlake.replica_manager.logs.disk.log_loader import StoredState, load_log
 from kraftlake.replica_manager.logs.disk.producer_snapshots import decode_snapshot
-from kraftlake.replica_manager.logs.log_batch import LogBatch
+from kraftlake.replica_manager.logs.log_batch import LogBatch, log_batches
 from kraftlake.replica_manager.logs.partition_log import TimestampAndOffset
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import CorruptDataError
-from tests.replica_manager.data_batches import batch
+from tests.replica_manager.data_batches import batch, old_message
 from tests.replica_manager.logs.disk.faulty_files import Fault, FaultyFiles, Nothing
-from tests.replica_manager.logs.disk.opened import CLEAN, PARTITION, SMALL, loaded, opened, reopened
+from tests.replica_manager.logs.disk.opened import CLEAN, CRASHED, PARTITION, SMALL, loaded, opened, reopened
 
 
 def filled(folder: Path, count: int = 9) -> DiskPartitionLog:
@@ -95,6 +99,52 @@ def test_damage_below_the_recovery_point_is_refused(tmp_path: Path) -> None:
     ):
         opened(tmp_path, stored=StoredState(recovery_point=9))
     assert bytes(data) == first.read_bytes()
+
+
+@pytest.mark.parametrize("stored", [CRASHED, CLEAN])
+@pytest.mark.parametrize("size", [0, 100, 2_000_000])  # smaller than a header, and larger than what is read at once
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_log_of_an_older_format_is_refused_and_left_as_it_is(
+    tmp_path: Path, stored: StoredState, size: int, magic: int
+) -> None:
+    folder = tmp_path / "foo-0"
+    folder.mkdir()
+    newer = next(log_batches(batch(b"x"))).placed(9, 1).data
+    contents = {f"{0:020d}.log": old_message(b"x" * size, magic=magic), f"{9:020d}.log": newer}
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    with pytest.raises(
+        UnsupportedForMessageFormatError, match=rf"0\.log is too old: .* offset 0 have format {magic}, "
+    ):
+        opened(tmp_path, stored=stored)
+    assert {path.name: path.read_bytes() for path in folder.glob("*.log*")} == contents
+
+
+@pytest.mark.parametrize("size", [0, 100, 2_000_000])  # smaller than a header, and larger than what is read at once
+def test_records_of_an_older_format_behind_newer_ones_are_not_cut_off(tmp_path: Path, size: int) -> None:
+    log = opened(tmp_path)
+    for _ in range(3):
+        log.append_as_leader(batch(b"x"), 0)
+    log.close_files()
+    path = tmp_path / "foo-0" / f"{0:020d}.log"
+    content = path.read_bytes() + old_message(b"x" * size, offset=3)
+    path.write_bytes(content)
+    with pytest.raises(UnsupportedForMessageFormatError, match=r"0\.log is too old: .* offset 3 have format 1, "):
+        opened(tmp_path)
+    assert path.read_bytes() == content
+
+
+def test_what_only_looks_like_an_older_format_is_damage(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    log.append_as_leader(batch(b"x"), 0)
+    log.close_files()
+    path = tmp_path / "foo-0" / f"{0:020d}.log"
+    whole = path.read_bytes()
+    message = old_message(b"x" * 100, offset=1)
+    for torn in (message[:-1], message[:-1] + b"y", bytes(len(message))):
+        path.write_bytes(whole + torn)
+        opened(tmp_path).close_files()
+        assert path.read_bytes() == whole
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import attrs
@@ -93,6 +94,17 @@ class BatchRun:
     def last_leader_epoch(self) -> int:
         """The leader epoch of the last batch."""
         return int(self.rows[-1][column.EPOCH])
+
+    @property
+    def epochs(self) -> list[tuple[int, int, int]]:
+        """The leader epochs in order, each with the first and the last offset of its batches."""
+        rows = self.rows
+        places = range(len(rows)) if self._chosen is None else self._columns(self._chosen, column.CHOSEN, column.CHOSEN)
+        starts = [place for place in places if not place or rows[place][column.EPOCH] != rows[place - 1][column.EPOCH]]
+        return [
+            (int(rows[start][column.EPOCH]), int(rows[start][column.BASE]), int(rows[end - 1][column.LAST]))
+            for start, end in pairwise([*starts, len(rows)])
+        ]
 
     def part(self, start: int, stop: int) -> BatchRun:
         """The batches of some places."""

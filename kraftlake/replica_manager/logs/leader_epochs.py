@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable
 
 import attrs
@@ -47,6 +47,20 @@ class LeaderEpochs:
         self._epochs.append(epoch)
         self._starts.append(start_offset)
         self._changed()
+
+    def correct(self, epoch: int, first: int, last: int) -> None:
+        """Note that the records from `first` to `last` have `epoch`, and remove the entries that say otherwise."""
+        known = self.entries()
+        fitting = [
+            (other, start)
+            for other, start in known
+            if (start <= first and other <= epoch) or (start > last and other > epoch)
+        ]
+        if epoch not in dict(fitting):
+            insort(fitting, (epoch, first))
+        if fitting != known:
+            self.load(fitting)
+            self._changed()
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> OffsetAndEpoch | None:
         """The end of the largest epoch at or below `epoch`; None for an epoch after the last, and without epochs.

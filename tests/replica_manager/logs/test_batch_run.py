@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from itertools import groupby
 
 import attrs
 import pytest
@@ -72,7 +73,7 @@ def both_ways(find: Callable[[], tuple[BatchRun, ReplicationError | None]]) -> l
             patch.setattr(batch_run, "_COMPILED_FROM", least)
             run, problem = find()
             assert isinstance(run.rows, list) == (least > 0 or not run)
-            ends = (run.size, run.first_offset, run.last_offset, run.last_leader_epoch) if run else ()
+            ends = (run.size, run.first_offset, run.last_offset, run.last_leader_epoch, run.epochs) if run else ()
             telling = [] if len(run) <= 6 else run.telling
             told.append((run.batches, run.max_timestamp, telling, ends, type(problem), str(problem)))
     return told
@@ -128,6 +129,15 @@ def test_the_telling_batches_tell_what_all_do(fetch: list[LogBatch]) -> None:
     for _, _, telling, *_ in both_ways(lambda: find_batches(joined(fetch))):
         if telling:
             assert seen(telling) == seen(fetch)
+
+
+@given(fetch=fetches())
+def test_the_epochs_are_those_of_all_batches(fetch: list[LogBatch]) -> None:
+    by_epoch = [(epoch, list(batches)) for epoch, batches in groupby(fetch, lambda one: one.leader_epoch)]
+    epochs = [(epoch, batches[0].base_offset, batches[-1].last_offset) for epoch, batches in by_epoch]
+    for _, _, _, ends, *_ in both_ways(lambda: find_batches(joined(fetch))):
+        assert isinstance(ends, tuple)
+        assert list(ends[-1:]) == ([epochs] if fetch else [])
 
 
 @pytest.mark.parametrize(("producers", "most"), [((-1,), 1), ((7,), 6), ((7, 8, 9), 18)])

@@ -229,6 +229,28 @@ def test_an_epoch_ends_where_the_next_one_starts(epoch, end):
     assert epochs.end_offset_for(epoch, 9) == (None if end is None else OffsetAndEpoch(*end))
 
 
+@pytest.mark.parametrize(
+    ("found", "entries"),
+    [
+        ((3, 5, 6), [(1, 0), (3, 4), (5, 7)]),  # the leader may have begun before what is left of its records
+        ((1, 2, 5), [(1, 0), (5, 7)]),
+        ((1, 2, 9), [(1, 0)]),
+        ((2, 4, 4), [(1, 0), (2, 4), (5, 7)]),
+        ((4, 5, 6), [(1, 0), (3, 4), (4, 5), (5, 7)]),
+        ((6, 5, 6), [(1, 0), (3, 4), (6, 5)]),
+        ((0, 0, 2), [(0, 0), (3, 4), (5, 7)]),
+    ],
+)
+def test_entries_that_batches_contradict_are_removed(found, entries):
+    told = []
+    epochs = LeaderEpochs(told.append)
+    epochs.load([(1, 0), (3, 4), (5, 7)])
+    for _ in range(2):
+        epochs.correct(*found)
+        assert epochs.entries() == entries
+    assert told == ([] if found == (3, 5, 6) else [entries])
+
+
 def test_an_epoch_replaces_later_entries_that_contradict_it():
     epochs = LeaderEpochs()
     for known, start in ((1, 0), (3, 4), (5, 7)):

@@ -93,26 +93,23 @@ class DiskPartitionLog(BasePartitionLog):
         """Use the leader epochs that the checkpoint holds."""
         self._epochs.load(entries)
 
-    def forget_epochs_from(self, offset: int) -> None:
-        """Remove the epochs that start at or after `offset`, where recovery is to find them in the batches.
-
-        A power cut may bring back what was stored before the log was truncated, with epochs of removed records.
-        """
-        self._epochs.truncate_from_end(offset)
-
     def fit_epochs(self) -> None:
         """Remove epochs outside of the log, which a crash can leave."""
         self._epochs.truncate_from_end(self.log_end_offset)
         self._epochs.truncate_from_start(self.log_start_offset)
 
     def replay(self, run: BatchRun, segment: LogSegment) -> None:
-        """Take what batches say of epochs, producers and transactions, which recovery has found in a segment."""
+        """Take what batches say of epochs, producers and transactions, which recovery has found in a segment.
+
+        A power cut may bring back epochs that were stored before the log was truncated.
+        """
+        for epoch, first, last in run.epochs:
+            if epoch >= 0:
+                self._epochs.correct(epoch, first, last)
         for batch in run.telling:
             self.producers.replay([batch])
             for ended in self._transactions.append([batch]):
                 segment.note_aborted(ended)
-            if batch.leader_epoch > (-1 if self.latest_epoch is None else self.latest_epoch):
-                self._epochs.assign(batch.leader_epoch, batch.base_offset)
 
     def _write_epochs(self, entries: list[tuple[int, int]]) -> None:
         self._write_whole(LEADER_EPOCHS, leader_epochs_content(entries))

@@ -103,8 +103,6 @@ def load_log(
     if log.segments and stored.clean:  # else the indexes are made again
         log.active.drop_stale_entries()
     first_unflushed = len(log.segments) if stored.clean else log.segment_at(stored.recovery_point)
-    if first_unflushed < len(log.segments):
-        log.forget_epochs_from(log.segments[first_unflushed].base_offset)
     for at, segment in enumerate(log.segments):
         if at >= first_unflushed:
             if _recover(log, segment, cut=True):

@@ -112,6 +112,11 @@ class Pair:
             self._take_producers()
         if not self.memory.batches:  # of an empty log, recovery may find the last epoch in a batch below its start
             self.memory._epochs.load(self.disk.epochs)
+        elif not clean and self.memory.epochs[0][1] > self.memory.log_start_offset:  # the same before a gap
+            (epoch, start), *_ = self.disk.epochs
+            if start == self.memory.log_start_offset:
+                later = [entry for entry in self.memory.epochs if entry[0] != epoch]
+                self.memory._epochs.load([(epoch, start), *later])
 
     def check(self) -> None:
         disk, memory = self.disk, self.memory

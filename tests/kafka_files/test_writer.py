@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kraftlake.kafka_files import open_directory, open_kafka_files, snapshot_name, write_checkpoint, write_segment
 from kraftlake.records.batch import encode_batch
 from kraftlake.records.control_records import KRaftVersionRecord, Voter, VotersRecord
-from kraftlake.records.metadata_records import ConfigRecord, NoOpRecord
+from kraftlake.records.metadata_records import NoOpRecord, UserScramCredentialRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.runtime.errors import EnvironmentFaultError, OffsetError, UsageError
 from tests.kafka_files.sample_files import CRASH_TORN, KAFKA_44, SAMPLES, SEGMENTS_44, no_ops
@@ -97,7 +97,10 @@ def test_voters_without_a_kraft_version_are_refused(tmp_path: Path) -> None:
 
 
 def test_large_records_make_batches_of_at_most_eight_mebibytes(tmp_path: Path) -> None:
-    message = ApiMessageAndVersion(ConfigRecord(resource_type=2, resource_name="t", name="n", value="v" * 3_000_000), 0)
+    record = UserScramCredentialRecord(
+        name="u", mechanism=1, salt=bytes(3_000_000), stored_key=b"", server_key=b"", iterations=4096
+    )
+    message = ApiMessageAndVersion(record, 0)
     path = tmp_path / snapshot_name(10, 3)
 
     write_checkpoint(path, [message] * 5, epoch=3, timestamp=7)

@@ -15,7 +15,7 @@ from kraftlake.kafka_files.snapshots.batches import (
 )
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.encoded_values import EncodedValues
-from kraftlake.records.metadata_records import ConfigRecord
+from kraftlake.records.metadata_records import UserScramCredentialRecord
 from kraftlake.records.serde import ApiMessageAndVersion, encode_value
 
 SIZES = st.lists(
@@ -50,7 +50,10 @@ def test_a_batch_may_have_exactly_as_many_bytes_as_kafkas_limit() -> None:
 
 
 def record(size: int) -> ApiMessageAndVersion:
-    return ApiMessageAndVersion(ConfigRecord(resource_type=2, resource_name="t", name="n", value="v" * size), 0)
+    made = UserScramCredentialRecord(
+        name="u", mechanism=1, salt=bytes(size), stored_key=b"", server_key=b"", iterations=4096
+    )
+    return ApiMessageAndVersion(made, 0)
 
 
 def encoded(records: list[ApiMessageAndVersion]) -> EncodedValues:

@@ -38,6 +38,7 @@ from tests.simulation.virtual.disks import files_of_process
 from tests.simulation.virtual.faults import Faults
 from tests.simulation.virtual.lake_disk import LakeDisk, disk_of_lake
 from tests.simulation.virtual.lake_store import BUCKET, LakeStore, LakeTrouble
+from tests.simulation.virtual.late_requests import LateRequests
 from tests.simulation.virtual.metadata_watch import MetadataWatch
 from tests.simulation.virtual.network import Network, NetworkTrouble, VirtualAbort, VirtualConnection, VirtualListener
 from tests.simulation.virtual.nodes import HOST, BrokerMachine, ControllerMachine, Node
@@ -156,6 +157,12 @@ class VirtualCluster:
             self.brokers[id_] = BrokerMachine(
                 self.scheduler, self.network, id_, watch=self.replicas, settings=dict(_BROKER_SETTINGS), lake=lake
             )
+        self.network.arrives_late = LateRequests(
+            self.brokers,
+            newest=lambda: self.replicas.newest,
+            may_register=self.may_register_late,
+            tell=self.tell,
+        ).arrives
         self.nodes: list[Node] = [*self.controllers.values(), *self.brokers.values()]
         for node in self.nodes:
             node.jump(self.chance.randrange(-5, 5) * SECOND)
@@ -204,6 +211,13 @@ class VirtualCluster:
         if isinstance(node, BrokerMachine):
             was_lossy, _ = self.unclean.get(node, (False, None))
             self.unclean[node] = (lossy or was_lossy, node.process)
+
+    def may_register_late(self, node: BrokerMachine) -> bool:
+        """Whether a broker may be registered that does not learn of it: its next one counts as ended not in order."""
+        if not self.may_crash(node):
+            return False
+        self.unclean.setdefault(node, (False, None))
+        return True
 
     def lose_lake_power(self, lake: LakeDisk) -> None:
         """The machine of the lake's disk loses power, and all nodes with it."""

@@ -117,6 +117,8 @@ class VirtualListener:
     def _run(self) -> None:
         while (work := self._next()) is not None:
             connection, number, frame = work
+            if connection.is_reset and not self.network.arrives_late(connection.process, frame):
+                continue
             self._handle(frame, _PEER, partial(self._respond, connection, number))
 
     def _respond(self, connection: VirtualConnection, number: int, answer: bytes | None) -> None:
@@ -143,6 +145,8 @@ class Network:
         self.hits = 0
         """How many frames were lost, late, or hit by a cut."""
         self.frames = 0
+        self.arrives_late: Callable[[Process, bytes], bool] = lambda _sender, _frame: True
+        """Whether a request of a client that has given it up arrives."""
         self.late_ns = -FOREVER
         """When a request arrived last whose client had given it up."""
 

@@ -23,7 +23,7 @@ HOURS = 1_120 if LONG else 20
 HOURS_A_GROUP = 20 if LONG else 5
 SECONDS_AN_HOUR = 120
 """How long a simulated hour may take, which takes four seconds where nothing else runs."""
-CAUGHT_WITHIN = 30
+CAUGHT_WITHIN = 60
 """The number of hours within which a planted fault is found."""
 QUICKLY_CAUGHT = (
     "acknowledged-at-once", "another-topic-deleted", "commits-overwrite", "duplicates-appended", "followers-ahead",

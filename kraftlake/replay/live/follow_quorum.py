@@ -118,21 +118,30 @@ class QuorumFollower:
         from kraftlake.metadata_log import MetadataLog
 
         records = snapshots = 0
-        if not is_lake(self._lake):
-            records, snapshots = self._make(patience)
+        log = MetadataLog.open(self._lake) if is_lake(self._lake) else None
+        if log is not None:
+            check_accepts(log, self._lake, self._name, self._observer.cluster_id)
+            self._observer.cluster_id = log.cluster_id or self._observer.cluster_id
+        if log is None or log.end_offset == log.start_offset:  # it may lack the snapshots that come before the records
+            records, snapshots = self._make(log, patience)
             self._compared = True
-        log = MetadataLog.open(self._lake)
-        check_accepts(log, self._lake, self._name, self._observer.cluster_id)
-        self._observer.cluster_id = log.cluster_id or self._observer.cluster_id
+            log = MetadataLog.open(self._lake)
+            self._observer.cluster_id = log.cluster_id or self._observer.cluster_id
         self._log, self._observed = log, ObservedLog(_end_of(log))
         return self._step_of(log, records, snapshots)
 
-    def _make(self, patience: Patience) -> tuple[int, int]:
-        """Make the lake of what the quorum has; returns the numbers of records and snapshots."""
+    def _make(self, empty: MetadataLog | None, patience: Patience) -> tuple[int, int]:
+        """Make the lake of what the quorum has, or fill an `empty` one; returns the numbers of records and snapshots."""
         from kraftlake.metadata_log import MetadataLog
 
         with tempfile.TemporaryDirectory(prefix="kraftlake-") as folder:
             reader = mirror_quorum(self._observer, Path(folder), name=self._name, patience=patience)
+            if empty is not None and reader.start_offset > empty.end_offset:
+                raise ImportConflictError(
+                    f"The lake {self._lake} holds no records and was to begin at offset {empty.end_offset}, but the "
+                    f"log of {self._name} starts at offset {reader.start_offset} now: delete the lake, and follow into "
+                    f"a new one."
+                )
             source = LogSource(reader, reader.kind, self._name, self._observer.cluster_id)
             report = import_source(source, str(self._lake))
         MetadataLog.open(self._lake).append([], report.end_offset)  # all of it is committed

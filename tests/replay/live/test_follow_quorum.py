@@ -15,7 +15,7 @@ from kraftlake.protocol import NodeConnector, NoLeaderError, OffsetAndEpoch, Quo
 from kraftlake.records.batch import encode_batch
 from kraftlake.replay import FollowStep, Patience, QuorumFollower
 from kraftlake.runtime.clock import ManualClock
-from kraftlake.runtime.errors import ImportConflictError
+from kraftlake.runtime.errors import ImportConflictError, LakeError
 from tests.protocol.fake_nodes import CLUSTER_ID
 from tests.protocol.observer.fake_quorum import FakeQuorum
 from tests.protocol.observer.model_quorum import ModelQuorum
@@ -145,6 +145,44 @@ def test_a_lake_that_was_left_behind_is_told_the_way_out(quorum: FakeQuorum, tmp
     with pytest.raises(
         ImportConflictError, match=f"ends at offset {end - 1}, but the log of the quorum starts at offset {start} now"
     ):
+        follow(quorum, tmp_path / "lake")
+
+
+def _interrupted(quorum: FakeQuorum, lake: Path, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    """The making of a lake ends with a fault in `method` of its log, and the lake stays as an object store keeps it."""
+
+    def refuse(*_: object) -> None:
+        raise LakeError("503 Slow Down")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kraftlake.replay.imports.import_log.discard_empty_lake", lambda *_, **__: None)
+        patch.setattr(MetadataLog, method, refuse)
+        with pytest.raises(LakeError, match="503"):
+            follow(quorum, lake)
+    log = MetadataLog.open(lake)
+    assert log.end_offset == log.start_offset
+
+
+@pytest.mark.parametrize("method", ["add_snapshot", "append"])
+@pytest.mark.parametrize("keeps_log", [True, False])
+def test_a_lake_whose_making_was_interrupted_is_made_whole(
+    quorum: FakeQuorum, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, keeps_log: bool
+) -> None:
+    end = snapshot(quorum, tmp_path, at=6, keeps_log=keeps_log)
+    _interrupted(quorum, tmp_path / "lake", monkeypatch, method)
+    follow(quorum, tmp_path / "lake")
+    assert [one.end_offset for one in MetadataLog.open(tmp_path / "lake").snapshots()] == [end.offset]
+    check_same(quorum, tmp_path / "lake")
+
+
+def test_a_lake_without_records_that_the_quorum_has_left_behind_may_be_deleted(
+    quorum: FakeQuorum, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot(quorum, tmp_path, at=6, keeps_log=True)
+    _interrupted(quorum, tmp_path / "lake", monkeypatch, "add_snapshot")
+    commit(quorum.model, 9)
+    start = snapshot(quorum, tmp_path, at=quorum.model.high_watermark - 2).offset
+    with pytest.raises(ImportConflictError, match=rf"holds no records .* at offset {start} now: delete the lake"):
         follow(quorum, tmp_path / "lake")
 
 

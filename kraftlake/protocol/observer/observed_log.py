@@ -39,7 +39,7 @@ class ObservedLog:
         self.high_watermark = -1
         self._waiting: deque[RawBatch] = deque()
         self._waiting_bytes = 0
-        self._inside_batch = start.epoch < 0
+        self._passed = OffsetAndEpoch(offset=-1, epoch=-1)
 
     @property
     def next_offset(self) -> int:
@@ -55,6 +55,12 @@ class ObservedLog:
         return OffsetAndEpoch(offset=last.last_offset + 1, epoch=last.epoch)
 
     @property
+    def asked(self) -> OffsetAndEpoch:
+        """`fetched`, for the leader; its epoch is −1 where the leader is to be asked by the offset alone."""
+        at = self.fetched
+        return OffsetAndEpoch(offset=at.offset, epoch=-1) if at.epoch < self._passed.epoch else at
+
+    @property
     def is_full(self) -> bool:
         """Whether so much waits for the high watermark that no more should be fetched."""
         return self._waiting_bytes > _MAX_WAITING_BYTES
@@ -63,6 +69,15 @@ class ObservedLog:
         """Drop what waits; it is fetched again."""
         self._waiting.clear()
         self._waiting_bytes = 0
+
+    def pass_by(self, snapshot: OffsetAndEpoch) -> None:
+        """Go on with the log although the leader sends `snapshot`: it does so to who is at an earlier epoch.
+
+        Up to that epoch the leader is asked by the offset alone, after what was returned. That is no risk: what the
+        snapshot holds is committed, so nothing of it waits, and every later leader has the same.
+        """
+        self.forget_waiting()
+        self._passed = snapshot
 
     def take(self, answer: FetchAnswer) -> list[RawBatch]:
         """Take in the answer to a Fetch from `fetched` on; returns the batches that are committed by now.
@@ -80,15 +95,13 @@ class ObservedLog:
 
     def _add(self, batch: RawBatch) -> None:
         at = self.fetched
-        follows = batch.base_offset == at.offset or (
-            self._inside_batch and batch.base_offset < at.offset <= batch.last_offset
-        )
+        inside = at.epoch < 0 and batch.base_offset < at.offset <= batch.last_offset
+        follows = batch.base_offset == at.offset or inside
         if not follows or batch.epoch < at.epoch:
             raise CorruptDataError(
                 f"a batch of offset {batch.base_offset} and epoch {batch.epoch} came where offset {at.offset} of epoch "
                 f"{at.epoch} or later was asked for"
             )
-        self._inside_batch = False
         self._waiting.append(batch)
         self._waiting_bytes += len(batch.data)
 
@@ -106,7 +119,8 @@ class ObservedLog:
 
     def _release(self) -> list[RawBatch]:
         ready: list[RawBatch] = []
-        while self._waiting and self._waiting[0].last_offset < self.high_watermark:
+        end = max(self.high_watermark, self._passed.offset)
+        while self._waiting and self._waiting[0].last_offset < end:
             batch = self._waiting.popleft()
             self._waiting_bytes -= len(batch.data)
             ready.append(batch)

@@ -187,7 +187,7 @@ class QuorumObserver:
         return self._of_leader(lambda node: _ControllerAnswer(node.ask(name, versions, make, timeout=timeout))).response
 
     def _fetch_once(self, node: NodeClient, log: ObservedLog, wait_ms: int) -> FetchAnswer:
-        at = log.fetched
+        at = log.asked
         if at.epoch < 0:  # every log that the leader of an epoch has written to continues with that epoch
             at = attrs.evolve(at, epoch=self.leader.epoch)
         return fetch(

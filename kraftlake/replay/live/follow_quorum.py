@@ -23,6 +23,7 @@ from kraftlake.records.serde import encode_value
 from kraftlake.replay.imports.follow_log import FollowStep
 from kraftlake.replay.imports.import_log import check_accepts, import_source
 from kraftlake.replay.imports.new_lake import is_lake
+from kraftlake.replay.live.fetch_log import fetch_log
 from kraftlake.replay.live.fetched import decoded
 from kraftlake.replay.live.mirror import mirror_quorum
 from kraftlake.replay.live.patience import Patience
@@ -109,9 +110,11 @@ class QuorumFollower:
             self._compare(log)
             return self._step_of(log, 0)
         try:
-            batches = self._observer.fetch(observed, wait_ms=_WAIT_MS)
+            batches = fetch_log(self._observer, observed, wait_ms=_WAIT_MS)
         except SnapshotNeededError as answer:
-            raise self._behind(answer, log.end_offset) from None
+            if answer.log_start_offset > observed.next_offset:
+                raise self._behind(answer, log.end_offset) from None
+            raise self._of_another_log(observed.next_offset - 1) from None
         return self._step_of(log, self._take(log, decoded(batches)))
 
     def _first(self, patience: Patience) -> FollowStep:
@@ -131,7 +134,7 @@ class QuorumFollower:
         return self._step_of(log, records, snapshots)
 
     def _make(self, empty: MetadataLog | None, patience: Patience) -> tuple[int, int]:
-        """Make the lake of what the quorum has, or fill an `empty` one; returns the numbers of records and snapshots."""
+        """Make the lake of what the quorum has, or fill an `empty` one; the numbers of records and snapshots."""
         from kraftlake.metadata_log import MetadataLog
 
         with tempfile.TemporaryDirectory(prefix="kraftlake-") as folder:
@@ -170,10 +173,7 @@ class QuorumFollower:
             (last,) = log.batches(end - 1, end - 1)
             (theirs,) = decoded(found[:1])
             if theirs != last:
-                raise ImportConflictError(
-                    f"Offset {last.base_offset} of {self._name} is not that of the lake {self._lake}: it is another "
-                    f"cluster's log, or the lake holds records that were never committed."
-                )
+                raise self._of_another_log(last.base_offset)
             self._compared = True
 
     def _take(self, log: MetadataLog, batches: Sequence[RecordBatch]) -> int:
@@ -201,6 +201,12 @@ class QuorumFollower:
             f"The lake {self._lake} ends at offset {end - 1}, but the log of {self._name} starts at offset "
             f"{answer.log_start_offset} now, so what is between them is gone there: import it from the directory or a "
             f"backup of a controller that has it, or follow into a new lake."
+        )
+
+    def _of_another_log(self, offset: int) -> ImportConflictError:
+        return ImportConflictError(
+            f"Offset {offset} of {self._name} is not that of the lake {self._lake}: it is another cluster's log, or "
+            f"the lake holds records that were never committed."
         )
 
     def _step_of(self, log: MetadataLog, records: int, snapshots: int = 0) -> FollowStep:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from kraftlake.kafka_files import MetadataDirectory
 from kraftlake.protocol import NodeError, ObservedLog, OffsetAndEpoch, QuorumObserver, SnapshotNeededError
 from kraftlake.records.batch import RecordBatch
+from kraftlake.replay.live.fetch_log import fetch_log
 from kraftlake.replay.live.fetched import decoded
 from kraftlake.replay.live.live_directory import epoch_before
 from kraftlake.runtime.errors import OffsetError
@@ -34,7 +35,7 @@ class LiveQuorum:
     def step(self) -> Sequence[RecordBatch]:
         """The next committed batches; an empty list where there are none yet."""
         try:
-            batches = self._observer.fetch(self._observed, wait_ms=0)
+            batches = fetch_log(self._observer, self._observed, wait_ms=0)
         except NodeError as fault:
             self.trouble = f"the quorum can't be asked: {str(fault).rstrip('.')}"
             return []

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 import attrs
 
 from kraftlake.kafka_files import METADATA_DIRECTORY, MetadataDirectory, open_directory, segment_name, snapshot_name
-from kraftlake.protocol import OffsetAndEpoch, QuorumObserver, SnapshotNeededError
+from kraftlake.protocol import NodeError, OffsetAndEpoch, QuorumObserver, SnapshotNeededError
 from kraftlake.replay.live.beginning import Beginning, begin
+from kraftlake.replay.live.fetch_log import fetch_log
 from kraftlake.replay.live.patience import Patience
 from kraftlake.replay.reading.progress import Progress, no_progress
+
+_ATTEMPTS: Final = 10
 
 
 def mirror_quorum(
@@ -20,18 +23,22 @@ def mirror_quorum(
     """Write everything that the quorum has committed to files in `folder`, and open them; `name` is for messages.
 
     The metadata directory there holds one segment, and the snapshots without which its log has no images. Raises
-    NodeError where the quorum does not answer for longer than `patience` allows.
+    NodeError where the quorum does not answer for longer than `patience` allows, or deletes again and again what is
+    being copied.
     """
     directory = folder / METADATA_DIRECTORY
     directory.mkdir(mode=0o700)
-    while True:
+    for _ in range(_ATTEMPTS):
         try:
             _mirror(observer, directory, patience, progress)
             return attrs.evolve(open_directory(directory), name=name, cluster_id=observer.cluster_id)
-        except SnapshotNeededError:
-            # The leader deleted the beginning of its log meanwhile.
+        except SnapshotNeededError as gone:
+            fault = NodeError(f"{name} has deleted what was being copied: {gone}.")
             for file in directory.iterdir():
                 file.unlink()
+            patience.succeeded()  # the quorum answers
+            patience.failed(fault)
+    raise fault
 
 
 def _mirror(observer: QuorumObserver, directory: Path, patience: Patience, progress: Progress) -> None:
@@ -64,7 +71,7 @@ def _write_log(
                 return
             if end >= 0:
                 progress("fetching", log.next_offset, end)
-            batches = patience.call(lambda: observer.fetch(log))
+            batches = patience.call(lambda: fetch_log(observer, log))
     finally:
         if segment is not None:
             segment.close()

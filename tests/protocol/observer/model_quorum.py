@@ -30,8 +30,8 @@ def raw_batch(offset: int, epoch: int, count: int = 1, timestamp: int = 1_700_00
 class ModelQuorum:
     """Three logs; `leader` appends, followers copy from it, and what two of the three have is committed.
 
-    A snapshot of the leader's is answered where the log was deleted below it, at offset 0, and to one who does not know
-    the epoch before the log's start.
+    A snapshot of the leader's is answered where the log was deleted below it, at offset 0, to one who does not know the
+    epoch before the log's start, and to one who is at an earlier epoch than the snapshot's.
     """
 
     logs: list[list[RawBatch]] = attrs.field(factory=lambda: [[], [], []])
@@ -99,7 +99,9 @@ class ModelQuorum:
         log = self.logs[self.leader]
         start = OffsetAndEpoch(offset=self.log_start_offset, epoch=self.log_start_epoch)
         if self.snapshot is not None and (
-            at.offset in (0, min(at.offset, start.offset - 1)) or (at.offset == start.offset and at != start)
+            at.offset in (0, min(at.offset, start.offset - 1))
+            or (at.offset == start.offset and at != start)
+            or at.epoch < self.snapshot.epoch
         ):
             return FetchAnswer(**facts, snapshot=self.snapshot, log_start_offset=self.log_start_offset)
         epoch_, end = self._end_of_epoch(log, at.epoch)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -91,19 +92,31 @@ def test_what_is_left_after_a_divergence_is_not_committed_by_the_answer_that_tol
     assert log.take(answer(*theirs, high_watermark=2)) == theirs
 
 
+def test_up_to_the_epoch_of_a_snapshot_that_is_passed_by_nothing_waits_and_the_leader_is_asked_by_offset() -> None:
+    log = ObservedLog(START)
+    log.take(answer(raw_batch(0, 1), raw_batch(1, 1), high_watermark=1))
+    log.pass_by(OffsetAndEpoch(offset=3, epoch=3))
+    assert log.asked == OffsetAndEpoch(offset=1, epoch=-1), "what waited may be of a leader that was deposed"
+    theirs = [raw_batch(1, 2), raw_batch(2, 3), raw_batch(3, 3)]
+    assert log.take(answer(theirs[0])) == theirs[:1], "it is committed, though the leader knows no high watermark yet"
+    assert log.asked == OffsetAndEpoch(offset=2, epoch=-1)
+    assert log.take(answer(*theirs[1:])) == theirs[1:2]
+    assert log.asked == OffsetAndEpoch(offset=4, epoch=3)
+    assert log.high_watermark == 1
+    with pytest.raises(CorruptDataError, match="offset 4 of epoch 3 or later"):
+        log.take(answer(raw_batch(4, 2)))
+
+
 node = st.integers(0, 2)
-actions = st.lists(
-    st.one_of(
-        st.tuples(st.just("elect"), node, node),
-        st.tuples(st.just("append"), st.integers(1, 3)),
-        st.tuples(st.just("replicate"), node, st.integers(0, 3)),
-        st.tuples(st.just("fetch"), st.integers(1, 4)),
-    ),
-    max_size=60,
+action = st.one_of(
+    st.tuples(st.just("elect"), node, node),
+    st.tuples(st.just("append"), st.integers(1, 3)),
+    st.tuples(st.just("replicate"), node, st.integers(0, 3)),
+    st.tuples(st.just("fetch"), st.integers(1, 4)),
 )
 
 
-@given(actions)
+@given(st.lists(action, max_size=60))
 def test_only_what_the_quorum_committed_is_handed_on_through_any_elections_and_all_of_it_in_the_end(
     steps: list[tuple[object, ...]],
 ) -> None:
@@ -118,3 +131,33 @@ def test_only_what_the_quorum_committed_is_handed_on_through_any_elections_and_a
     for _ in range(len(quorum.logs[quorum.leader]) + quorum.epoch + 2):
         seen += log.take(quorum.answer(log.fetched, epoch=quorum.epoch))
     assert seen == quorum.committed
+
+
+@given(st.lists(st.one_of(action, st.just(("snapshot",))), max_size=60))
+def test_and_where_a_leader_sends_snapshots_of_later_epochs_instead(steps: list[tuple[object, ...]]) -> None:
+    quorum, log, seen = ModelQuorum(), ObservedLog(OffsetAndEpoch(offset=1, epoch=-1)), []
+
+    def fetch(max_batches: int = 100) -> None:
+        at = log.asked
+        answer = quorum.answer(
+            attrs.evolve(at, epoch=quorum.epoch) if at.epoch < 0 else at, epoch=quorum.epoch, max_batches=max_batches
+        )
+        if answer.snapshot is not None:
+            log.pass_by(answer.snapshot)
+        else:
+            seen.extend(log.take(answer))
+
+    quorum.elect(0, 1)
+    quorum.replicate(1, 1)
+    for name, *arguments in [*steps, ("replicate", 0, 99), ("replicate", 1, 99), ("replicate", 2, 99)]:
+        if name == "fetch":
+            fetch(int(str(arguments[0])))
+            assert seen == quorum.committed[1 : 1 + len(seen)]
+        elif name == "snapshot":
+            last = quorum.committed[-1]
+            quorum.snapshot = OffsetAndEpoch(offset=last.last_offset + 1, epoch=last.epoch)
+        else:
+            getattr(quorum, str(name))(*arguments)
+    for _ in range(2 * len(quorum.logs[quorum.leader]) + 2 * quorum.epoch + 2):
+        fetch()
+    assert seen == quorum.committed[1:]

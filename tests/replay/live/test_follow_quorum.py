@@ -11,9 +11,17 @@ from kio.schema.errors import ErrorCode
 from kraftlake.api import open_source
 from kraftlake.kafka_files import write_checkpoint
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.protocol import NodeConnector, NoLeaderError, OffsetAndEpoch, QuorumObserver
+from kraftlake.protocol import (
+    NodeConnector,
+    NodeError,
+    NoLeaderError,
+    OffsetAndEpoch,
+    QuorumObserver,
+    SnapshotNeededError,
+)
 from kraftlake.records.batch import encode_batch
 from kraftlake.replay import FollowStep, Patience, QuorumFollower
+from kraftlake.replay.live.mirror import mirror_quorum
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import ImportConflictError, LakeError
 from tests.protocol.fake_nodes import CLUSTER_ID
@@ -135,6 +143,58 @@ def test_a_log_that_starts_at_0_is_taken_from_there_beside_its_snapshot(quorum: 
     follow(quorum, tmp_path / "lake")
     assert MetadataLog.open(tmp_path / "lake").start_offset == 1, "no Fetch gives a first batch of one record"
     check_same(quorum, tmp_path / "lake")
+
+
+def several_epochs(quorum: FakeQuorum) -> None:
+    """Two more leaders, the second of which has another leader's records above what was committed."""
+    assert quorum.model.elect(1, 2)
+    commit(quorum.model, 6)
+    quorum.model.append()
+    assert quorum.model.elect(2, 0)
+    commit(quorum.model, 6)
+
+
+def test_a_snapshot_of_a_later_epoch_stands_in_no_new_lake_s_way(quorum: FakeQuorum, tmp_path: Path) -> None:
+    several_epochs(quorum)
+    snapshot(quorum, tmp_path, at=quorum.model.high_watermark - 1, keeps_log=True)
+    follow(quorum, tmp_path / "lake")
+    check_same(quorum, tmp_path / "lake")
+    assert quorum.fetches < 3 * len(quorum.model.committed)
+
+
+def test_nor_in_that_of_a_lake_at_an_earlier_epoch(quorum: FakeQuorum, tmp_path: Path) -> None:
+    follow(quorum, tmp_path / "lake")
+    several_epochs(quorum)
+    snapshot(quorum, tmp_path, at=quorum.model.high_watermark - 1, keeps_log=True)
+    follow(quorum, tmp_path / "lake")
+    check_same(quorum, tmp_path / "lake")
+
+
+def test_a_snapshot_at_the_lake_s_end_of_another_epoch_is_of_another_log(quorum: FakeQuorum, tmp_path: Path) -> None:
+    follow(quorum, tmp_path / "lake")
+    end = MetadataLog.open(tmp_path / "lake").end_offset
+    several_epochs(quorum)
+    snapshot(quorum, tmp_path, at=quorum.model.high_watermark - 1)
+    quorum.model.log_start_offset = end
+    with pytest.raises(ImportConflictError, match=f"Offset {end - 1} of the quorum is not that of the lake"):
+        follow(quorum, tmp_path / "lake")
+
+
+def test_a_quorum_that_deletes_its_log_again_and_again_is_given_up(
+    quorum: FakeQuorum, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    def deleted(*_: object, **__: object) -> None:
+        raise SnapshotNeededError(OffsetAndEpoch(offset=9, epoch=1), 9)
+
+    monkeypatch.setattr(QuorumObserver, "fetch", deleted)
+    with (
+        QuorumObserver(quorum.addresses, connect=NodeConnector(timeout=2.0)) as observer,
+        pytest.raises(NodeError, match="the quorum has deleted what was being copied"),
+    ):
+        mirror_quorum(observer, tmp_path, name="the quorum", patience=Patience(wait=pauses.append))
+    assert len(pauses) == 10
 
 
 def test_a_lake_that_was_left_behind_is_told_the_way_out(quorum: FakeQuorum, tmp_path: Path) -> None:

@@ -1,0 +1,21 @@
+"""A Fetch of who needs a quorum's log, and whom no snapshot helps."""
+
+from __future__ import annotations
+
+from kraftlake.protocol import ObservedLog, QuorumObserver, RawBatch, SnapshotNeededError
+
+
+def fetch_log(observer: QuorumObserver, log: ObservedLog, *, wait_ms: int = 500) -> list[RawBatch]:
+    """As `QuorumObserver.fetch`; SnapshotNeededError only where the leader's log has no place to go on from.
+
+    A leader sends a snapshot also to who is at an earlier epoch than that of its oldest one, even where its log starts
+    at offset 0, as ReplicatedLog.validateOffsetAndEpoch of Kafka says.
+    """
+    try:
+        return observer.fetch(log, wait_ms=wait_ms)
+    except SnapshotNeededError as answer:
+        # A snapshot at the log's start of a later epoch than that of the record after it is of another history.
+        if answer.log_start_offset >= (log.next_offset - 1 if answer.log_start_offset else log.next_offset):
+            raise
+        log.pass_by(answer.snapshot)
+        return observer.fetch(log, wait_ms=wait_ms)

@@ -85,7 +85,7 @@ class SnapshotNeededError(OffsetError):
 
 
 class SnapshotGoneError(NodeError):
-    """The leader deleted a snapshot before it was fetched whole."""
+    """The leader deleted a snapshot, or leads no more, before it was fetched whole."""
 
 
 class QuorumObserver:
@@ -157,15 +157,21 @@ class QuorumObserver:
     ) -> None:
         """Write the file of a snapshot of the leader's; `progress` gets the bytes so far and in all.
 
-        Raises SnapshotGoneError where the leader does not have it, and as `fetch`.
+        Raises SnapshotGoneError where the leader does not have it, or another leads before it is whole: the snapshots
+        of two nodes under one id hold the same records, and not the same bytes. Raises as `fetch`, too.
         """
         position, size = 0, 1
+        sender: tuple[int, int, int] | None = None
         while position < size:
             part = self._of_leader(
                 lambda node, at=position: fetch_snapshot(  # type: ignore[misc]
                     node, id_, at, leader_epoch=self.leader.epoch, cluster_id=self.cluster_id
                 )
             )
+            of = (self.leader.id, self.leader.epoch, part.size)
+            if of != (sender or of):
+                raise SnapshotGoneError("Another node leads than the one that sent the first part of a snapshot.")
+            sender = of
             if not part.data:
                 raise NodeError(f"The leader sent nothing of a snapshot at byte {position} of {part.size}.")
             write(part.data)

@@ -8,13 +8,17 @@ from typing import BinaryIO, Final
 import attrs
 
 from kraftlake.kafka_files import METADATA_DIRECTORY, MetadataDirectory, open_directory, segment_name, snapshot_name
-from kraftlake.protocol import NodeError, OffsetAndEpoch, QuorumObserver, SnapshotNeededError
+from kraftlake.protocol import NodeError, OffsetAndEpoch, QuorumObserver, SnapshotGoneError, SnapshotNeededError
 from kraftlake.replay.live.beginning import Beginning, begin
 from kraftlake.replay.live.fetch_log import fetch_log
 from kraftlake.replay.live.patience import Patience
 from kraftlake.replay.reading.progress import Progress, no_progress
 
-_ATTEMPTS: Final = 10
+_ATTEMPTS: Final = 8
+
+
+class _BeginningGoneError(Exception):
+    """A snapshot at which the copy was to begin is not there any more."""
 
 
 def mirror_quorum(
@@ -28,16 +32,16 @@ def mirror_quorum(
     """
     directory = folder / METADATA_DIRECTORY
     directory.mkdir(mode=0o700)
-    for _ in range(_ATTEMPTS):
+    for attempt in range(1, _ATTEMPTS + 1):
         try:
             _mirror(observer, directory, patience, progress)
             return attrs.evolve(open_directory(directory), name=name, cluster_id=observer.cluster_id)
-        except SnapshotNeededError as gone:
-            fault = NodeError(f"{name} has deleted what was being copied: {gone}.")
+        except (SnapshotNeededError, _BeginningGoneError) as gone:
+            fault = NodeError(f"{name} has deleted what was being copied: {str(gone).rstrip('.')}.")
             for file in directory.iterdir():
                 file.unlink()
-            patience.succeeded()  # the quorum answers
-            patience.failed(fault)
+            if patience.pause(attempt):
+                break
     raise fault
 
 
@@ -50,8 +54,11 @@ def _mirror(observer: QuorumObserver, directory: Path, patience: Patience, progr
 
 
 def _fetch_snapshot(observer: QuorumObserver, id_: OffsetAndEpoch, path: Path) -> None:
-    with path.open("wb") as file:
-        observer.fetch_snapshot(id_, file.write)
+    try:
+        with path.open("wb") as file:
+            observer.fetch_snapshot(id_, file.write)
+    except SnapshotGoneError as gone:  # a second question for it would get the same answer
+        raise _BeginningGoneError(str(gone)) from None
 
 
 def _write_log(

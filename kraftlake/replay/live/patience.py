@@ -67,7 +67,11 @@ class Patience:
         if not self._failures:
             self._tell(f"the quorum can't be asked, and is waited for: {fault}")
         self._failures += 1
-        return bool(self._wait(_BACKOFF.pause(self._failures, self._chance())))
+        return self.pause(self._failures)
+
+    def pause(self, failures: int) -> bool:
+        """Pause as after so many failures. Whether the pause was interrupted."""
+        return bool(self._wait(_BACKOFF.pause(failures, self._chance())))
 
     def succeeded(self) -> None:
         """The quorum answered."""

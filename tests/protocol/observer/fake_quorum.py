@@ -143,8 +143,13 @@ class FakeQuorum:
         m = import_module(f"kio.schema.fetch_snapshot.v{version}.response")
         (asked,) = request.topics[0].partitions
         at = int(asked.position)
+        error = self.snapshot_error
+        if int(asked.current_leader_epoch) < self.model.epoch:
+            error = ErrorCode.fenced_leader_epoch
+        elif node != self.model.leader:
+            error = ErrorCode.not_leader_or_follower
         partition = m.PartitionSnapshot(
-            index=i32(0), error_code=self.snapshot_error, size=i64(len(self.snapshot_file)), position=i64(at),
+            index=i32(0), error_code=error, size=i64(len(self.snapshot_file)), position=i64(at),
             snapshot_id=m.SnapshotId(end_offset=asked.snapshot_id.end_offset, epoch=asked.snapshot_id.epoch),
             current_leader=self._leader(m),
             unaligned_records=self.snapshot_file[at : at + self.part_bytes],

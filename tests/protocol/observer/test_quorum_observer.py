@@ -3,7 +3,7 @@ from __future__ import annotations
 import io
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -23,6 +23,7 @@ from kraftlake.protocol import (
     OffsetAndEpoch,
     OtherClusterError,
     QuorumObserver,
+    SnapshotGoneError,
     SnapshotNeededError,
 )
 from tests.protocol.observer.fake_quorum import FakeQuorum
@@ -155,6 +156,20 @@ def test_a_snapshot_comes_in_parts_and_one_that_was_deleted_is_an_error(quorum: 
         quorum.snapshot_error = ErrorCode.snapshot_not_found
         with pytest.raises(NodeError, match="has deleted the snapshot"):
             observer.fetch_snapshot(needed.value.snapshot, file.write)
+
+
+def test_the_parts_of_a_snapshot_are_of_one_leader(quorum: FakeQuorum) -> None:
+    quorum.snapshot_file, quorum.part_bytes = b"x" * 1000, 300
+    changes = [lambda: quorum.model.elect(0, 1), lambda: setattr(quorum, "snapshot_file", b"x" * 1100)]
+    for change in changes:
+        with observing(*quorum.addresses) as observer:
+            observer.fetch(ObservedLog(START))
+
+            def write(_: bytes, change: Callable[[], object] = change) -> None:
+                change()
+
+            with pytest.raises(SnapshotGoneError, match="Another node leads than"):
+                observer.fetch_snapshot(OffsetAndEpoch(offset=5, epoch=1), write)
 
 
 def heartbeat(observer: QuorumObserver) -> object:

@@ -193,8 +193,32 @@ def test_a_quorum_that_deletes_its_log_again_and_again_is_given_up(
         QuorumObserver(quorum.addresses, connect=NodeConnector(timeout=2.0)) as observer,
         pytest.raises(NodeError, match="the quorum has deleted what was being copied"),
     ):
-        mirror_quorum(observer, tmp_path, name="the quorum", patience=Patience(wait=pauses.append))
-    assert len(pauses) == 10
+        mirror_quorum(observer, tmp_path, name="the quorum", patience=Patience(wait=pauses.append, chance=lambda: 0.5))
+    assert len(pauses) == 8
+    assert pauses[-1] > 4 * pauses[0]
+
+
+def test_a_snapshot_that_is_gone_is_asked_for_once_and_the_copy_begins_again(
+    quorum: FakeQuorum, tmp_path: Path
+) -> None:
+    snapshot(quorum, tmp_path, at=6)
+    quorum.snapshot_error = ErrorCode.snapshot_not_found
+    pauses: list[float] = []
+
+    def wait(seconds: float) -> None:
+        pauses.append(seconds)
+        quorum.snapshot_error = ErrorCode.none
+
+    with QuorumObserver(quorum.addresses, connect=NodeConnector(timeout=2.0)) as observer:
+        copy = mirror_quorum(observer, tmp_path, name="the quorum", patience=Patience(wait=wait))
+    assert (len(pauses), copy.start_offset) == (1, quorum.model.log_start_offset)
+    quorum.snapshot_error = ErrorCode.snapshot_not_found
+    (tmp_path / "lost").mkdir()
+    with (
+        QuorumObserver(quorum.addresses, connect=NodeConnector(timeout=2.0)) as observer,
+        pytest.raises(NodeError, match=r"^the quorum has deleted what was being copied: \S+ has deleted the snapshot"),
+    ):
+        mirror_quorum(observer, tmp_path / "lost", name="the quorum", patience=Patience(wait=lambda _: None))
 
 
 def test_a_lake_that_was_left_behind_is_told_the_way_out(quorum: FakeQuorum, tmp_path: Path) -> None:

@@ -36,7 +36,12 @@ if TYPE_CHECKING:
     from kraftlake.protocol.node_client import REQUEST_HEADER, NodeClient
     from kraftlake.protocol.node_connector import NodeConnector, connector_of
     from kraftlake.protocol.observer.observed_log import DivergedLogError, ObservedLog
-    from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotGoneError, SnapshotNeededError
+    from kraftlake.protocol.observer.quorum_observer import (
+        OlderLeaderError,
+        QuorumObserver,
+        SnapshotGoneError,
+        SnapshotNeededError,
+    )
     from kraftlake.protocol.observer.raw_batch import RawBatch
     from kraftlake.protocol.observer.requests import METADATA_TOPIC_ID, OffsetAndEpoch
     from kraftlake.protocol.quorum_client import QuorumClient, QuorumPosition
@@ -66,6 +71,7 @@ __all__ = [
     "NodeError",
     "ObservedLog",
     "OffsetAndEpoch",
+    "OlderLeaderError",
     "OtherClusterError",
     "PartitionResponse",
     "QuorumClient",

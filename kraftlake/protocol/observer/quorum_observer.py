@@ -88,6 +88,10 @@ class SnapshotGoneError(NodeError):
     """The leader deleted a snapshot, or leads no more, before it was fetched whole."""
 
 
+class OlderLeaderError(NoLeaderError):
+    """All nodes that answer name a leader, and an earlier epoch than the one that is known."""
+
+
 class QuorumObserver:
     """Fetches from whichever controller leads, and asks it, for one thread; without an id it is listed nowhere.
 
@@ -124,6 +128,11 @@ class QuorumObserver:
         if self._node is not None:
             self._node.close()
             self._node = None
+
+    def forget_leader(self) -> None:
+        """Believe the next node that names a leader, also one of an earlier epoch."""
+        self.close()
+        self.leader = UNKNOWN_LEADER
 
     def look_at(self, address: Address) -> None:
         """Ask this node first from now on, once for each change: a source besides the quorum says that it leads."""
@@ -205,6 +214,7 @@ class QuorumObserver:
         """The answer of the leader, which is looked for where the known node does not lead."""
         faults: list[str] = []
         kind: type[NodeError] = NodeError
+        older: list[bool] = []
         waiting: list[Address] = [*self._bootstrap(), *self._controllers]
         if self.leader.address is not None:
             waiting.insert(0, self.leader.address)
@@ -223,21 +233,25 @@ class QuorumObserver:
                 answer = ask(node)
                 if answer.error is ErrorCode.none:
                     return answer
-                is_news = self._learn(node, answer)
+                named = self._learn(node, answer)
             except NodeError as fault:
                 self.close()
                 if isinstance(fault, SnapshotGoneError | AuthenticationError | _RefusedError):
                     raise
                 faults.append(str(fault).rstrip("."))
                 continue
-            if is_news:
+            if named is None:
                 continue  # it may lead, by whatever name the quorum has for its address
-            kind = NoLeaderError
-            at = node.address
+            at, known = node.address, self.leader
+            older.append(named.id >= 0 and named.epoch < known.epoch)
+            kind = OlderLeaderError if all(older) else NoLeaderError
             self.close()
             if self.leader.address is not None:
                 waiting.insert(0, self.leader.address)
-            faults.append(f"{at} does not lead, and {self._known()}")
+            if older[-1]:
+                faults.append(f"{at} names node {named.id} of epoch {named.epoch}, but epoch {known.epoch} is known")
+            else:
+                faults.append(f"{at} does not lead, and {self._known()}")
         if not faults:
             raise NodeError("No controller is known yet.")
         told = "; ".join(dict.fromkeys(faults))
@@ -273,8 +287,8 @@ class QuorumObserver:
         self.cluster_id = checked_cluster_id(node, answer.cluster_id, self.cluster_id)
         self._controllers = tuple(Address(each.host, int(each.port)) for each in answer.brokers)
 
-    def _learn(self, node: NodeClient, answer: _Answer) -> bool:
-        """Take in an error; whether it told of a leader or an epoch that was not known before.
+    def _learn(self, node: NodeClient, answer: _Answer) -> Leader | None:
+        """Take in an error; None if it told of a leader or an epoch that was not known before, else what it told.
 
         Raises NodeError for an error that has nothing to do with who leads.
         """
@@ -301,8 +315,8 @@ class QuorumObserver:
         if told.epoch > known.epoch or (told.epoch == known.epoch and told.id >= 0 and known.id < 0):
             address = told.address or (known.address if told.id == known.id else None)
             self.leader = Leader(id=told.id, epoch=told.epoch, address=address)
-            return True
-        return False
+            return None
+        return told
 
     def _known(self) -> str:
         return "knows no leader" if self.leader.id < 0 else f"names node {self.leader.id} of epoch {self.leader.epoch}"

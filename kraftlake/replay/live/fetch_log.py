@@ -14,8 +14,10 @@ def fetch_log(observer: QuorumObserver, log: ObservedLog, *, wait_ms: int = 500)
     try:
         return observer.fetch(log, wait_ms=wait_ms)
     except SnapshotNeededError as answer:
+        start = answer.log_start_offset
         # A snapshot at the log's start of a later epoch than that of the record after it is of another history.
-        if answer.log_start_offset >= (log.next_offset - 1 if answer.log_start_offset else log.next_offset):
+        is_other = 0 < start == log.next_offset - 1 and log.committed.epoch >= 0
+        if is_other or start >= log.next_offset:
             raise
         log.pass_by(answer.snapshot)
         return observer.fetch(log, wait_ms=wait_ms)

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Final
 from kraftlake.protocol import (
     DivergedLogError,
     NodeError,
+    NoLeaderError,
     ObservedLog,
     OffsetAndEpoch,
+    OlderLeaderError,
     QuorumObserver,
     SnapshotNeededError,
 )
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 
 _WAIT_MS: Final = 500
 _HELD_FOR_NS: Final = 5_000_000_000
+_OLDER_FOR_NS: Final = 30_000_000_000
+"""A leader that was deposed while it was cut off resigns after quorum.fetch.timeout.ms and a half, 3 s by default."""
 _NO_OP: Final = encode_value(NoOpRecord(), 0)
 
 
@@ -43,9 +47,10 @@ class QuorumFollower:
     """Keeps a lake level with a quorum; one thread, step by step. Only what is known to be committed enters the lake.
 
     A lake that does not exist is made of everything that the quorum still has. One that exists goes on where it ends:
-    its cluster and its last batch are compared with the quorum's. No-op records, two a second, wait up to five seconds
-    for something that happens, so that a quiet cluster's lake has few versions. `name` is that of the quorum, for
-    messages. `on_append` gets the batches of each append to a lake that exists.
+    its cluster and its last batch are compared with the quorum's, the batch again with each connection and each leader,
+    because a quorum whose disks were put back to an earlier state goes on with other records. No-op records, two a
+    second, wait up to five seconds for something that happens, so that a quiet cluster's lake has few versions. `name`
+    is that of the quorum, for messages. `on_append` gets the batches of each append to a lake that exists.
     """
 
     def __init__(
@@ -65,14 +70,17 @@ class QuorumFollower:
         self._on_append = on_append
         self._log: MetadataLog | None = None
         self._observed: ObservedLog | None = None
-        self._compared = False
+        self._compared_with: tuple[int, int] | None = None
+        self._probe: ObservedLog | None = None
+        self._probed = (-1, -1)
+        self._older_since_ns: int | None = None
         self._clock = clock or SystemClock()
         self._held: list[RecordBatch] = []
         self._held_since_ns = 0
 
     @property
     def high_watermark(self) -> int:
-        """The largest high watermark that a leader told of, −1 while none did."""
+        """The largest high watermark that was told since the last comparison, −1 while none was."""
         return -1 if self._observed is None else self._observed.high_watermark
 
     def run(self, tell: Callable[[FollowStep], None], *, patience: Patience, stop: threading.Event) -> None:
@@ -90,7 +98,7 @@ class QuorumFollower:
                 patience.failed(fault)
                 continue
             patience.succeeded()
-            if step.is_news or (first and self._compared):
+            if step.is_news or (first and self._compared_with is not None):
                 tell(step)
                 first = False
         self._flush(tell)
@@ -102,20 +110,48 @@ class QuorumFollower:
 
     def step(self, patience: Patience) -> FollowStep:
         """Append what is committed since the last step; waits half a second at most for it."""
-        if self._log is None:
-            return self._first(patience)
-        log, observed = self._log, self._observed
+        try:
+            step = self._first(patience) if self._log is None else self._next(self._log)
+        except NoLeaderError as fault:
+            self._see_older(isinstance(fault, OlderLeaderError))
+            raise
+        self._see_older(False)
+        return step
+
+    def _next(self, log: MetadataLog) -> FollowStep:
+        observed = self._observed
         assert observed is not None
-        if not self._compared:
-            self._compare(log)
+        if self._compared_with != self._connected:
+            self._compare(log, observed)
             return self._step_of(log, 0)
+        before = observed.committed
         try:
             batches = fetch_log(self._observer, observed, wait_ms=_WAIT_MS)
         except SnapshotNeededError as answer:
             if answer.log_start_offset > observed.next_offset:
                 raise self._behind(answer, log.end_offset) from None
             raise self._of_another_log(observed.next_offset - 1) from None
+        if self._compared_with != self._connected:
+            self._observed = ObservedLog(before)
+            return self._step_of(log, 0)
         return self._step_of(log, self._take(log, decoded(batches)))
+
+    @property
+    def _connected(self) -> tuple[int, int]:
+        """What changes with the connection and with the leader's epoch."""
+        return self._observer.connections, self._observer.leader.epoch
+
+    def _see_older(self, older: bool) -> None:
+        """Let a leader of an earlier epoch be compared, too, once the nodes have named no other for long enough."""
+        if not older:
+            self._older_since_ns = None
+            return
+        now = self._clock.nanoseconds()
+        if self._older_since_ns is None:
+            self._older_since_ns = now
+        elif now - self._older_since_ns >= _OLDER_FOR_NS:
+            self._observer.forget_leader()
+            self._older_since_ns = None
 
     def _first(self, patience: Patience) -> FollowStep:
         from kraftlake.metadata_log import MetadataLog
@@ -127,7 +163,7 @@ class QuorumFollower:
             self._observer.cluster_id = log.cluster_id or self._observer.cluster_id
         if log is None or log.end_offset == log.start_offset:  # it may lack the snapshots that come before the records
             records, snapshots = self._make(log, patience)
-            self._compared = True
+            self._compared_with = self._connected
             log = MetadataLog.open(self._lake)
             self._observer.cluster_id = log.cluster_id or self._observer.cluster_id
         self._log, self._observed = log, ObservedLog(_end_of(log))
@@ -150,31 +186,37 @@ class QuorumFollower:
         MetadataLog.open(self._lake).append([], report.end_offset)  # all of it is committed
         return report.records, report.snapshots
 
-    def _compare(self, log: MetadataLog) -> None:
-        """Compare the lake's last batch with the quorum's; nothing is appended to the wrong log."""
-        end = log.end_offset
+    def _compare(self, log: MetadataLog, observed: ObservedLog) -> None:
+        """Compare the last batch that was taken with the quorum's; nothing is appended to the wrong log."""
+        end, connected = observed.next_offset, self._connected
         if end == log.start_offset:
-            self._compared = True
+            self._compared_with = connected
             return
-        probe = ObservedLog(OffsetAndEpoch(offset=end - 1, epoch=-1))
+        if self._probe is None or self._probed != connected:
+            self._probe, self._probed = ObservedLog(OffsetAndEpoch(offset=end - 1, epoch=-1)), connected
+        is_same = False
         try:
-            found = self._observer.fetch(probe, wait_ms=_WAIT_MS)
+            found = fetch_log(self._observer, self._probe, wait_ms=_WAIT_MS)
         except SnapshotNeededError as answer:
             if answer.log_start_offset > end:
-                raise self._behind(answer, end) from None
-            self._compared = True  # the next Fetch compares the epoch
-            return
+                raise self._behind(answer, log.end_offset) from None
+            found, is_same = [], True  # the next Fetch compares the epoch
         except DivergedLogError as fault:
             raise ImportConflictError(
                 f"The lake {self._lake} goes up to offset {end - 1}, and the log of {self._name} ends before that: it "
                 f"is another cluster's, or the quorum lost records."
             ) from fault
-        if found:
-            (last,) = log.batches(end - 1, end - 1)
+        if connected != self._connected:
+            return  # the batch is to come from the leader that is followed from here on
+        if found and not is_same:
+            (last,) = self._held[-1:] or log.batches(end - 1, end - 1)
             (theirs,) = decoded(found[:1])
             if theirs != last:
                 raise self._of_another_log(last.base_offset)
-            self._compared = True
+            is_same = True
+        if is_same:
+            self._probe, self._compared_with = None, connected
+            self._observed = ObservedLog(observed.committed)  # what waited, and a high watermark, may be of another
 
     def _take(self, log: MetadataLog, batches: Sequence[RecordBatch]) -> int:
         """Append `batches`, or hold them back; returns the number of records that were appended."""

@@ -16,6 +16,7 @@ from kraftlake.protocol import (
     NodeError,
     NoLeaderError,
     OffsetAndEpoch,
+    OlderLeaderError,
     QuorumObserver,
     SnapshotNeededError,
 )
@@ -66,6 +67,14 @@ def follower_of(quorum: FakeQuorum, lake: Path, clock: ManualClock) -> Iterator[
         yield QuorumFollower(observer, lake, name="the quorum", clock=clock)
 
 
+class Ticking(ManualClock):
+    """Its time passes so fast that what is held back is due at once."""
+
+    def nanoseconds(self) -> int:
+        self.advance(6_000)
+        return super().nanoseconds()
+
+
 def follow(quorum: FakeQuorum, lake: Path) -> list[FollowStep]:
     """Follow until the lake has everything that is committed; what was told."""
     stop, steps = threading.Event(), []
@@ -75,11 +84,6 @@ def follow(quorum: FakeQuorum, lake: Path) -> list[FollowStep]:
         steps.append(step)
         if step.end_offset >= end:
             stop.set()
-
-    class Ticking(ManualClock):
-        def nanoseconds(self) -> int:
-            self.advance(6_000)  # what is held back is due at once
-            return super().nanoseconds()
 
     with follower_of(quorum, lake, Ticking()) as follower:
         follower.run(tell, patience=NO_PATIENCE, stop=stop)
@@ -268,6 +272,79 @@ def test_a_lake_without_records_that_the_quorum_has_left_behind_may_be_deleted(
     start = snapshot(quorum, tmp_path, at=quorum.model.high_watermark - 2).offset
     with pytest.raises(ImportConflictError, match=rf"holds no records .* at offset {start} now: delete the lake"):
         follow(quorum, tmp_path / "lake")
+
+
+def level(quorum: FakeQuorum, follower: QuorumFollower) -> None:
+    while follower.step(NO_PATIENCE).end_offset < quorum.model.committed[-1].last_offset + 1:
+        pass
+
+
+@contextmanager
+def put_back(quorum: FakeQuorum, lake: Path) -> Iterator[QuorumFollower]:
+    """A follower that is level while all disks are put back to a state two epochs ago; the model leads the next one."""
+    model = quorum.model
+    assert model.elect(0, 1)
+    commit(model, 3)
+    logs, committed, epoch = [list(log) for log in model.logs], list(model.committed), model.epoch
+    for _ in range(2):
+        assert model.elect(0, 1)
+        commit(model, 3)
+    with follower_of(quorum, lake, Ticking()) as follower:
+        level(quorum, follower)
+        model.logs, model.committed, model.epoch = logs, committed, epoch
+        model.first_timestamp += 60_000
+        assert model.elect(0, 1)
+        commit(model, 1)
+        yield follower
+
+
+def batches_of(lake: Path) -> list[bytes]:
+    return [encode_batch(batch) for batch in MetadataLog.open(lake).batches()]
+
+
+def test_a_follower_takes_nothing_of_a_quorum_that_was_put_back_to_an_earlier_state(
+    quorum: FakeQuorum, tmp_path: Path
+) -> None:
+    with put_back(quorum, tmp_path / "lake") as follower:
+        before = batches_of(tmp_path / "lake")
+        with pytest.raises(OlderLeaderError, match=r"names node 0 of epoch 3, but epoch 4 is known"):
+            follower.step(NO_PATIENCE)
+        assert quorum.model.elect(0, 1)
+        commit(quorum.model, 20)
+        with pytest.raises(ImportConflictError, match=r"Offset \d+ of the quorum is not that of the lake"):
+            level(quorum, follower)
+        assert batches_of(tmp_path / "lake") == before
+
+
+def test_nor_does_it_wait_for_its_epoch_for_ever(quorum: FakeQuorum, tmp_path: Path) -> None:
+    with put_back(quorum, tmp_path / "lake") as follower:
+        pauses: list[float] = []
+        patience = Patience(wait=pauses.append, reached=True)
+        with pytest.raises(ImportConflictError, match="the log of the quorum ends before that"):
+            follower.run(lambda _: None, patience=patience, stop=threading.Event())
+        assert len(pauses) == 6, "of thirty seconds, by a clock that goes on by six at each look"
+
+
+def test_a_follower_goes_on_through_elections_and_broken_connections(quorum: FakeQuorum, tmp_path: Path) -> None:
+    clock, model = ManualClock(), quorum.model
+    with follower_of(quorum, tmp_path / "lake", clock) as follower:
+        level(quorum, follower)
+        for _ in range(4):
+            commit(model, 2)
+            follower.step(NO_PATIENCE)  # holds the no-op records back
+            model.append()
+            follower.step(NO_PATIENCE)  # has a record that nobody copies
+            quorum.spoil = lambda _: b"\0\0\0\0"
+            with pytest.raises(NodeError):
+                follower.step(NO_PATIENCE)
+            quorum.spoil = lambda data: data
+            assert model.elect((model.leader + 1) % 3, (model.leader + 2) % 3)
+            commit(model, 2)
+            for _ in range(4):
+                follower.step(NO_PATIENCE)
+        clock.advance(6_000)
+        level(quorum, follower)
+    check_same(quorum, tmp_path / "lake")
 
 
 def test_no_ops_are_held_back_for_five_seconds_and_no_longer(quorum: FakeQuorum, tmp_path: Path) -> None:

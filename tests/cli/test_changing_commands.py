@@ -9,6 +9,8 @@ import stat
 import subprocess
 import sys
 import tarfile
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,8 @@ from kio.schema.errors import ErrorCode
 from tests.cli.made_logs import hostile_log
 from tests.cli.running import DIRECTORY, ROOT, SAMPLE, TORN, fault, run, run_image, run_json, unzipped_json
 from tests.protocol.fake_nodes import FakeController, serving
+from tests.protocol.observer.fake_quorum import FakeQuorum
+from tests.protocol.observer.model_quorum import ModelQuorum
 
 CLUSTER_ID = "VXUoBgBGTaWWfCM4Toybuw"
 EXPECTED = SAMPLE / "expected"
@@ -190,6 +194,33 @@ def test_following_a_directory_takes_what_is_written_until_it_is_interrupted(tmp
         follower.send_signal(signal.SIGINT)
         assert follower.wait() == 130
     assert run_image(tmp_path / "lake") == expected_image(5736)
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
+def test_a_new_lake_of_a_long_log_is_given_up_at_a_signal(tmp_path: Path, end: signal.Signals) -> None:
+    model = ModelQuorum(epoch=1)
+    for _ in range(4_000):
+        model.append()
+    model.high_watermark = 4_000
+    quorum, begun = FakeQuorum(model), threading.Event()
+
+    def slowly(data: bytes) -> bytes:
+        if quorum.fetches > 20:
+            begun.set()
+        time.sleep(0.02)
+        return data
+
+    quorum.spoil = slowly
+    with quorum.serving() as addresses:
+        words = ["-m", "kraftlake.cli", "import", "--follow", str(addresses[0]), str(tmp_path / "lake")]
+        with subprocess.Popen([sys.executable, *words], cwd=ROOT) as follower:
+            try:
+                assert begun.wait(60)
+                follower.send_signal(end)
+                assert follower.wait(20) == 128 + end
+            finally:
+                follower.kill()
+    assert not (tmp_path / "lake").exists()
 
 
 def test_following_says_what_it_takes_and_what_waits(tmp_path: Path) -> None:

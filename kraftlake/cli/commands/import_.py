@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -182,21 +183,33 @@ def _follow_quorum(call: Call, addresses: str, lake: str) -> None:
     from kraftlake.replay import Patience, QuorumFollower, observer_of
 
     upkeep = _UpkeepOf(lake)
+    began = False
 
     def tell(step: FollowStep) -> None:
+        nonlocal began
+        began = True
         upkeep.see(step)
         _show_step(call, lake, step, include_uncommitted=False)
         sys.stdout.flush()
+
+    def answered() -> None:
+        if stop.is_set() and not began:
+            raise _StoppedError  # the copy of a log takes long, and there is no lake before it is whole
 
     observer = observer_of(
         addresses, cluster_id=call.cluster_id, command_config=call.command_config, warn=call.terminal.warn
     )
     with stop_at_signals() as stop, observer:
         try:
-            patience = Patience(wait=stop.wait, tell=call.terminal.warn)
-            QuorumFollower(observer, lake, name=addresses).run(tell, patience=patience, stop=stop)
+            patience = Patience(wait=stop.wait, tell=call.terminal.warn, answered=answered)
+            with suppress(_StoppedError):
+                QuorumFollower(observer, lake, name=addresses).run(tell, patience=patience, stop=stop)
         finally:
             upkeep.close()
+
+
+class _StoppedError(Exception):
+    """The command is to end before the first step."""
 
 
 class _UpkeepOf:

@@ -23,6 +23,7 @@ class Patience:
     of any node of the cluster the quorum is waited for, `limit` seconds at most (None: for ever), with pauses that grow
     to ten seconds; `chance` draws from 0 to 1 for them. `tell` gets a sentence when the waiting begins, and one when it
     ends. `wait` pauses for seconds, and returns a true value where it was interrupted, as that of an Event does.
+    `answered` is called after each answer, and may raise an error that ends what asks.
     """
 
     def __init__(
@@ -30,6 +31,7 @@ class Patience:
         *,
         wait: Callable[[float], object],
         tell: Callable[[str], object] = lambda _: None,
+        answered: Callable[[], object] = lambda: None,
         limit: float | None = None,
         reached: bool = False,
         clock: Clock | None = None,
@@ -37,6 +39,7 @@ class Patience:
     ) -> None:
         self._wait = wait
         self._tell = tell
+        self._answered = answered
         self._limit = limit
         self._clock = clock or SystemClock()
         self._chance = chance
@@ -78,3 +81,4 @@ class Patience:
         if self._failures:
             self._tell("the quorum answers again.")
         self._reached, self._failures = True, 0
+        self._answered()

@@ -73,3 +73,17 @@ def test_an_interrupted_pause_ends_the_waiting_with_the_failure() -> None:
     with pytest.raises(NoLeaderError, match="none"):
         Patience(wait=stop.wait, tell=told.append).call(ask)
     assert told == ["the quorum can't be asked, and is waited for: none."]
+
+
+def test_what_is_called_after_each_answer_may_end_the_asking() -> None:
+    answers: list[int] = []
+
+    def answered() -> None:
+        answers.append(1)
+        if len(answers) == 2:
+            raise InterruptedError
+
+    patience = Patience(wait=lambda _: None, answered=answered, reached=True)
+    assert patience.call(lambda: "here") == "here"
+    with pytest.raises(InterruptedError):
+        patience.call(lambda: "again")

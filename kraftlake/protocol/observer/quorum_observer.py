@@ -147,7 +147,8 @@ class QuorumObserver:
 
         The leader waits up to `wait_ms` for records, or for what it sent to be committed. Raises SnapshotNeededError
         where the leader sends a snapshot instead, DivergedLogError, NodeError where no node can be asked (NoLeaderError
-        where one could, and none leads), OtherClusterError.
+        where one could, and none leads; AuthenticationError where every node refuses the login or TLS),
+        OtherClusterError.
         """
         if log.is_full:
             log.forget_waiting()
@@ -215,6 +216,7 @@ class QuorumObserver:
         faults: list[str] = []
         kind: type[NodeError] = NodeError
         older: list[bool] = []
+        refused = 0
         waiting: list[Address] = [*self._bootstrap(), *self._controllers]
         if self.leader.address is not None:
             waiting.insert(0, self.leader.address)
@@ -236,8 +238,9 @@ class QuorumObserver:
                 named = self._learn(node, answer)
             except NodeError as fault:
                 self.close()
-                if isinstance(fault, SnapshotGoneError | AuthenticationError | _RefusedError):
+                if isinstance(fault, SnapshotGoneError | _RefusedError):
                     raise
+                refused += isinstance(fault, AuthenticationError)
                 faults.append(str(fault).rstrip("."))
                 continue
             if named is None:
@@ -254,6 +257,8 @@ class QuorumObserver:
                 faults.append(f"{at} does not lead, and {self._known()}")
         if not faults:
             raise NodeError("No controller is known yet.")
+        if refused == len(faults):
+            kind = AuthenticationError
         told = "; ".join(dict.fromkeys(faults))
         raise kind(told if told.endswith("?") else f"{told}.")
 

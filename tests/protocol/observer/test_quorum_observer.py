@@ -13,6 +13,7 @@ from kio.schema.errors import ErrorCode
 
 from kraftlake.protocol import (
     Address,
+    AuthenticationError,
     Connection,
     DivergedLogError,
     NodeClient,
@@ -123,6 +124,25 @@ def test_a_broker_and_a_refused_client_are_told_in_a_sentence(quorum: FakeQuorum
     ):
         observer.fetch(ObservedLog(START))
     assert quorum.fetches == 1, "no other controller is asked"
+
+
+def test_a_node_that_refuses_the_login_hides_no_other(quorum: FakeQuorum) -> None:
+    refusing = {quorum.addresses[0]}
+
+    def connect(address: Address) -> NodeClient:
+        if address in refusing:
+            raise AuthenticationError(f"{address} refuses it.")
+        return NodeConnector(timeout=2.0)(address)
+
+    with QuorumObserver([*quorum.addresses], connect=connect) as observer:
+        assert all_of(observer, ObservedLog(START), quorum.model.high_watermark) == quorum.model.committed
+    refusing.update(quorum.addresses)
+    with QuorumObserver([*quorum.addresses], connect=connect) as observer:
+        with pytest.raises(AuthenticationError, match=r"^(\S+ refuses it; ){2}\S+ refuses it\.$"):
+            observer.fetch(ObservedLog(START))
+        refusing.remove(quorum.addresses[1])
+        with pytest.raises(NoLeaderError, match="refuses it"):  # one names the leader, which refuses
+            observer.fetch(ObservedLog(START))
 
 
 def test_a_controller_that_tells_its_cluster_to_administrators_alone_needs_the_id(quorum: FakeQuorum) -> None:

@@ -57,6 +57,18 @@ def test_what_the_leader_deleted_before_it_was_read_is_an_error_with_the_offsets
     live.close()
 
 
+def test_a_snapshot_of_a_later_epoch_takes_the_place_of_nothing_that_the_leader_still_has(quorum: FakeQuorum) -> None:
+    live = open_live(kraftlake.open(str(quorum.addresses[0])), poll=0.1)
+    assert quorum.model.elect(1, 2)
+    quorum.model.append(5)
+    quorum.model.replicate(2, 9)
+    end = quorum.model.committed[-1].last_offset + 1
+    quorum.model.snapshot = OffsetAndEpoch(offset=end, epoch=2)
+    given = [encode_batch(batch) for _ in range(3) for batch in live.step()]
+    assert given == [batch.data for batch in quorum.model.committed if batch.base_offset >= 4]
+    live.close()
+
+
 def test_a_quorum_tells_by_itself_what_is_committed(quorum: FakeQuorum) -> None:
     source = kraftlake.open(str(quorum.addresses[0]))
     with pytest.raises(UsageError, match="is a quorum, which tells by itself what is committed"):

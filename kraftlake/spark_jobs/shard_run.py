@@ -190,7 +190,6 @@ class _Phase:
         )
         for writer, table in zip(self._writers, self._tables, strict=True):
             writer.open(self._reader, table)
-        knows_since = self._covers is None or _HISTORY in task.tables or (manifest is not None and manifest.knows_since)
         rows = dict.fromkeys(task.tables, 0)
         while True:
             driver.take([chunk.records() for chunk in done.driver if chunk.part == Part.STEP], done.counts)
@@ -198,7 +197,7 @@ class _Phase:
             at = self._provenance(task.last)
             files = tuple(shard.state for shard in done.shards)
             state = driver.state(at)
-            self._keep(state, files, knows_since=knows_since)
+            self._keep(state, files, knows_since=_HISTORY in task.tables)
             self._logger.info(
                 "step", offset=task.last, shards=shards, records=task.last - task.at.offset, decoded=done.decoded
             )

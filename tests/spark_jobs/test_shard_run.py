@@ -13,8 +13,12 @@ import pytest
 
 from kraftlake.metadata_log import MetadataLog, SnapshotFacts
 from kraftlake.metadata_log.delta_table.table_state import read_table
+from kraftlake.metadata_log.log_facts import LOG_TABLE
+from kraftlake.metadata_log.maintenance.trimming import set_properties, trim
+from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.records import metadata_records as r
-from kraftlake.replay.loader.fold import image_at
+from kraftlake.replay.imports.kept_snapshot import keep_snapshot
+from kraftlake.replay.loader.fold import image_at, loader_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError, OffsetError, ReplayError
 from kraftlake.spark_jobs.backlog import Advance
@@ -39,11 +43,12 @@ def advance(spark: SparkSession, lake: Path, names: Sequence[str], last: int) ->
 
 def rows_of(lake: Path) -> Rows:
     """The rows of all tables, each as often as it is there."""
-    found = {}
-    for name in ALL.tables:
-        files = [pq.read_table(lake / name / file.path) for file in read_table(lake / name).files.values()]
-        found[name] = Counter(repr(row) for table in files for row in table.to_pylist())
-    return found
+    return {name: rows_in(lake, name) for name in ALL.tables}
+
+
+def rows_in(lake: Path, name: str) -> Counter[str]:
+    files = [pq.read_table(lake / name / file.path) for file in read_table(lake / name).files.values()]
+    return Counter(repr(row) for table in files for row in table.to_pylist())
 
 
 def made_in_process(lake: Path, log: MetadataLog) -> Rows:
@@ -57,6 +62,15 @@ def made_in_process(lake: Path, log: MetadataLog) -> Rows:
         )
     update_tables(lake, ALL.tables)
     return rows_of(lake)
+
+
+def trim_to_a_snapshot(log: MetadataLog, before: int) -> None:
+    """Write a snapshot with the end offset `before`, and remove the files of the log that lie before it."""
+    loader = loader_at(LakeReader(log), before - 1)
+    keep_snapshot(log, loader.take_image(), loader.quorum)
+    set_properties(Disk(), read_table(log.path / LOG_TABLE), {"kraftlake.max_stream_lag_ms": "0"})
+    trim(log.path / LOG_TABLE, Disk(), before, [before])
+    log.refresh()
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +131,23 @@ def test_a_log_that_starts_above_0_begins_with_its_oldest_snapshot(spark: SparkS
     log.append([data(17, partition(9, partition_id=1), end()), data(19, r.RemoveTopicRecord(topic_id=uuid_of(3)))])
     advance(spark, lake, ALL.tables, 19)
     assert rows_of(lake) == made_in_process(tmp_path / "other", log)
+
+
+def test_a_history_keeps_its_begins_when_another_table_begins_beside_it_on_a_trimmed_log(
+    spark: SparkSession, tmp_path: Path, expected: Rows
+) -> None:
+    lake, names = tmp_path / "lake", ["events", "partition_history"]
+    batches = batches_between(0, LAST_OFFSET)
+    log = MetadataLog.create(lake)
+    append_in(log, 6, batches[:800])
+    update_tables(lake, ["partition_history"])
+    log.refresh()
+    trim_to_a_snapshot(log, batches[600].last_offset + 1)
+    assert log.start_offset > 0
+    advance(spark, lake, names, log.end_offset - 1)
+    append_in(log, 1, batches[800:])
+    advance(spark, lake, names, LAST_OFFSET)
+    assert rows_in(lake, "partition_history") == expected["partition_history"]
 
 
 def test_a_record_that_can_not_be_replayed_stops_it_with_its_offset(spark: SparkSession, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from kraftlake.tables.changes.log_deltas import TopicsState
 from kraftlake.tables.shards.driver_step import DriverState
 from kraftlake.tables.table_locks import JOBS_FOLDER
 
-_FORMAT: Final = "kraftlake shards 1"
+_FORMAT: Final = "kraftlake shards 2"
 _MANIFEST: Final = "manifest.json"
 _CELL: Final = pa.large_binary()
 
@@ -49,8 +49,8 @@ class StateManifest:
     """The states of all shards and of the driver after an offset of a log.
 
     `log_id` is the id of the log's table. `driver` is None if records can't express the state, which a run then has to
-    make anew. `knows_since`: the shards' states tell where the state of each partition began, which
-    `partition_history/` is made of.
+    make anew. `knows_since`: the shards' states tell where the state of each partition began as `partition_history/`
+    does; those of tables without it may have begun with a snapshot, or before the table does.
     """
 
     log_id: str

@@ -160,7 +160,7 @@ class _Phase:
         self._writers = [writer for writer in writers_of(names) if isinstance(writer, ChangesWriter)]
         self._tables = [writer.table(log.path) for writer in self._writers]
         for table in self._tables:
-            table.last_offset()
+            table.go_on_from(covers)
             table.create(self._log_id)
         self._logger = get_logger(__name__).bind(lake=str(log.path), tables=",".join(names))
 

@@ -132,16 +132,26 @@ class LakeTable:
         self._asked = True
         return self._covered
 
+    def go_on_from(self, covers: int | None) -> None:
+        """Read the table on the disk, from which a run goes on that knows what it covers.
+
+        Raises LakeError if it is not `covers`: another run writes the table; and as `last_offset` does.
+        """
+        self._check_covered(self.last_offset(), covers)
+
     def create(self, log_id: str) -> None:
         """Create the empty table, with comments on its columns, if it is missing; `log_id` is the log table's id.
 
-        Raises LakeError for a table that was made from another log, and as `last_offset` does.
+        Raises LakeError for a table that was made from another log, or which another run has written since its
+        `last_offset` was read, and as `last_offset` does.
         """
         self._held = self._open()
         if self._held is None:
             self._held = self._create(log_id)
-        if not self._asked:
-            self._covered = self._held.transactions.get(self.description.app_id)
+        covered = self._held.transactions.get(self.description.app_id)
+        if self._asked:
+            self._check_covered(covered, self._covered)
+        self._covered = covered
         made_from = self._held.metadata.configuration.get(SOURCE_LOG, log_id)
         if made_from != log_id:
             raise LakeError(f"{self.path} was made from another log than this lake's: {self._way_out}")
@@ -241,9 +251,12 @@ class LakeTable:
         covered = now.transactions.get(self.description.app_id)
         if covered is not None and covered >= last_offset:
             return False
-        if covered != self._covered:
-            raise LakeError(f"another run writes {self.path}, it is at offset {covered}: wait until it ends")
+        self._check_covered(covered, self._covered)
         return True
+
+    def _check_covered(self, covered: int | None, left_at: int | None) -> None:
+        if covered != left_at:
+            raise LakeError(f"another run writes {self.path}, it is at offset {covered}: wait until it ends")
 
     def finish(self) -> None:
         """Commit all appended rows, compact small files and vacuum: a run has ended."""

@@ -58,7 +58,10 @@ class TableWriter:
         return LakeTable(self.description, lake)
 
     def open(self, reader: LakeReader, table: LakeTable) -> None:
-        """Called once, before any change or row, with the log and the table: for writers that load their state."""
+        """Called once, before any change or row, with the log and the table: for writers that load their state.
+
+        It is the state after `table.covered`; what the table on the disk covers by now may be of another run.
+        """
 
     def first_offset(self, reader: LakeReader) -> int:
         """The first offset that an empty table takes in a run without changes: the log's first.

@@ -21,9 +21,13 @@ from kraftlake.replay.imports.kept_snapshot import keep_snapshot
 from kraftlake.replay.loader.fold import image_at, loader_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError, OffsetError, ReplayError
+from kraftlake.spark_jobs import shard_run
 from kraftlake.spark_jobs.backlog import Advance
 from kraftlake.spark_jobs.shard_run import TablesBacklog
+from kraftlake.spark_jobs.shard_steps import StepDone, StepPlan, run_step
 from kraftlake.tables import update_tables
+from kraftlake.tables.catch_up.table_run import unlocked_run
+from kraftlake.tables.catch_up.updating import writers_of
 from kraftlake.tables.jobs import ALL
 from kraftlake.tables.table_locks import JOBS_FOLDER
 from tests.replay.made_logs import begin, data, end, metadata_version, partition, topic, uuid_of
@@ -148,6 +152,37 @@ def test_a_history_keeps_its_begins_when_another_table_begins_beside_it_on_a_tri
     append_in(log, 1, batches[800:])
     advance(spark, lake, names, LAST_OFFSET)
     assert rows_in(lake, "partition_history") == expected["partition_history"]
+
+
+@pytest.mark.parametrize("names", [["events"], ["partition_history", "topic_history"]], ids=["events", "histories"])
+def test_a_run_that_another_overtakes_in_its_first_step_is_refused(
+    spark: SparkSession, tmp_path: Path, expected: Rows, monkeypatch: pytest.MonkeyPatch, names: list[str]
+) -> None:
+    """No lock separates the two: they are on different machines."""
+    lake = tmp_path / "lake"
+    batches = batches_between(0, LAST_OFFSET)
+    log = MetadataLog.create(lake)
+    log.append(batches[:400])
+    update_tables(lake, names)
+    log.refresh()
+    append_in(log, 2, batches[400:])
+
+    def overtaken(spark: SparkSession, plan: StepPlan) -> StepDone:
+        done = run_step(spark, plan)
+        with unlocked_run("other", lake, writers_of(names)) as other:
+            other.begin()
+            other.catch_up(batches[699].last_offset)
+            other.finish()
+        return done
+
+    monkeypatch.setattr(shard_run, "run_step", overtaken)
+    with pytest.raises(
+        LakeError, match=rf"another run writes .*{names[0]}, it is at offset {batches[699].last_offset}"
+    ):
+        advance(spark, lake, names, LAST_OFFSET)
+    monkeypatch.undo()
+    advance(spark, lake, names, LAST_OFFSET)
+    assert {name: rows_in(lake, name) for name in names} == {name: expected[name] for name in names}
 
 
 def test_a_record_that_can_not_be_replayed_stops_it_with_its_offset(spark: SparkSession, tmp_path: Path) -> None:

@@ -16,11 +16,7 @@ class CoveringTable:
     """A table of which all that matters is how far it is."""
 
     def __init__(self, covers: int | None) -> None:
-        self._covers = covers
-
-    def last_offset(self) -> int | None:
-        """The last offset that it covers."""
-        return self._covers
+        self.covered = covers
 
 
 def fold_into(log: MetadataLog, writers: Sequence[TableWriter], covers: int | None = None) -> list[pa.Table]:

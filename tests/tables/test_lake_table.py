@@ -85,6 +85,20 @@ def test_of_two_runs_that_no_lock_keeps_apart_the_second_to_commit_ends(table: L
     assert rows_of(table).equals(rows_from(0, 6))
 
 
+def test_a_run_goes_on_from_no_other_offset_than_the_one_that_it_has_read(table: LakeTable, tmp_path: Path) -> None:
+    behind = LakeTable(MADE_UP, tmp_path)
+    assert behind.last_offset() is None
+    table.append(rows_from(0, 4), 4)
+    with pytest.raises(LakeError, match=r"another run writes .*made_up, it is at offset 4: wait until it ends"):
+        behind.create("log-1")
+    with pytest.raises(LakeError, match=r"another run writes .*made_up, it is at offset 4: wait until it ends"):
+        LakeTable(MADE_UP, tmp_path).go_on_from(None)
+    again = LakeTable(MADE_UP, tmp_path)
+    again.go_on_from(4)
+    again.create("log-1")
+    assert again.covered == 4
+
+
 def test_a_table_with_a_torn_or_missing_file_or_commit_is_refused_with_the_way_out(
     table: LakeTable, tmp_path: Path
 ) -> None:

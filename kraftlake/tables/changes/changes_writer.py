@@ -41,7 +41,7 @@ class ChangesWriter(TableWriter):
         Where it covers nothing and the log starts above 0, that is the snapshot that covers its start, whose load is
         the first metadata delta.
         """
-        covers = table.last_offset()
+        covers = table.covered
         self._deltas = self._run.after(covers)
         self.begin_deltas(self._deltas.open(reader, covers))
 

@@ -59,7 +59,7 @@ class HistoryWriter(ChangesWriter):
         the log's start, and begin at the snapshot's offset. Raises LakeError if table and log contradict each other.
         """
         assert isinstance(table, HistoryTable), "the table is the one of `table`"
-        covers = table.last_offset()
+        covers = table.covered
         self._deltas = self._run.after(covers)
         self._open(self._deltas.open(reader, covers), table, covers)
 

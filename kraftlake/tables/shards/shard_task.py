@@ -129,7 +129,7 @@ class ShardTask:
         if files.history is None or not self.goes_on:
             return state
         table = files.history.table(lake_location(self.lake))
-        table.last_offset()
+        table.go_on_from(self.at.offset)
         since, since_times = partitions_since(state.topics, table, of_shard=True)
         return attrs.evolve(state, since=since, since_times=since_times)
 

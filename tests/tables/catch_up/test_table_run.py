@@ -13,21 +13,30 @@ from deltalake import DeltaTable
 
 from kraftlake.metadata_log import MetadataLog, SnapshotFacts
 from kraftlake.records.rows import BATCH_COLUMNS, LOG_SCHEMA
-from kraftlake.runtime.errors import OffsetError
+from kraftlake.runtime.errors import LakeError, OffsetError
 from kraftlake.tables import TableDescription, TableWriter, state_at, update_tables
 from kraftlake.tables.catch_up import table_run
 from kraftlake.tables.catch_up.log_fold import LogFold
 from kraftlake.tables.catch_up.table_run import Progress
+from kraftlake.tables.catch_up.updating import writers_of
 from kraftlake.tables.jobs import ALL, HISTORY
 from tests.replay.made_logs import data, partition, topic
-from tests.tables.sample_log import LAST_OFFSET, lake_of
+from tests.tables.sample_log import LAST_OFFSET, append_in, batches_between, lake_of
+
+
+def rows_in(lake: Path, table: str) -> list[str]:
+    return sorted(map(str, DeltaTable(lake / table).to_pyarrow_table().to_pylist()))
 
 
 def run_once(lake: Path, writer: TableWriter, on_progress: Progress | None = None) -> None:
     with table_run.table_run("given", lake, [writer], on_progress=on_progress) as run:
-        run.begin()
-        run.catch_up(run.end_offset - 1)
-        run.finish()
+        bring_up(run, run.end_offset - 1)
+
+
+def bring_up(run: table_run.TableRun, to_offset: int) -> None:
+    run.begin()
+    run.catch_up(to_offset)
+    run.finish()
 
 
 @pytest.mark.parametrize("tables", [HISTORY.tables, ALL.tables], ids=["history", "all"])
@@ -65,6 +74,43 @@ def test_it_is_published_in_pieces_of_bounded_size_whatever_the_tables_that_it_i
     update_tables(tmp_path / "lake", HISTORY.tables, on_progress=lambda offset, _: told.append(offset))
     assert len(told) > 5
     assert told[-1] == LAST_OFFSET
+
+
+@pytest.mark.parametrize("when", ["begin", "open"])
+@pytest.mark.parametrize("tables", [("events",), ("topic_history",)], ids=["events", "history"])
+def test_a_run_that_another_overtakes_while_it_begins_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tables: tuple[str, ...], when: str
+) -> None:
+    """No lock separates the two: they are on different machines."""
+    lake = tmp_path / "lake"
+    lake_of(lake, commits=1, last=1000)
+    update_tables(lake, tables)
+    append_in(MetadataLog.open(lake), 2, batches_between(1001, LAST_OFFSET))
+    others = list[int]()
+
+    def overtake() -> None:
+        if not others:
+            others.append(MetadataLog.open(lake).batches_end(2000, 1) - 1)
+            with table_run.unlocked_run("other", lake, writers_of(tables)) as other:
+                bring_up(other, others[0])
+
+    writers = writers_of(tables)
+    owner, name = (table_run.TableRun, "begin") if when == "begin" else (type(writers[0]), "open")
+    wrapped = getattr(owner, name)
+
+    def overtaken(*arguments: object) -> None:
+        overtake()
+        wrapped(*arguments)
+
+    with table_run.unlocked_run("one", lake, writers) as run:
+        monkeypatch.setattr(owner, name, overtaken)
+        with pytest.raises(LakeError, match=rf"another run writes .*{tables[0]}, it is at offset"):
+            bring_up(run, LAST_OFFSET)
+    assert update_tables(lake, tables).offset == LAST_OFFSET
+    made = rows_in(lake, tables[0])
+    shutil.rmtree(lake / tables[0])
+    update_tables(lake, tables)
+    assert made == rows_in(lake, tables[0])
 
 
 class ColumnsOfRows(TableWriter):

@@ -35,6 +35,8 @@ class Backlog(Protocol):
     def advance(self, spark: SparkSession, last: int, on_step: Progress) -> Advance:
         """Bring the tables up to offset `last` of the log, the end of a batch; the caller holds their locks.
 
+        Tables that begin with a snapshot whose end is later are then at its end.
+
         `on_step` is called after each step with its last offset and the end of the last one. Raises what a replay
         raises, with its offset, LakeError if the lake can't be read or written, EnvironmentFaultError if Spark fails.
         """

@@ -165,9 +165,13 @@ class _Phase:
         self._logger = get_logger(__name__).bind(lake=str(log.path), tables=",".join(names))
 
     def run(self, last: int, after_step: Callable[[DriverState, StepDone], None]) -> dict[str, int]:
-        """Go on to an offset, in steps; gives the number of rows of each table."""
+        """Go on to an offset, in steps, or to the end of the snapshot with which the tables begin, if that is later.
+
+        Gives the number of rows of each table.
+        """
         load = self._covers is None and not has_beginning(self._reader)
         at = self._loaded() if load else self._provenance(-1 if self._covers is None else self._covers)
+        last = max(last, at.offset)
         manifest = self._manifest(at.offset, last)
         shards = self._spark.sparkContext.defaultParallelism if manifest is None else len(manifest.shards)
         task = ShardTask(

@@ -225,7 +225,7 @@ class _TableStream:
             topics, partitions = self._by_executors(self._backlog, last)
         else:
             topics, partitions = self._by_driver(last)
-        self._offset = last
+        self._offset = max(last, self._offset)
         if self._listener is not None and topics is not None and partitions is not None:
             lag = self._log.end_offset - 1 - last
             self._listener.note(self._query, last, lag=lag, topics=topics, partitions=partitions)
@@ -233,7 +233,13 @@ class _TableStream:
     def _by_executors(self, backlog: Backlog, last: int) -> tuple[int | None, int | None]:
         """Let executors make the rows; gives the numbers of topics and partitions after that."""
         spark = self._session.get()
-        made = backlog.advance(spark, last, self._on_progress or (lambda *_: None))
+
+        def on_step(offset: int, end: int) -> None:
+            self._offset = max(offset, self._offset)
+            if self._on_progress is not None:
+                self._on_progress(offset, end)
+
+        made = backlog.advance(spark, last, on_step)
         self._rows.update(made.rows)
         self._steps += made.steps
         self._snapshots += made.snapshots
@@ -249,6 +255,7 @@ class _TableStream:
         self._driver_batches += 1
         self._run.refresh()
         self._run.catch_up(last)
+        self._offset = max(self._run.last_offset, self._offset)
         state = self._run.state(last)
         return state["topics"], state["partitions"]
 

@@ -13,12 +13,8 @@ import pytest
 
 from kraftlake.metadata_log import MetadataLog, SnapshotFacts
 from kraftlake.metadata_log.delta_table.table_state import read_table
-from kraftlake.metadata_log.log_facts import LOG_TABLE
-from kraftlake.metadata_log.maintenance.trimming import set_properties, trim
-from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.records import metadata_records as r
-from kraftlake.replay.imports.kept_snapshot import keep_snapshot
-from kraftlake.replay.loader.fold import image_at, loader_at
+from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError, OffsetError, ReplayError
 from kraftlake.spark_jobs import shard_run
@@ -26,12 +22,13 @@ from kraftlake.spark_jobs.backlog import Advance
 from kraftlake.spark_jobs.shard_run import TablesBacklog
 from kraftlake.spark_jobs.shard_steps import StepDone, StepPlan, run_step
 from kraftlake.tables import update_tables
+from kraftlake.tables.catch_up.covered import covered_by
 from kraftlake.tables.catch_up.table_run import unlocked_run
 from kraftlake.tables.catch_up.updating import writers_of
 from kraftlake.tables.jobs import ALL
 from kraftlake.tables.table_locks import JOBS_FOLDER
 from tests.replay.made_logs import begin, data, end, metadata_version, partition, topic, uuid_of
-from tests.tables.sample_log import LAST_OFFSET, append_in, batches_between, lake_of
+from tests.tables.sample_log import LAST_OFFSET, append_in, batches_between, lake_of, trim_to_a_snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,21 +57,14 @@ def made_in_process(lake: Path, log: MetadataLog) -> Rows:
     other = MetadataLog.create(lake, start_offset=log.start_offset)
     other.append([*log.batches()])
     for snapshot in log.snapshots():
-        held = [*snapshot.batches()]
-        other.add_snapshot(
-            SnapshotFacts(end_offset=snapshot.end_offset, epoch=snapshot.epoch, last_contained_log_timestamp=0), held
+        facts = SnapshotFacts(
+            end_offset=snapshot.end_offset,
+            epoch=snapshot.epoch,
+            last_contained_log_timestamp=snapshot.last_contained_log_timestamp,
         )
+        other.add_snapshot(facts, [*snapshot.batches()])
     update_tables(lake, ALL.tables)
     return rows_of(lake)
-
-
-def trim_to_a_snapshot(log: MetadataLog, before: int) -> None:
-    """Write a snapshot with the end offset `before`, and remove the files of the log that lie before it."""
-    loader = loader_at(LakeReader(log), before - 1)
-    keep_snapshot(log, loader.take_image(), loader.quorum)
-    set_properties(Disk(), read_table(log.path / LOG_TABLE), {"kraftlake.max_stream_lag_ms": "0"})
-    trim(log.path / LOG_TABLE, Disk(), before, [before])
-    log.refresh()
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +124,21 @@ def test_a_log_that_starts_above_0_begins_with_its_oldest_snapshot(spark: SparkS
     advance(spark, lake, ALL.tables, 16)
     log.append([data(17, partition(9, partition_id=1), end()), data(19, r.RemoveTopicRecord(topic_id=uuid_of(3)))])
     advance(spark, lake, ALL.tables, 19)
+    assert rows_of(lake) == made_in_process(tmp_path / "other", log)
+
+
+def test_tables_begin_with_a_snapshot_that_ends_behind_where_a_run_is_to_end(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake, batches = tmp_path / "lake", batches_between(0, LAST_OFFSET)
+    log = MetadataLog.create(lake)
+    append_in(log, 6, batches[:800])
+    end = batches[600].last_offset + 1
+    trim_to_a_snapshot(log, end)
+    for last in (log.batches_end(log.start_offset, 1) - 1, log.batches_end(log.start_offset + 100, 1) - 1):
+        advance(spark, lake, ALL.tables, last)
+        assert covered_by(LakeReader(log), writers_of(ALL.tables)) == dict.fromkeys(ALL.tables, end - 1)
+    advance(spark, lake, ALL.tables, log.end_offset - 1)
     assert rows_of(lake) == made_in_process(tmp_path / "other", log)
 
 

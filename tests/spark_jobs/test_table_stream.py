@@ -22,7 +22,7 @@ from kraftlake.spark_jobs import ReplayListener, ReplayProgress, StreamOptions, 
 from kraftlake.spark_jobs.submit import main
 from kraftlake.tables import update_tables
 from kraftlake.tables.jobs import ALL, JOBS
-from tests.tables.sample_log import LAST_OFFSET, append_in, batches_between, lake_of, sample_batches
+from tests.tables.sample_log import LAST_OFFSET, append_in, batches_between, lake_of, sample_batches, trim_to_a_snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -207,6 +207,22 @@ def test_a_table_past_which_the_log_was_trimmed_is_named_with_the_way_out(tmp_pa
     done = run(lake, spark, "all")
     assert done.offset == LAST_OFFSET
     assert tables_of(lake, ("events",)) == {"events": []}
+
+
+def test_tables_begin_with_the_snapshot_of_a_trimmed_log_whatever_a_micro_batch_takes(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    lake, other, batches = tmp_path / "lake", tmp_path / "other", batches_between(0, LAST_OFFSET)
+    log = MetadataLog.create(lake)
+    append_in(log, 6, batches[:800])
+    trim_to_a_snapshot(log, batches[600].last_offset + 1)
+    shutil.copytree(lake, other)
+    update_tables(other, ALL.tables)
+    until = run(lake, spark, trigger="10 milliseconds", max_records=10, until_offset=log.start_offset)
+    assert until.offset == until.image.provenance.offset == batches[600].last_offset
+    done = run(lake, spark, max_records=300)
+    assert (done.base_offset, done.offset) == (until.offset, batches[799].last_offset)
+    assert tables_of(lake) == tables_of(other)
 
 
 def test_progress_is_told_to_listeners_and_the_log(tmp_path: Path, spark: SparkSession) -> None:

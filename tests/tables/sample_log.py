@@ -10,8 +10,13 @@ from pathlib import Path
 from kraftlake.image import MetadataImage
 from kraftlake.kafka_files import open_directory
 from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.delta_table.table_state import read_table
+from kraftlake.metadata_log.log_facts import LOG_TABLE
+from kraftlake.metadata_log.maintenance.trimming import set_properties, trim
+from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay.loader.fold import image_at
+from kraftlake.replay.imports.kept_snapshot import keep_snapshot
+from kraftlake.replay.loader.fold import image_at, loader_at
 from kraftlake.replay.reading.open_reader import LakeReader
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
@@ -48,3 +53,12 @@ def image_without_spark(lake: Path) -> MetadataImage:
     log = MetadataLog.open(lake)
     from_snapshot = None if log.start_offset else False
     return image_at(LakeReader(log), log.end_offset - 1, from_snapshot=from_snapshot).image
+
+
+def trim_to_a_snapshot(log: MetadataLog, before: int) -> None:
+    """Write a snapshot with the end offset `before`, and remove the files of the log that lie before it."""
+    loader = loader_at(LakeReader(log), before - 1)
+    keep_snapshot(log, loader.take_image(), loader.quorum)
+    set_properties(Disk(), read_table(log.path / LOG_TABLE), {"kraftlake.max_stream_lag_ms": "0"})
+    trim(log.path / LOG_TABLE, Disk(), before, [before])
+    log.refresh()

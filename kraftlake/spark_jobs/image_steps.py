@@ -47,7 +47,8 @@ def image_stream(
     records; the driver holds the image, replays the records and calls `receive`, on a thread of Spark's.
 
     The first call is the load of the image before the stream's first record: a delta from the empty image, with a
-    SnapshotManifest; an empty image is not loaded. All other calls have a LogDeltaManifest.
+    SnapshotManifest; an empty image is not loaded. A stream that starts at the log's end loads the image there at once,
+    before there is any record. All other calls have a LogDeltaManifest.
 
     Each change comes at least once: a step that did not end is repeated with all its changes after a restart from the
     checkpoint, so a receiver skips the offsets that it has. An error of `receive` fails the query, and its change comes
@@ -86,8 +87,14 @@ class ImageSteps:
     def take_rows(self, rows: pa.Table, *, is_first: bool) -> None:
         """As `take`, with the rows of the log, in any order.
 
-        A step that does not follow the last one begins with the image before it, from the lake.
+        A step that does not follow the last one begins with the image before it, from the lake. A first step without
+        rows, of a stream that starts at the log's end, loads the image there: no later step knows whether it is loaded.
         """
+        if not rows.num_rows:
+            if is_first:
+                reader = LakeReader(MetadataLog.open(self._lake))
+                self._images, self._next = self._begin(reader, reader.end_offset, is_first=True), reader.end_offset
+            return
         rows = rows.select(LOG_SCHEMA.names).cast(LOG_SCHEMA).sort_by("offset")
         first, last = rows.column("offset")[0].as_py(), rows.column("offset")[-1].as_py()
         images, self._images = self._images, None  # none is kept if the step fails

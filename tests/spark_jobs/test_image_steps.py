@@ -25,7 +25,7 @@ from kraftlake.spark_jobs.image_steps import ImageSteps
 from kraftlake.spark_jobs.source_faults import KraftSourceError
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import UNKNOWN, abort, begin, end, log_of, topic
-from tests.tables.sample_log import SAMPLES, append_in, lake_of
+from tests.tables.sample_log import SAMPLES, append_in, batches_between, lake_of
 from tests.tables.telling import REAL_LOGS, cut, real_log
 
 if TYPE_CHECKING:
@@ -169,6 +169,30 @@ def test_a_trimmed_log_begins_with_the_oldest_image_that_it_has(places: Iterator
     assert receiver.told[1:] == [(each.image, each.manifest, change_of(each.delta, each.image)) for each in others]
 
 
+def test_a_stream_that_starts_at_the_end_of_a_log_loads_the_image_there_in_a_step_without_rows(
+    places: Iterator[Path],
+) -> None:
+    batches = log_of(1, [topic(1)], [begin(), topic(2)], [topic(3), end()], [topic(4)])
+    lake = new_lake(places, batches[:3])  # with a transaction that is open at its end
+    receiver = Receiver(1)
+    with pytest.raises(ValueError, match="not now"):
+        ImageSteps(lake, receiver).take_rows(to_rows([]), is_first=True)
+    steps = ImageSteps(lake, receiver)
+    for is_first in (True, False):
+        steps.take_rows(to_rows([]), is_first=is_first)
+    assert [manifest for _, manifest, _ in receiver.told] == [
+        SnapshotManifest(provenance=receiver.told[0][0].provenance)
+    ]
+    MetadataLog.open(lake).append(batches[3:])
+    for number, batch in enumerate(batches[3:]):
+        taken = ImageSteps(lake, receiver) if number else steps
+        taken.take_rows(to_rows([batch]), is_first=False)
+    assert receiver.told[1:] == published(lake)[2:]
+    empty = next(places)
+    MetadataLog.create(empty)
+    ImageSteps(empty, Receiver(1)).take_rows(to_rows([]), is_first=True)
+
+
 def test_faults_of_the_log_are_one_sentence_and_those_of_a_receiver_its_own(places: Iterator[Path]) -> None:
     log = log_of(1, [topic(1)], [UNKNOWN], [topic(2)])
     receiver = Receiver()
@@ -209,6 +233,25 @@ def test_a_query_that_fails_in_a_step_goes_on_with_that_step(spark: SparkSession
     run(receiver)
     assert receiver.calls > calls
     assert changes == receiver.told[1:]
+
+
+@pytest.mark.spark
+def test_a_query_that_starts_at_the_end_of_a_log_loads_the_image_there_and_has_what_is_appended(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake, checkpoint = tmp_path / "lake", tmp_path / "checkpoint"
+    log = lake_of(lake, commits=2, last=1000)
+    receiver = Receiver()
+    for last in (1000, 1500, 2000):  # each in a query of its own
+        append_in(log, 1, batches_between(log.end_offset, last))
+        stream = image_stream(spark, lake, receiver, starting_offset="latest")
+        query = stream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+        assert query.awaitTermination(300)
+    (image, manifest, _), *changes = receiver.told
+    assert image.provenance.offset == 1000
+    assert isinstance(manifest, SnapshotManifest)
+    assert changes == [each for each in published(lake) if each[0].provenance.offset > 1000]
+    assert receiver.offsets[-1] > 1500
 
 
 @pytest.mark.spark

@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from kraftlake.image import MetadataImage
@@ -19,7 +21,7 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.storage.location import Location, fixed_location
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
-from kraftlake.runtime.errors import KraftlakeError
+from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError
 from kraftlake.spark_jobs.backlog import Backlog
 from kraftlake.spark_jobs.executor_environment import lend_store_access
 from kraftlake.spark_jobs.run_session import RunSession
@@ -151,6 +153,7 @@ class _TableStream:
         self._base = self._offset = min(-1 if offset is None else offset for offset in covers.values())
         if options.trigger != AVAILABLE_NOW or self._offset < self._begun_end - 1:
             self._stream(options)
+            self._check_end(options)
         for table in self._tables:
             table.last_offset()
         return StreamResult(
@@ -173,15 +176,28 @@ class _TableStream:
         if self._listener is not None:
             streams.addListener(self._listener)
         try:
-            with self._live:
-                self._await(self._start(options), options.until_offset)
+            with TemporaryDirectory(prefix="kraftlake-stream-", ignore_cleanup_errors=True) as checkpoint, self._live:
+                self._await(self._start(options, Path(checkpoint)), options.until_offset)
                 self._end_live()
         finally:
             if self._listener is not None:
                 self._listener.await_end(_LISTENING_SECONDS)  # Spark reports on a thread of its own, later
                 streams.removeListener(self._listener)
 
-    def _start(self, options: StreamOptions) -> StreamingQuery:
+    def _check_end(self, options: StreamOptions) -> None:
+        """Raises EnvironmentFaultError if the stream was to take all that is there, and has not."""
+        last = self._begun_end - 1 if options.until_offset is None else min(self._begun_end - 1, options.until_offset)
+        if options.trigger == AVAILABLE_NOW and self._offset < last:
+            raise EnvironmentFaultError(
+                f"Spark ended the stream over {self._log.path} at offset {self._offset} of {last}: run again, which "
+                "goes on from there"
+            )
+
+    def _start(self, options: StreamOptions, checkpoint: Path) -> StreamingQuery:
+        """Start the stream with a new `checkpoint`: one that the session keeps says where earlier tables have been.
+
+        It is a folder of this machine, where the JVM of the driver is as well: no executor reads it.
+        """
         from kraftlake.spark_jobs.data_source import KraftDataSource
         from kraftlake.spark_jobs.replay_listener import observed
         from kraftlake.spark_jobs.spark_versions import register
@@ -194,6 +210,7 @@ class _TableStream:
         if options.max_records is not None:
             reader = reader.option("maxRecordsPerTrigger", options.max_records)
         writer = observed(reader.load(str(self._log.path))).writeStream.queryName(self._query)
+        writer = writer.option("checkpointLocation", checkpoint.as_uri())
         writer = writer.foreachBatch(lambda frame, _: self._micro_batch(frame, options.until_offset))
         now = options.trigger == AVAILABLE_NOW
         try:

@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import shutil
+import tempfile
 import threading
 from itertools import pairwise
 from pathlib import Path
@@ -17,8 +18,8 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_table.table_state import read_table
 from kraftlake.metadata_log.maintenance.trimming import set_properties, trim
 from kraftlake.metadata_log.storage.disk import Disk
-from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
-from kraftlake.spark_jobs import ReplayListener, ReplayProgress, StreamOptions, StreamResult, run_job
+from kraftlake.runtime.errors import EnvironmentFaultError, LakeError, OffsetError, UsageError
+from kraftlake.spark_jobs import ReplayListener, ReplayProgress, StreamOptions, StreamResult, run_job, table_stream
 from kraftlake.spark_jobs.submit import main
 from kraftlake.tables import update_tables
 from kraftlake.tables.jobs import ALL, JOBS
@@ -223,6 +224,36 @@ def test_tables_begin_with_the_snapshot_of_a_trimmed_log_whatever_a_micro_batch_
     done = run(lake, spark, max_records=300)
     assert (done.base_offset, done.offset) == (until.offset, batches[799].last_offset)
     assert tables_of(lake) == tables_of(other)
+
+
+def test_a_run_begins_where_its_tables_are_whatever_checkpoints_a_session_keeps(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, kept, temporary = tmp_path / "lake", tmp_path / "kept", tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    lake_of(lake, commits=1, last=1000)
+    setting = "spark.sql.streaming.checkpointLocation"
+    spark.conf.set(setting, str(kept))
+    try:
+        first = run(lake, spark, "events")
+        shutil.rmtree(lake / "events")
+        again = run(lake, spark, "events")
+    finally:
+        spark.conf.unset(setting)
+    assert again.rows == first.rows
+    assert again.rows["events"] == len(tables_of(lake, ("events",))["events"]) > 0
+    assert not kept.exists()
+    assert not any(temporary.iterdir())
+
+
+def test_a_stream_that_ends_before_it_has_all_that_was_there_is_no_success(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake_of(tmp_path / "lake", commits=1, last=100)
+    monkeypatch.setattr(table_stream._TableStream, "_micro_batch", lambda *_: None)
+    with pytest.raises(EnvironmentFaultError, match=r"Spark ended the stream over .* at offset -1 of 100: run again"):
+        run(tmp_path / "lake", spark, "events")
 
 
 def test_progress_is_told_to_listeners_and_the_log(tmp_path: Path, spark: SparkSession) -> None:

@@ -83,7 +83,7 @@ class TablesBacklog(Backlog):
             offset = state.image.provenance.offset
             if snapshots is not None:
                 snapshots.step_done(spark, log, state, done, ends=offset + 1 >= log.end_offset)
-            on_step(offset, last + 1)
+            on_step(offset, max(offset, last) + 1)
 
         while True:
             covers = covered_by(LakeReader(log), writers_of(names))

@@ -17,6 +17,7 @@ import attrs
 from kio.serial import entity_reader
 from kio.serial._introspect import EntityField, EntityTupleField, PrimitiveTupleField, classify_field, is_optional
 
+from kraftlake.records.schema import LONGEST_STRING
 from kraftlake.records.varint import MalformedError, read_uvarint, uvarint
 
 _INT16: Final = struct.Struct(">h")
@@ -26,7 +27,6 @@ _SIZES: Final = {
     "timedelta_i64": 8, "datetime_i64": 8, "float64": 8, "uuid": 16,
 }  # fmt: skip
 _STRING: Final = "string"
-_LONGEST_STRING: Final = 0x7FFF
 _NULL: Final = b"\xff\xff\xff\xff"
 _NULL_COMPACT: Final = b"\0"
 
@@ -126,8 +126,8 @@ class _Plan:
             return position + self.size
         is_string = self.kind == _STRING
         length, position = _length(data, position, flexible=flexible, short=is_string)
-        if is_string and length > _LONGEST_STRING:  # records of it could not be read by Kafka
-            raise MalformedError(f"the string {self.name} has more than {_LONGEST_STRING} bytes")
+        if is_string and length > LONGEST_STRING:  # records of it could not be read by Kafka
+            raise MalformedError(f"the string {self.name} has more than {LONGEST_STRING} bytes")
         return position + length
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kraftlake.records.record_ids import BROKER_FIELDS, TOPIC_ID_AT
     from kraftlake.records.redaction import is_sensitive_config, redact_config
     from kraftlake.records.rows import LOG_SCHEMA
-    from kraftlake.records.schema import Message, Struct, type_name
+    from kraftlake.records.schema import LONGEST_STRING, Message, Struct, type_name
     from kraftlake.records.serde import (
         UNKNOWN,
         AnyMessage,
@@ -48,6 +48,7 @@ __all__ = [
     "CONTROL_RECORDS",
     "DEFAULT",
     "LOG_SCHEMA",
+    "LONGEST_STRING",
     "METADATA_RECORDS",
     "TOPIC_ID_AT",
     "UNKNOWN",

@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from kraftlake.records.fast_construct import mutable_class
-from kraftlake.records.schema import FieldSpec, Primitive, Struct, field_specs, json_name, memoized
+from kraftlake.records.schema import LONGEST_STRING, FieldSpec, Primitive, Struct, field_specs, json_name, memoized
 from kraftlake.records.uuid import Uuid
 from kraftlake.records.varint import MalformedError, read_uvarint, uvarint
 from kraftlake.runtime.errors import UnwritableMetadataError
@@ -30,7 +30,6 @@ _FORMATS: dict[Primitive, str] = {
     Primitive.UUID: "16s",
 }
 _MOST_TAGGED_FIELDS = 1024  # an empty one takes two bytes of the input, and 130 of memory
-_LONGEST_STRING = 0x7FFF  # in Kafka, which refuses to read a longer one
 _SMALLEST_STRUCT = 1  # bytes: a struct's count of tagged fields
 
 _int32_arrays = tuple(struct.Struct(f">{n}i") for n in range(33))
@@ -298,7 +297,7 @@ def _encode_value(w: _Writer, out: str, value: str, spec: FieldSpec, version: in
     else:
         if spec.type is Primitive.STRING:
             w("v = v.encode()")
-            w(f"if len(v) > {_LONGEST_STRING}: raise ValueError('a string has more than {_LONGEST_STRING} bytes')")
+            w(f"if len(v) > {LONGEST_STRING}: raise ValueError('a string has more than {LONGEST_STRING} bytes')")
         w(f"{out} += uvarint(len(v) + 1)")
         w(f"{out} += v")
     w.depth -= 1

@@ -19,6 +19,9 @@ from kraftlake.runtime.value import Value
 
 SPEC = "kraftlake.spec"
 
+LONGEST_STRING = 0x7FFF
+"""The bytes of a string in UTF-8: Kafka refuses to read a longer one, also where its length takes a varint."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 

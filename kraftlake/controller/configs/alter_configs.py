@@ -19,10 +19,10 @@ from kraftlake.image import ConfigResource
 from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftlake.records.java_values import parse_integer, split, split_list, trim
 from kraftlake.records.metadata_records import ClearElrRecord, ConfigRecord
+from kraftlake.records.schema import LONGEST_STRING
 from kraftlake.records.serde import ApiMessageAndVersion
 
 CORDONED_LOG_DIRS = "cordoned.log.dirs"
-MAX_VALUE_LENGTH = 32_767
 
 
 class OpType(Enum):
@@ -161,10 +161,10 @@ def _validated_records(
         if value is None:
             after.pop(name, None)
             continue
-        if len(value.encode(errors="surrogatepass")) > MAX_VALUE_LENGTH:
+        if len(value.encode(errors="surrogatepass")) > LONGEST_STRING:
             raise ControllerApiError(
                 Errors.INVALID_CONFIG,
-                f"The value of {name} is longer than {MAX_VALUE_LENGTH} bytes.",
+                f"The value of {name} is longer than {LONGEST_STRING} bytes.",
             )
         after[name] = value
     validate_configs(state.config, resource, current, after)

@@ -140,8 +140,8 @@ class _Watched(Patience):
     """Waits for the quorum for as long as it takes, unless the process is to end; the follower is told."""
 
     def __init__(self, owner: ClusterFollower, follower: QuorumFollower, stop: threading.Event) -> None:
-        super().__init__(wait=stop.wait, reached=True)
-        self._owner, self._follower, self._stop = owner, follower, stop
+        super().__init__(wait=stop.wait, reached=True, answered=lambda: owner.answered(follower.high_watermark))
+        self._owner, self._stop = owner, stop
 
     def failed(self, fault: NodeError) -> bool:
         """Pause. Whether the process is to end."""
@@ -149,11 +149,6 @@ class _Watched(Patience):
             return True
         self._owner.failed(fault)
         return super().failed(fault)
-
-    def succeeded(self) -> None:
-        """The quorum answered."""
-        super().succeeded()
-        self._owner.answered(self._follower.high_watermark)
 
 
 class _StoppedError(Exception):

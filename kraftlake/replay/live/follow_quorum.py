@@ -208,7 +208,7 @@ class QuorumFollower:
             ) from fault
         if connected != self._connected:
             return  # the batch is to come from the leader that is followed from here on
-        if found and not is_same:
+        if found:
             (last,) = self._held[-1:] or log.batches(end - 1, end - 1)
             (theirs,) = decoded(found[:1])
             if theirs != last:

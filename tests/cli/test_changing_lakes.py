@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -155,34 +157,34 @@ def test_a_fork_can_be_changed(tmp_path: Path) -> None:
     assert run_json("verify", tmp_path / "fork")["sound"] is True
 
 
-def test_an_active_controller_is_left_alone_unless_it_is_taken_over_from(lake: Path) -> None:
+@contextmanager
+def active_controller(lake: Path) -> Iterator[QuorumController]:
+    """Controller 7, which writes a no-op record every 20 ms."""
     log = MetadataLog.open(lake, durability="os")
     config = ControllerConfig(node_id=7, cluster_id=log.cluster_id or "", max_idle_interval_ms=20)
     controller = QuorumController(log, config, claim_at_once=True)
     try:
         while not controller.is_active:
             threading.Event().wait(0.01)
+        yield controller
+    finally:
+        controller.close()
+
+
+def test_an_active_controller_is_left_alone_unless_it_is_taken_over_from(lake: Path) -> None:
+    with active_controller(lake):
         with pytest.raises(LakeError, match="Controller 7 is active"):
             EmbeddedController(MetadataLog.open(lake))
         run("topics", "create", "mine", "--take-over", "--lake", lake)
         assert "mine" in run_json("image", lake)["topics"]
-    finally:
-        controller.close()
 
 
 def test_an_active_controller_is_left_alone_when_the_newest_snapshot_is_of_its_epoch(lake: Path) -> None:
-    log = MetadataLog.open(lake, durability="os")
-    config = ControllerConfig(node_id=7, cluster_id=log.cluster_id or "", max_idle_interval_ms=20)
-    controller = QuorumController(log, config, claim_at_once=True)
-    try:
-        while not controller.is_active:
-            threading.Event().wait(0.01)
+    with active_controller(lake) as controller:
         image = controller.read(lambda image: image).result(60)
         LakeSnapshotEmitter(lake, SystemClock()).maybe_emit(image, QuorumState())
         with pytest.raises(LakeError, match="Controller 7 is active"):
             EmbeddedController(MetadataLog.open(lake))
-    finally:
-        controller.close()
 
 
 def test_a_command_that_loses_its_claim_to_another_says_what_to_do(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:

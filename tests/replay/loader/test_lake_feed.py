@@ -163,6 +163,15 @@ def test_a_lake_whose_log_starts_late_starts_from_its_snapshot(lake: Path) -> No
     assert run.loader.metrics.handle_load_snapshot_count == 1
 
 
+def trim(lake: Path, before: int) -> None:
+    """Delete what is before an offset, and the commits and files that only readers of long ago need."""
+    policy = UpkeepPolicy(checkpoint_after=1, keep_commits=1, compact_from=100, orphan_age_ms=0, exclusive=True)
+    upkeep = Upkeep(lake, policy, disk=DISK)
+    upkeep.trim(before, stream_lag_ms=0)
+    upkeep.run(force_checkpoint=True)
+    upkeep.vacuum()
+
+
 def test_a_loader_that_the_log_was_trimmed_past_loads_the_newest_snapshot(lake: Path) -> None:
     batches = small_log()
     log = lake_of(lake, *batches[:4])
@@ -170,11 +179,7 @@ def test_a_loader_that_the_log_was_trimmed_past_loads_the_newest_snapshot(lake: 
     for batch in batches[4:]:
         log.append([batch])
     keep_snapshot(log, reference_image(batches, 14))
-    policy = UpkeepPolicy(checkpoint_after=1, keep_commits=1, compact_from=100, orphan_age_ms=0, exclusive=True)
-    upkeep = Upkeep(lake, policy, disk=DISK)
-    upkeep.trim(14, stream_lag_ms=0)
-    upkeep.run(force_checkpoint=True)
-    upkeep.vacuum()
+    trim(lake, 14)
 
     for _ in range(300):
         run.run()
@@ -207,11 +212,7 @@ def test_a_snapshot_of_a_later_epoch_is_not_that_of_the_leader_before(
     for batch in batches[2:]:
         log.append([batch])
     keep_snapshot(log, reference_image(batches, 5))
-    policy = UpkeepPolicy(checkpoint_after=1, keep_commits=1, compact_from=100, orphan_age_ms=0, exclusive=True)
-    upkeep = Upkeep(lake, policy, disk=DISK)
-    upkeep.trim(trimmed_to, stream_lag_ms=0)
-    upkeep.run(force_checkpoint=True)
-    upkeep.vacuum()
+    trim(lake, trimmed_to)
 
     for _ in range(300):
         run.run()

@@ -220,6 +220,8 @@ class _TableStream:
 
     def _micro_batch(self, frame: DataFrame, until_offset: int | None) -> None:
         """Take one micro-batch, on a thread of Spark's. An exception is kept: Spark turns it into text."""
+        if self._reached.is_set():  # the stream is about to be stopped, which interrupts what this would do
+            return
         try:
             for last in frame.toArrow()["last"].to_pylist():
                 self._advance(last)

@@ -226,6 +226,16 @@ def test_tables_begin_with_the_snapshot_of_a_trimmed_log_whatever_a_micro_batch_
     assert tables_of(lake) == tables_of(other)
 
 
+def test_a_run_that_has_its_last_offset_takes_no_micro_batch_more_until_it_is_stopped(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_stream, "_POLL_SECONDS", 10)
+    lake_of(tmp_path / "lake", commits=1, last=1000)
+    done = run(tmp_path / "lake", spark, "metrics", trigger="10 milliseconds", max_records=10, until_offset=5)
+    assert done.micro_batches == 1
+    assert 5 <= done.offset < 50
+
+
 def test_a_run_begins_where_its_tables_are_whatever_checkpoints_a_session_keeps(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -175,7 +175,7 @@ def nodes_in_directory(path: str | Path) -> tuple[NodeFiles, ...]:
             )
         return tuple(map(_node, folders))
     except OSError as error:
-        raise unreadable(str(folder), error) from None
+        raise unreadable(str(error.filename or folder), error) from None
 
 
 def _node(folder: Path) -> NodeFiles:

@@ -41,6 +41,7 @@ class DirectoryFollower:
         self.next_offset = next_offset
         self._segment: int | None = None
         self._position = 0
+        self._size = 0
         self._last: tuple[int, bytes] | None = None
 
     def poll(self, before: int | None = None) -> Iterator[RecordBatch]:
@@ -128,6 +129,7 @@ class DirectoryFollower:
         """Yield the batches of one segment; returns whether a batch that does not end below `before` stopped it."""
         file = self._file(base)
         self._check_last(file)
+        self._size = file.size
         at = LogPosition(self.next_offset)
         for step in walk(file, start=self._position):
             if isinstance(step, Damage):
@@ -167,8 +169,9 @@ class DirectoryFollower:
         )
 
     def _grew(self, base: int) -> bool:
+        """Whether the segment has other bytes than when it was read, or is gone."""
         try:
-            return self._file(base).size > self._position
+            return self._file(base).size != self._size
         except NotASourceError:
             return True
 

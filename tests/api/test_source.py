@@ -15,8 +15,9 @@ import pytest
 import kraftlake
 from kraftlake.api import Source
 from kraftlake.image import MetadataImage
-from kraftlake.kafka_files import SourceKind
+from kraftlake.kafka_files import BrokenFileError, SourceKind, segment_name
 from kraftlake.records import metadata_records as r
+from kraftlake.records.batch import encode_batch
 from kraftlake.replay import import_source
 from kraftlake.runtime.errors import CorruptDataError, OffsetError, ReplayError, UsageError
 from tests.replay.made_logs import (
@@ -139,6 +140,21 @@ def test_times_that_go_back_find_the_last_offset_and_missing_times_are_passed_ov
     assert [made(log).offset_at(at(time)) for time in (50, 59, 60, 100)] == [0, 0, 2, 2]
     with pytest.raises(OffsetError, match="no batch with a time"):
         made(MadeLog(records=(no_op(0, time=-1),))).offset_at(at(5))
+
+
+def test_a_damaged_batch_is_passed_over_where_the_time_is_another(tmp_path: Path) -> None:
+    batches = [no_op(offset, time=TIME + offset) for offset in range(6)]
+    folder = tmp_path / "__cluster_metadata-0"
+    folder.mkdir()
+    written = [bytearray(encode_batch(batch)) for batch in batches]
+    written[3][-1] ^= 1
+    (folder / segment_name(0)).write_bytes(b"".join(written))
+    source = kraftlake.open(folder)
+    assert [source.offset_at(at(TIME + offset)) for offset in (0, 1, 4, 5)] == [0, 1, 4, 5]
+    assert [source.offset_since(at(TIME + offset)) for offset in (0, 1, 2, 5)] == [0, 1, 2, 5]
+    for unknown in (source.offset_at, source.offset_since):
+        with pytest.raises(BrokenFileError, match="offset 3: a batch whose CRC"):
+            unknown(at(TIME + 2 if unknown == source.offset_at else TIME + 3))
 
 
 def test_a_lake_finds_the_same_offsets_by_time(source: Source, tmp_path: Path) -> None:

@@ -58,12 +58,15 @@ class _Input:
         return block
 
     def skip_to(self, position: int) -> None:
+        cut = CorruptDataError(f"the archive {self._members.path} ends inside one of its members")
         if not self.compressed:
+            if position > self._members.archive_size:
+                raise cut
             self._file.seek(position)
             self.position = position
         while self.position < position:
             if not self.read(min(_SKIP_CHUNK, position - self.position)):
-                raise CorruptDataError(f"the archive {self._members.path} ends inside one of its members")
+                raise cut
 
 
 def read_tar(stream: BinaryIO, members: Members, *, codec: str | None = None) -> None:

@@ -14,15 +14,15 @@ import attrs
 from kraftlake.kafka_files.file_names import META_PROPERTIES
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.java_properties import parse_properties
 from kraftlake.runtime.whole_file import write_whole
 
 MAX_SIZE = 64 * 1024
 _LEVELS = 2
 """How many folders up from a metadata directory the file may lie."""
-_PROPERTY = re.compile(
-    rb"^[ \t]*(cluster\.id|node\.id|directory\.id)[ \t]*[=: \t][ \t]*([\x21-\x7e]{1,255})[ \t]*\r?$", re.MULTILINE
-)
 _WORD = re.compile(r"[\x21-\x7e]{1,255}")
+_ESCAPED = re.compile(r"[\\=:#!]")
+_NODE_ID = re.compile(r"[0-9]{1,10}")
 
 
 @attrs.frozen(kw_only=True)
@@ -36,12 +36,15 @@ class MetaProperties:
 
 def read_properties(content: bytes) -> MetaProperties:
     """Parse a `meta.properties`; of repeated properties the last one counts."""
-    found = {name: value.decode("ascii") for name, value in _PROPERTY.findall(content[:MAX_SIZE])}
-    node_id = found.get(b"node.id", "")
+    try:
+        found = parse_properties(content[:MAX_SIZE])
+    except ValueError:
+        found = {}
+    cluster_id, node_id = found.get("cluster.id", "").strip(), found.get("node.id", "").strip()
     return MetaProperties(
-        cluster_id=found.get(b"cluster.id"),
-        node_id=int(node_id) if node_id.isdigit() and int(node_id) < 2**31 else None,
-        directory_id=_uuid(found.get(b"directory.id", "")),
+        cluster_id=cluster_id if _WORD.fullmatch(cluster_id) else None,
+        node_id=int(node_id) if _NODE_ID.fullmatch(node_id) and int(node_id) < 2**31 else None,
+        directory_id=_uuid(found.get("directory.id", "").strip()),
     )
 
 
@@ -75,7 +78,8 @@ def meta_properties(*, cluster_id: str, node_id: int, directory_id: Uuid) -> byt
     """
     if not _WORD.fullmatch(cluster_id):
         raise UsageError(f"{cluster_id!r} is no cluster's id: it has 1 to 255 visible characters of ASCII.")
-    lines = {"cluster.id": cluster_id, "directory.id": directory_id, "node.id": node_id, "version": 1}
+    escaped = _ESCAPED.sub(r"\\\g<0>", cluster_id)
+    lines = {"cluster.id": escaped, "directory.id": directory_id, "node.id": node_id, "version": 1}
     return "".join(f"{key}={value}\n" for key, value in lines.items()).encode()
 
 

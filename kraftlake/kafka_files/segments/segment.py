@@ -133,7 +133,12 @@ def skip_before(offset: int, window: Window, end: int, next_offset: int) -> tupl
         data = window.at(position, min(READ_CHUNK, end - position))
         size, next_offset = pass_whole(data, check_crc=False, offset=next_offset, before=offset)
         if not size:
-            break
+            header = parse_header(data)  # that of a batch which is longer than a chunk
+            if header is None or header.fault() is not None or header.base_offset != next_offset:
+                break
+            if header.last_offset >= offset or header.size > end - position:
+                break
+            size, next_offset = header.size, header.last_offset + 1
         position += size
     return position, next_offset
 

@@ -12,6 +12,7 @@ from kraftlake.runtime.errors import NotASourceError
 
 _MOST_FOLDERS: Final = 20_000
 _DEEPEST: Final = 10
+_LOST_AND_FOUND: Final = "lost+found"
 
 
 def metadata_directories(folder: Path, is_metadata: Callable[[Path], bool]) -> list[Path]:
@@ -41,16 +42,21 @@ def archives_below(folder: Path, is_archive: Callable[[Path], bool]) -> list[Pat
 
 
 def _walk(folder: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
-    """Each folder with the names of its folders, of which those that are taken out are not entered, and its files."""
+    """Each folder with the names of its folders, of which those that are taken out are not entered, and its files.
+
+    A folder that is deleted meanwhile is passed over, and so is what a file system's check found: root alone reads it.
+    """
 
     def fail(error: OSError) -> None:
-        raise error
+        if not isinstance(error, FileNotFoundError) or error.filename == str(folder):
+            raise error
 
     for seen, (path, folders, files) in enumerate(os.walk(folder, onerror=fail)):
         if seen >= _MOST_FOLDERS:
             raise NotASourceError(
                 f"{folder} holds more than {_MOST_FOLDERS:,} folders: name the metadata directory, {METADATA_DIRECTORY}"
             )
+        folders[:] = [name for name in folders if name != _LOST_AND_FOUND]
         here = Path(path)
         if len(here.relative_to(folder).parts) >= _DEEPEST:
             folders.clear()

@@ -46,7 +46,8 @@ def sniff(path: str | Path) -> SourceKind:
     except FileNotFoundError:
         raise NotASourceError(f"{target} does not exist: {_WAY_OUT}") from None
     except (OSError, ValueError) as error:
-        raise unreadable(str(target), error if isinstance(error, OSError) else OSError(str(error))) from None
+        fault = error if isinstance(error, OSError) else OSError(str(error))
+        raise unreadable(str(fault.filename or target), fault) from None
     if not stat.S_ISREG(mode):
         raise NotASourceError(f"{target} is neither a folder nor a regular file: {_WAY_OUT}")
     content = look_into(DiskFile.at(target))
@@ -123,7 +124,7 @@ def archives_of(folder: Path) -> list[Path]:
             return []
         return archives_below(folder, _is_archive)
     except OSError as error:
-        raise unreadable(str(folder), error) from None
+        raise unreadable(str(error.filename or folder), error) from None
 
 
 def _is_archive(path: Path) -> bool:

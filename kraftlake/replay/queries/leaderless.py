@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 
 import attrs
 
@@ -33,18 +34,18 @@ def leaderless_since(
 
     Left out are partitions that had no leader at the log's start, and all of them where the log does not reach
     `at_offset`, such as those of a snapshot file. Where the log is damaged, only the log after the newest snapshot
-    counts. Only records of these partitions are decoded.
+    counts, and where that is damaged too, nothing is known. Only records of these partitions are decoded.
     """
     start = source.start_offset
     if not partitions or source.kind is SourceKind.SNAPSHOT or at_offset >= source.end_offset:
         return {}
     keys = {key_of(*partition): partition for partition in partitions}
     ends = [s.end_offset for s in usable_snapshots(source.reader) if start <= s.end_offset <= at_offset + 1]
-    try:
-        found = _found(source, Keys(keys), min(ends, default=0) if start > 0 else 0, at_offset)
-    except CorruptDataError:
-        found = _found(source, Keys(keys), max(ends, default=0), at_offset)
-    return {keys[key]: one for key, one in found.items()}
+    for base_end in (min(ends, default=0) if start > 0 else 0, max(ends, default=0)):
+        with suppress(CorruptDataError):
+            found = _found(source, Keys(keys), base_end, at_offset)
+            return {keys[key]: one for key, one in found.items()}
+    return {}
 
 
 def _found(source: LogSource, keys: Keys, base_end: int, at_offset: int) -> dict[bytes, Leaderless]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
+from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.reading.log_reader import LogReader
 from kraftlake.replay.reading.open_reader import LakeReader
-from kraftlake.replay.reading.replay_base import broken_ranges, check_unbroken, images_end, usable_snapshots
-from kraftlake.runtime.errors import OffsetError
+from kraftlake.replay.reading.replay_base import check_unbroken, images_end, readable_batches, usable_snapshots
+from kraftlake.runtime.errors import CorruptDataError, OffsetError
 from kraftlake.runtime.moments import EPOCH, iso
 
 
@@ -23,13 +24,13 @@ def offset_at(reader: LogReader, time: datetime) -> int:
 
     Snapshots count as well: the last offset of a snapshot has the time in its header. Batches without a time are
     ignored. Raises OffsetError, naming the first time, when all times are later, and BrokenFileError where the next
-    offset is missing: its batch may also be of before `time`.
+    offset is missing or damaged: its batch may also be of before `time`.
     """
     wanted = epoch_millis(time)
     in_snapshots = [offset for offset, millis in _snapshot_times(reader) if millis <= wanted]
     found = max([_offset_in_log(reader, wanted), *in_snapshots])
     if found >= 0:
-        check_unbroken(reader, found + 1, found + 1)
+        _check_known(reader, found + 1)
         return found
     times = [millis for _, millis in (*_snapshot_times(reader), *_batch_times(reader))]
     if not times:
@@ -44,11 +45,11 @@ def offset_since(reader: LogReader, time: datetime) -> int:
 
     Together with `offset_at` it cuts a log in two at any time. Where the log ends with batches of before `time`, though
     earlier batches are later (clocks ran backwards), it is the first offset of the later ones. Raises OffsetError,
-    naming the last time, when all times are earlier, and BrokenFileError where the offset is missing.
+    naming the last time, when all times are earlier, and BrokenFileError where the offset is missing or damaged.
     """
     before = epoch_millis(time - timedelta(microseconds=1))
     found = _offset_in_log(reader, before) + 1
-    check_unbroken(reader, found, found)
+    _check_known(reader, found)
     if found > 0 and reader.start_offset <= found < reader.end_offset:
         return found
     last, previous = -1, reader.start_offset - 1
@@ -94,10 +95,25 @@ def _snapshot_times(reader: LogReader) -> Iterator[tuple[int, int]]:
 
 
 def _batch_times(reader: LogReader) -> Iterator[tuple[int, int]]:
-    """Last offset and time of each batch that has a time, but for those in gaps between segments."""
-    gaps = [(one.first, one.last) for one in broken_ranges(reader, reader.start_offset, reader.end_offset)]
-    ends = [*(first - 1 for first, _ in gaps), reader.end_offset - 1]
-    for start, end in zip([reader.start_offset, *(last + 1 for _, last in gaps)], ends, strict=True):
-        for batch in reader.batches(start, end):
+    """Last offset and time of each batch that has a time, but for those that are missing or damaged."""
+    next_offset, last = reader.start_offset, reader.end_offset - 1
+
+    def timed(batches: Iterator[RecordBatch]) -> Iterator[tuple[int, int]]:
+        nonlocal next_offset
+        for batch in batches:
+            next_offset = batch.last_offset + 1
             if batch.timestamp >= 0:
                 yield batch.last_offset, batch.timestamp
+
+    try:
+        yield from timed(reader.batches(next_offset, last))
+    except CorruptDataError:
+        yield from timed(readable_batches(reader, next_offset, last, lambda *_: None))
+
+
+def _check_known(reader: LogReader, offset: int) -> None:
+    """Raise BrokenFileError where an offset of the log is missing or damaged."""
+    check_unbroken(reader, offset, offset)
+    if reader.start_offset <= offset < reader.end_offset:
+        for _ in reader.batches(offset, offset):
+            pass

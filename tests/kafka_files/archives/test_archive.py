@@ -5,6 +5,7 @@ import contextlib
 import gzip
 import io
 import lzma
+import random
 import stat
 import tarfile
 import tracemalloc
@@ -543,6 +544,16 @@ def test_an_archive_that_is_cut_short_is_refused(tmp_path: Path, pack: Packer) -
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
     with pytest.raises(CorruptDataError, match=r"the archive .* (cut short|broken|ends inside|refused)"):
+        open_archive(path)
+
+
+@PACKERS
+def test_an_archive_that_is_cut_inside_a_member_that_is_passed_over_is_refused(tmp_path: Path, pack: Packer) -> None:
+    index = random.Random(1).randbytes(100_000)
+    path = pack(tmp_path / "x", {**LOG, f"{METADATA}/{0:020d}.index": index, **LOG_AT_3})
+    path.write_bytes(path.read_bytes()[:50_000])
+
+    with pytest.raises(CorruptDataError, match=r"the archive .* (cut short|broken|ends inside)"):
         open_archive(path)
 
 

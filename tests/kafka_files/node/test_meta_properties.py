@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.kafka_files.node.meta_properties import MetaProperties, find_properties, read_properties
+from kraftlake.kafka_files.node.meta_properties import (
+    MetaProperties,
+    find_properties,
+    meta_properties,
+    read_properties,
+)
 from kraftlake.records.uuid import Uuid
 
 SAMPLE = Path(__file__).resolve().parents[3] / "samples" / "kafka-4.4" / "log"
@@ -27,3 +32,12 @@ def test_what_kafka_would_not_write_is_unknown(content: bytes) -> None:
 
 def test_of_repeated_properties_the_last_counts() -> None:
     assert read_properties(b"node.id=1\r\nnode.id = 2\r\n").node_id == 2
+
+
+def test_what_java_escapes_is_read_and_written() -> None:
+    known = MetaProperties(
+        cluster_id=r"a=b:c#d!e\f==", node_id=1, directory_id=Uuid.from_string("ClQ37eiQv2tWavOtD_g41g")
+    )
+    content = meta_properties(cluster_id=r"a=b:c#d!e\f==", node_id=1, directory_id=known.directory_id)
+    assert read_properties(content) == known
+    assert rb"cluster.id=a\=b\:c\#d\!e\\f\=\=" in content

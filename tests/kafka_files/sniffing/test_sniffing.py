@@ -8,6 +8,7 @@ import shutil
 import tarfile
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from crc32c import crc32c
@@ -18,7 +19,16 @@ from kraftlake.kafka_files import SourceKind, sniff
 from kraftlake.records.batch import encode_batch
 from kraftlake.records.batch_format import CRC_FROM
 from kraftlake.runtime.errors import KraftlakeError, NotASourceError
-from tests.kafka_files.sample_files import CRASH_TORN, KAFKA_44, NEWEST_44, SAMPLES, SEGMENTS_44, copy_of, no_ops
+from tests.kafka_files.sample_files import (
+    CRASH_TORN,
+    KAFKA_44,
+    METADATA,
+    NEWEST_44,
+    SAMPLES,
+    SEGMENTS_44,
+    copy_of,
+    no_ops,
+)
 
 
 def data_batch(
@@ -209,6 +219,25 @@ def test_what_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(os, "open", refuse)
 
     assert "may not be read" in refusal(tmp_path / "x")
+
+
+def test_what_only_root_may_read_at_the_top_of_a_file_system_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(KAFKA_44, tmp_path / "logs" / METADATA)
+    (tmp_path / "lost+found").mkdir()
+    scandir = os.scandir
+
+    def refuse(path: str) -> Any:
+        if Path(path).name in ("lost+found", "private"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+
+    assert sniff(tmp_path) is SourceKind.DIRECTORY
+    (tmp_path / "private").mkdir()
+    assert f"{tmp_path / 'private'} may not be read" in refusal(tmp_path)
 
 
 def test_a_path_that_no_file_can_have_is_refused() -> None:

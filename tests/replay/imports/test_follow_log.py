@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.api import open_source
-from kraftlake.kafka_files import DirectoryFollower, TruncatedLogError, segment_name, write_checkpoint
+from kraftlake.kafka_files import BrokenFileError, DirectoryFollower, TruncatedLogError, segment_name, write_checkpoint
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.serde import ApiMessageAndVersion
@@ -163,6 +163,32 @@ def test_a_snapshot_that_ends_inside_of_a_batch_waits_for_all_of_it(live: LiveDi
     assert (step.snapshots, step.end_offset, kept(live)) == (0, batch.base_offset, [])
     live.snapshot(live.end, 3)
     assert (follower.step().snapshots, kept(live)) == (2, [batch.last_offset, live.end])
+
+
+def test_batches_longer_than_a_read_are_passed_when_the_position_is_found_again(live: LiveDirectory) -> None:
+    topics = [ApiMessageAndVersion(topic(number, "x" * 200), 0) for number in range(6_000)]
+    live.append(RecordBatch.of(live.end, 3, TIME, topics))
+    assert len(encode_batch(live.batches[-1])) > 1 << 20
+    follower = following(live, include_uncommitted=True)
+    for _ in range(2):
+        more(live, 1)
+        assert follower.step().records == 1
+        follower = LogFollower(live.path, lake_of(live), include_uncommitted=True)
+    assert in_lake(live) == live.batches
+
+
+def test_a_damaged_end_that_a_segment_follows_is_an_error(live: LiveDirectory) -> None:
+    follower = DirectoryFollower(live.path, 0)
+    assert list(follower.poll()) == live.batches
+    first, end = live.segment, live.end
+    live.append(no_op(end))
+    live.roll()
+    live.append(no_op(live.end))
+    spoilt = bytearray(first.read_bytes())
+    spoilt[-1] ^= 1
+    first.write_bytes(spoilt)
+    with pytest.raises(BrokenFileError, match=f"offsets {end} to {end} are missing between this segment and the next"):
+        list(follower.poll())
 
 
 def test_with_the_uncommitted_everything_whole_is_taken_at_once(live: LiveDirectory) -> None:

@@ -102,6 +102,11 @@ def test_of_a_damaged_log_only_the_records_after_its_newest_snapshot_count(tmp_p
     assert found(source, 5736) == found(kraftlake.open(DIRECTORY), 5736)
 
 
+def test_of_a_log_that_is_damaged_behind_its_newest_snapshot_nothing_is_known(tmp_path: Path) -> None:
+    source = copied(tmp_path, "*0000.log", "*3532.log", "*5488.log")
+    assert leaderless_since(source, without_leader(source.image(5736, lenient=True)), 5736) == {}
+
+
 def test_what_the_log_does_not_reach_is_not_guessed(tmp_path: Path) -> None:
     source = copied(tmp_path, "*0000.log", "*4593-*.checkpoint")
     partition = next(iter(without_leader(kraftlake.open(DIRECTORY).image(1323))))

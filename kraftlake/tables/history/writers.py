@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +108,7 @@ class SmallHistories:
     def __init__(self, image: MetadataImage) -> None:
         """Begin with an image, and no table."""
         self._writers: dict[str, SmallHistoryWriter] = {}
+        self._lock = threading.Lock()
         self._taken_to = -1
         self.states = EntityHistory((), image)
 
@@ -116,12 +118,13 @@ class SmallHistories:
         self.states.add(writer.of, since)
 
     def take(self, chunk: DeltaChunk) -> None:
-        """Fold deltas for all tables, unless the writer of another table has done so."""
-        if not len(chunk.boundaries) or chunk.boundaries.offsets[-1] <= self._taken_to:
-            return
-        self._taken_to = int(chunk.boundaries.offsets[-1])
-        for name, ended in self.states.take(chunk.records).items():
-            self._writers[name].rows.extend(ended)
+        """Fold deltas for all tables, unless the writer of another table has done so: on any thread."""
+        with self._lock:
+            if not len(chunk.boundaries) or chunk.boundaries.offsets[-1] <= self._taken_to:
+                return
+            self._taken_to = int(chunk.boundaries.offsets[-1])
+            for name, ended in self.states.take(chunk.records).items():
+                self._writers[name].rows.extend(ended)
 
 
 class SmallHistoryWriter(HistoryWriter):

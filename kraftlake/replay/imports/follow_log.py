@@ -190,13 +190,14 @@ class LogFollower:
         return FollowStep.of(log, log.end_offset - start, snapshots, seen_to=tail.seen_to)
 
     def _add_snapshots(self, found: Sequence[Snapshot]) -> int:
-        """Add the new snapshots that the lake's log has reached; the others wait for it."""
+        """Add the new snapshots that the lake's log has reached and that it lacks; the others wait for the log."""
         added = 0
+        there = {(one.end_offset, one.epoch) for one in self._log.snapshots()} if found else ()
         for snapshot in found:
             if snapshot.end_offset > self._log.end_offset:
                 continue
             try:
-                if snapshot.end_offset >= self._log.start_offset:
+                if snapshot.end_offset >= self._log.start_offset and (snapshot.end_offset, snapshot.epoch) not in there:
                     added += self._log.add_snapshot(facts_of(snapshot), chunks_of_snapshot(snapshot))
             except NotASourceError:
                 continue  # deleted meanwhile

@@ -118,6 +118,10 @@ class SnapshotPublisher:
         end_offset = image.provenance.offset + 1
         if end_offset in self._ends or not image.provenance.batch_aligned or _same_content(image, self._last):
             return
+        self._ends |= {snapshot.end_offset for snapshot in self._reader.log.snapshots()}  # an import adds its own
+        if end_offset in self._ends:
+            self.start_at(image)
+            return
         try:
             keep_snapshot(self._reader.log, image, quorum)
         except UnwritableMetadataError as fault:

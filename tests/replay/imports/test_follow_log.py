@@ -15,6 +15,7 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay import FollowStep, LogFollower, import_source
+from kraftlake.replay.imports.kept_snapshot import keep_snapshot
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError, NotASourceError, OffsetError, UsageError
 from tests.metadata_log.delta_protocol import check_commits
 from tests.replay.made_logs import TIME, leader_change, no_op, small_log, topic
@@ -175,6 +176,16 @@ def test_batches_longer_than_a_read_are_passed_when_the_position_is_found_again(
         assert follower.step().records == 1
         follower = LogFollower(live.path, lake_of(live), include_uncommitted=True)
     assert in_lake(live) == live.batches
+
+
+def test_a_snapshot_of_an_image_that_the_lake_has_by_itself_is_left_out(live: LiveDirectory) -> None:
+    follower = following(live, include_uncommitted=True)
+    log = MetadataLog.open(lake_of(live))
+    assert keep_snapshot(log, open_source(lake_of(live)).image())
+    live.snapshot(live.end, 3)
+    more(live, 1)
+    assert (follower.step().snapshots, follower.step().snapshots) == (0, 0)
+    assert kept(live) == [live.end - 1]
 
 
 def test_a_damaged_end_that_a_segment_follows_is_an_error(live: LiveDirectory) -> None:

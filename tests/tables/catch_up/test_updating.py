@@ -12,12 +12,19 @@ from deltalake import DeltaTable
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.maintenance.trimming import declare_stream_lag, trim
 from kraftlake.metadata_log.storage.disk import Disk
+from kraftlake.replay import LogSource
+from kraftlake.replay.imports.kept_snapshot import facts_of
+from kraftlake.replay.loader.fold import image_at
+from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.replay.reading.replay_base import usable_snapshots
 from kraftlake.runtime.errors import LakeError, UsageError
 from kraftlake.tables import Job, RunResult, update_by_job, update_tables
+from kraftlake.tables.catch_up.snapshot_publisher import SnapshotPublisher
 from kraftlake.tables.catch_up.updating import writers_of
 from kraftlake.tables.jobs import ALL, JOBS, RECORDS
 from kraftlake.tables.table_locks import hold_tables
-from tests.tables.sample_log import LAST_OFFSET, append_in, batches_between, image_without_spark, lake_of
+from tests.tables.sample_log import LAST_OFFSET, SAMPLE, append_in, batches_between, image_without_spark, lake_of
 
 Tables = dict[str, list[dict[str, Any]]]
 TABLES = tuple(dict.fromkeys(table for job in JOBS.values() for table in job.tables))
@@ -144,3 +151,16 @@ def test_names_that_no_table_has_are_refused(tmp_path: Path) -> None:
 def test_every_table_has_one_writer() -> None:
     assert [writer.description.name for writer in writers_of(ALL.tables)] == [*ALL.tables]
     assert [writer.description.name for writer in RECORDS.new_writers()] == ["records"]
+
+
+def test_a_snapshot_that_an_import_adds_while_a_run_goes_on_is_left_as_it_is(tmp_path: Path) -> None:
+    """The records of Kafka's own snapshot are not in the order in which they are written here."""
+    lake = tmp_path / "lake"
+    source = LogSource.open(SAMPLE)
+    theirs = usable_snapshots(source.reader)[-1]
+    log = lake_of(lake, commits=1, last=theirs.end_offset - 1)
+    publisher = SnapshotPublisher(LakeReader(log))
+    log.add_snapshot(facts_of(theirs), theirs.batches())
+    publisher.publish(image_at(LakeReader(log), theirs.end_offset - 1).image, QuorumState())
+    assert publisher.written == []
+    assert [one.end_offset for one in MetadataLog.open(lake).snapshots()] == [theirs.end_offset]

@@ -144,8 +144,15 @@ class Protocol(Value):
     writer_features: tuple[str, ...] = ()
 
     def to_action(self) -> dict[str, Any]:
-        """The action as it stands in a commit (table features are never written here)."""
-        return {"protocol": {"minReaderVersion": self.min_reader_version, "minWriterVersion": self.min_writer_version}}
+        """The action as it stands in a commit or a checkpoint; other writers may have added table features."""
+        features = {"readerFeatures": self.reader_features, "writerFeatures": self.writer_features}
+        return {
+            "protocol": {
+                "minReaderVersion": self.min_reader_version,
+                "minWriterVersion": self.min_writer_version,
+                **{kind: list(names) for kind, names in features.items() if names},
+            }
+        }
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> Protocol:

@@ -179,15 +179,18 @@ class ObjectStoreDisk(Disk):
         _object(path).delete()
 
     def put_if_absent(self, path: Location, data: bytes, after: Sequence[Location] = ()) -> None:  # noqa: ARG002
-        """As on a disk; a put that timed out may take effect later, so only what can be read back counts."""
+        """As on a disk; a put that timed out may take effect later, so only what can be read back counts.
+
+        So it does after a refusal: the token may have expired between two tries.
+        """
         for tries_left in reversed(range(_PUTS)):
             try:
                 return self._put(_object(path), data)
-            except PermissionError:
-                raise
             except OSError as fault:
                 if _was_written(path, data, fault):
                     return None
+                if isinstance(fault, PermissionError):
+                    raise
                 if not tries_left:
                     raise UnconfirmedWriteError(*fault.args) from fault
         return None

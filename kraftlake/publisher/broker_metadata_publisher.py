@@ -21,7 +21,7 @@ from kraftlake.image import (
 from kraftlake.publisher.driven import Coordinator, GroupCoordinator, LogManager, ReplicaManager, ShareCoordinator
 from kraftlake.publisher.metadata_cache import MetadataCache
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay import LoaderManifest, MetadataPublisher
+from kraftlake.replay import LoaderManifest, MetadataPublisher, SnapshotManifest
 from kraftlake.runtime import get_logger
 from kraftlake.runtime.fault_handler import FaultHandler
 
@@ -95,6 +95,9 @@ class BrokerMetadataPublisher(MetadataPublisher):
                 self._log.info("publishing initial metadata", offset=new_image.offset)
                 self._initialize_managers(new_image)
             parts = self._parts
+            if not first and isinstance(manifest, SnapshotManifest):
+                what = f"stopping replicas that are on other brokers by {where}"
+                self._guard(what, parts.replica_manager.stop_reassigned, new_image)
             if delta.topics_delta is not None:
                 what = f"applying the topics delta of {where}"
                 self._guard(what, parts.replica_manager.apply_delta, delta.topics_delta, new_image)

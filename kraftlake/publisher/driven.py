@@ -32,6 +32,10 @@ class ReplicaManager(Protocol):
         """Start the periodic tasks: ISR expiration, log directory failures."""
         ...
 
+    def stop_reassigned(self, new_image: MetadataImage) -> None:
+        """Stop the replicas that an image from a snapshot does not place on this broker."""
+        ...
+
     def apply_delta(self, topics_delta: TopicsDelta, new_image: MetadataImage) -> None:
         """Apply the local changes of this broker."""
         ...

@@ -28,9 +28,6 @@ class DelayedOperations(Protocol):
     def complete_when_not_leader(self, topic_partition: TopicPartition) -> None:
         """Complete the requests that wait for a partition that this broker no longer leads: produce, then fetch."""
 
-    def has_delayed_deletes(self) -> bool:
-        """Whether any DeleteRecords request waits for a low watermark."""
-
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class BrokerContext:

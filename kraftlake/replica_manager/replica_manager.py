@@ -103,6 +103,23 @@ class ReplicaManager:
         with self.lock:
             DeltaApplication(self.context, self, topics_delta, new_image, changes).run()
 
+    def stop_reassigned(self, new_image: MetadataImage) -> None:
+        """Stop replicas of topics in the image that it does not place on this broker, and delete their logs.
+
+        For an image that a snapshot has brought: to its delta all partitions are new, and no replica is one that left.
+        Kafka 4.4 goes on with such replicas until it is restarted, as the leader of an old epoch too.
+        """
+        me = self.context.broker_id
+        with self.lock:
+            stops = []
+            for partition in self.online_partitions():
+                name = partition.topic_partition
+                known = new_image.topics.get_partition(partition.topic_id, name.partition)
+                if known is not None and me not in known.replicas:
+                    reason = f"broker {me} is no longer one of its replicas"
+                    stops.append(StopPartition(partition=name, delete_local_log=True, reason=reason))
+            self.stop_partitions(stops)
+
     # hosted partitions
 
     def hosted(self, partition: TopicPartition) -> HostedPartition | None:

@@ -56,6 +56,9 @@ class Replicas:
     def startup(self) -> None:
         self.parts.note("replicas.startup")
 
+    def stop_reassigned(self, new_image: MetadataImage) -> None:
+        self.parts.note("replicas.stop_reassigned")
+
     def apply_delta(self, topics_delta: TopicsDelta, new_image: MetadataImage) -> None:
         self.parts.note("replicas.apply_delta")
 
@@ -303,6 +306,18 @@ def test_a_whole_log_notifies_coordinators_as_its_image_does() -> None:
     second.publisher.on_metadata_update(everything, made.image, SnapshotManifest(provenance=made.image.provenance))
     assert first.group.calls == second.group.calls
     assert first.group.leading == {0: 0, 1: 1}
+
+
+def test_a_snapshot_while_it_runs_stops_replicas_that_are_on_other_brokers_first() -> None:
+    broker_, made = started(), cluster(broker(ME))
+    made.introduce(broker_.publisher)
+    assert "replicas.stop_reassigned" not in broker_.parts.calls
+    broker_.parts.calls.clear()
+    made.change(topic(5))
+    assert broker_.parts.calls[0] == "replicas.apply_delta"
+    broker_.parts.calls.clear()
+    made.introduce(broker_.publisher)
+    assert broker_.parts.calls[:2] == ["replicas.stop_reassigned", "replicas.apply_delta"]
 
 
 def test_it_is_a_publisher_of_the_loader() -> None:

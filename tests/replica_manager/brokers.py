@@ -91,9 +91,6 @@ class Controller:
     def complete_when_not_leader(self, topic_partition):
         self.given_up.append(topic_partition)
 
-    def has_delayed_deletes(self):
-        return False
-
 
 class Broker:
     """Broker 1, whose image follows from the given records."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import MetadataProvenance
 from kraftlake.image.topics.directory_id import UNASSIGNED
 from kraftlake.records import metadata_records as r
 from kraftlake.replica_manager import MemoryLogManager, TransitionKind
@@ -102,6 +104,28 @@ def test_a_removed_replica_is_deleted_and_its_waiting_requests_are_answered():
     assert me.manager.hosted(tp()) is None
     assert me.logs.get_log(tp()) is None
     assert me.controller.given_up == [tp()]
+
+
+def test_a_snapshot_ends_replicas_that_were_reassigned_while_it_was_not_heard():
+    me = started(topic(), partition(leader=1), partition(1, leader=2), partition(2, leader=1))
+    moved = {"replicas": (2, 3), "isr": (2, 3), "leader": 2, "directories": (D1, D1), "epoch": 7}
+    delta = MetadataDelta(me.view.image)
+    for record in (
+        feature(), broker(1), broker(2), broker(3),
+        topic(), partition(0, **moved), partition(1, **moved), partition(2, leader=1),
+    ):  # fmt: skip
+        delta.replay(record)
+    delta.finish_snapshot()
+    image = delta.apply(MetadataProvenance(offset=100, epoch=1))
+    assert not delta.topics_delta.local_changes(1).deletes, "to a snapshot's delta all partitions are new, as in Kafka"
+    del me.told[:]
+    me.view.image = image
+    me.manager.stop_reassigned(image)
+    me.manager.apply_delta(delta.topics_delta, image)
+    assert [told.kind for told in me.told if told.partition == tp(0)] == [K.LOG_DELETED]
+    assert set(me.manager.hosted_partitions()) == {tp(2)}
+    assert me.fetched() == {}
+    assert set(me.logs.logs()) == {tp(2)}
 
 
 def test_a_log_in_an_offline_directory_is_not_deleted_and_the_reason_is_reported():

@@ -169,12 +169,11 @@ def update_follower_fetch_state(partition: Partition, replica: Replica, fetch: F
     Raises NotLeaderOrFollowerError for an earlier incarnation of the follower's broker.
     """
     moves_start = fetch.log_start_offset != replica.state.log_start_offset
-    deletes = moves_start and partition.context.delayed_operations.has_delayed_deletes()
     with partition.lock:
-        low_before = low_watermark(partition) if deletes and partition.is_leader else -1
+        low_before = low_watermark(partition) if moves_start and partition.is_leader else -1
         end_before = replica.state.log_end_offset
         replica.update_fetch_state(fetch, partition.context.metadata.alive_broker_epoch(replica.broker_id))
-        low_moved = deletes and partition.is_leader and low_watermark(partition) > low_before
+        low_moved = moves_start and partition.is_leader and low_watermark(partition) > low_before
     partition.in_sync.maybe_expand(replica)
     with partition.lock:
         log = partition.leader_log

@@ -79,7 +79,9 @@ class Partition:
         """Become the leader, or stay it with a new state; returns whether this broker was not the leader before.
 
         A new leader epoch starts at the log end offset and resets what the leader knows of its followers. The same
-        leader epoch changes only the assignment and the ISR. A partition epoch below the known one is ignored.
+        leader epoch changes only the assignment and the ISR. A partition epoch below the known one is ignored. A leader
+        that has missed leader epochs, one delta leading over them, forgets its followers' offsets as a new leader does:
+        a leader in between may have truncated them. Kafka 4.4 keeps them, and may acknowledge what no follower has.
         `is_new` says that the broker did not host the partition before, `directory_id` is its assigned log directory.
         Raises KafkaStorageError.
         """
@@ -88,6 +90,7 @@ class Partition:
             if self._is_stale(registration):
                 return False
             is_new_leader = not self.is_leader
+            others_may_have_led = is_new_leader or registration.leader_epoch > self.leader_epoch + 1
             # an unclean leader has nothing to recover from: its first change of the ISR says RECOVERED
             self.in_sync.update(registration, is_leader=True, recovery=LeaderRecoveryState.RECOVERED)
             self._create_log(is_new=is_new, directory_id=directory_id)
@@ -99,7 +102,7 @@ class Partition:
                     replica.reset(
                         now_ms=now,
                         leader_end_offset=start,
-                        is_new_leader=is_new_leader,
+                        keeps_offsets=not others_may_have_led,
                         in_sync=id_ in registration.isr,
                     )
                 self.leader_epoch = registration.leader_epoch

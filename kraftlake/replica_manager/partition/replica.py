@@ -88,18 +88,18 @@ class Replica:
         """
         self.state = attrs.evolve(self.state, last_caught_up_time_ms=0)
 
-    def reset(self, *, now_ms: int, leader_end_offset: int, is_new_leader: bool, in_sync: bool) -> None:
+    def reset(self, *, now_ms: int, leader_end_offset: int, keeps_offsets: bool, in_sync: bool) -> None:
         """Start a leader epoch: a replica in the ISR counts as caught up now, any other as never caught up.
 
-        A new leader does not know the replica's offsets.
+        Without `keeps_offsets` the leader does not know the replica's offsets.
         """
         caught_up = now_ms if in_sync else 0
-        if is_new_leader:
-            self.state = ReplicaState(last_fetch_leader_log_end_offset=UNKNOWN_OFFSET, last_caught_up_time_ms=caught_up)
-        else:
+        if keeps_offsets:
             self.state = attrs.evolve(
                 self.state,
                 last_fetch_leader_log_end_offset=leader_end_offset,
                 last_fetch_time_ms=caught_up,
                 last_caught_up_time_ms=caught_up,
             )
+        else:
+            self.state = ReplicaState(last_fetch_leader_log_end_offset=UNKNOWN_OFFSET, last_caught_up_time_ms=caught_up)

@@ -93,10 +93,6 @@ class _NoPeers:
     def complete_when_not_leader(self, topic_partition: TopicPartition) -> None:
         """Do nothing: no request waits."""
 
-    def has_delayed_deletes(self) -> bool:
-        """Always False: no request waits."""
-        return False
-
 
 class _RecordedLogManager(MemoryLogManager):
     """Puts each log into the directory that the records name; without such records, into the only directory."""

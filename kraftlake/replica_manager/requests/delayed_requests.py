@@ -35,10 +35,6 @@ class DelayedRequests:
         self.produce.check_and_complete(topic_partition)
         self.fetch.check_and_complete(topic_partition)
 
-    def has_delayed_deletes(self) -> bool:
-        """Whether any DeleteRecords request waits."""
-        return self.delete_records.delayed > 0
-
     def expire(self) -> int:
         """Complete the requests whose time is over; returns their number."""
         return sum(purgatory.expire() for purgatory in self)

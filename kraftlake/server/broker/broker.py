@@ -41,6 +41,7 @@ from kraftlake.replica_manager.logs.disk.disk_log_manager import open_log_manage
 from kraftlake.runtime import Clock, KafkaEventQueue, LoggingFaultHandler, Scheduler, get_logger
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.broker_config_handler import BrokerConfigHandler
+from kraftlake.server.broker.broker_registration_tracker import BrokerRegistrationTracker
 from kraftlake.server.broker.lake_metadata_feed import LakeMetadataFeed
 from kraftlake.server.broker.leaderships import Leaderships
 from kraftlake.server.broker.metadata_feed import MetadataFeed
@@ -213,6 +214,7 @@ class Broker:
             replica_manager=self.manager,
             followers=(
                 DynamicConfigPublisher(broker_id, handlers, self._faults),
+                BrokerRegistrationTracker(broker_id, self.lifecycle.resend_registration),
                 *(() if self.authorizer is None else (self.authorizer,)),
             ),
         )

@@ -190,6 +190,22 @@ def test_a_new_leader_knows_no_follower_ends_and_a_reelected_one_keeps_them():
     assert me.partition().replica(2).state.log_end_offset == -1
 
 
+def test_a_leader_that_has_missed_an_epoch_knows_no_follower_ends_until_they_fetch():
+    """The leader in between may have cut them: with the old ends the high watermark would count what is gone."""
+    me = leading()
+    append(me)
+    fetch(me, 2, 1)
+    fetch(me, 3, 0)
+    assert me.partition().local_log.high_watermark == 0
+    me.hear(change(leader=2), change(leader=1, isr=(1, 2)))
+    assert [me.partition().replica(id_).state.log_end_offset for id_ in (2, 3)] == [-1, -1]
+    assert me.partition().local_log.high_watermark == 0
+    fetch(me, 2, 0)
+    assert me.partition().local_log.high_watermark == 0
+    fetch(me, 2, 1)
+    assert me.partition().local_log.high_watermark == 1
+
+
 def test_replicas_of_the_isr_count_as_caught_up_at_a_new_epoch_and_others_as_never():
     me = leading(isr=(1, 2))
     assert me.partition().replica(2).state.last_caught_up_time_ms == me.clock.milliseconds()

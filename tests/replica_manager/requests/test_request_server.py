@@ -20,6 +20,7 @@ from kraftlake.replica_manager.logs.partition_log import (
 )
 from kraftlake.replica_manager.logs.timestamps import LATEST_TIMESTAMP
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
+from kraftlake.replica_manager.partition.replica import Replica
 from kraftlake.replica_manager.requests.delayed_delete_records import DeleteRecordsAnswer
 from kraftlake.replica_manager.requests.delayed_produce import ProduceAnswer
 from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
@@ -466,7 +467,7 @@ def test_deleting_records_waits_for_the_live_followers():
     for follower in (2, 3):
         served.fetch(f"f{follower}", 2, follower=follower)
     assert served.delete("d", 2) is None
-    assert served.delayed.has_delayed_deletes()
+    assert served.delayed.delete_records.delayed == 1
     for follower in (2, 3):
         served.server.fetch_messages(
             FetchParams(
@@ -476,7 +477,27 @@ def test_deleting_records_waits_for_the_live_followers():
             on_answer=lambda _: None,
         )
     assert served.of("d") == DeleteRecordsAnswer(low_watermark=2)
-    assert not served.delayed.has_delayed_deletes()
+    assert served.delayed.delete_records.delayed == 0
+
+
+def test_deleting_records_that_begins_to_wait_while_a_follower_tells_its_start_is_answered(monkeypatch):
+    served = Served(topic(), partition(leader=1, replicas=(1, 2), isr=(1, 2)))
+    served.append("p", b"a", b"b", acks=1)
+    served.fetch("f", 2, follower=2)
+    update = Replica.update_fetch_state
+
+    def meanwhile(*args):
+        monkeypatch.undo()
+        served.delete("d", 2)
+        update(*args)
+
+    monkeypatch.setattr(Replica, "update_fetch_state", meanwhile)
+    served.server.fetch_messages(
+        FetchParams(replica_id=2, replica_epoch=102, isolation=FetchIsolation.LOG_END, max_wait_ms=0),
+        {FOO0: FetchPartition(fetch_offset=2, log_start_offset=2)},
+        on_answer=lambda _: None,
+    )
+    assert served.of("d") == DeleteRecordsAnswer(low_watermark=2)
 
 
 def test_deleting_records_times_out():

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kraftlake.kafka_files.node.partition_files import LEADER_EPOCHS
@@ -266,6 +266,12 @@ def test_kafkas_log_and_ours_write_the_same_files_and_go_on_with_each_others(
 
 @settings(max_examples=EXAMPLES)
 @given(steps=STEPS, torn=st.integers(0, 80), flushed=st.integers(0, 30))
+@example(steps=[("append", 7, False, 1, 0), ("start_at", 1)], torn=0, flushed=0)
+@example(
+    steps=[*[("append", 7, False, 1, 0)] * 3, ("start_at", 1), ("cut", 2), ("append", 7, False, 1, 2)],
+    torn=0,
+    flushed=0,
+)
 def test_a_torn_log_is_recovered_to_the_same(
     kafka: KafkaClasses, steps: list[tuple[Any, ...]], torn: int, flushed: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

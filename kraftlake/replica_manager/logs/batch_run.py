@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -110,6 +111,13 @@ class BatchRun:
         """The batches of some places."""
         rows = self.rows[start:stop]
         return BatchRun(self.data, rows, max(int(row[column.TIME]) for row in rows))
+
+    def divided_at(self, offset: int) -> tuple[BatchRun | None, BatchRun | None]:
+        """The batches that end below an offset, and the others; None where there are none."""
+        place = bisect_left(self.rows, offset, key=lambda row: int(row[column.LAST]))
+        if 0 < place < len(self):
+            return self.part(0, place), self.part(place, len(self))
+        return (self, None) if place else (None, self)
 
     @property
     def batches(self) -> list[LogBatch]:

@@ -131,6 +131,18 @@ def test_the_telling_batches_tell_what_all_do(fetch: list[LogBatch]) -> None:
             assert seen(telling) == seen(fetch)
 
 
+@given(fetch=fetches(), offset=st.integers(0, 300))
+def test_a_run_is_divided_where_batches_end_at_or_after_an_offset(fetch: list[LogBatch], offset: int) -> None:
+    for least in (0, 1 << 30):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(batch_run, "_COMPILED_FROM", least)
+            run, _ = find_batches(joined(fetch), expected=0)
+        if run:
+            below, others = ([] if part is None else part.batches for part in run.divided_at(offset))
+            assert below == [one for one in fetch if one.last_offset < offset]
+            assert others == [one for one in fetch if one.last_offset >= offset]
+
+
 @given(fetch=fetches())
 def test_the_epochs_are_those_of_all_batches(fetch: list[LogBatch]) -> None:
     by_epoch = [(epoch, list(batches)) for epoch, batches in groupby(fetch, lambda one: one.leader_epoch)]

@@ -101,11 +101,14 @@ class DiskPartitionLog(BasePartitionLog):
     def replay(self, run: BatchRun, segment: LogSegment) -> None:
         """Take what batches say of epochs, producers and transactions, which recovery has found in a segment.
 
-        A power cut may bring back epochs that were stored before the log was truncated.
+        A power cut may bring back epochs that were stored before the log was truncated. As in Kafka, records below the
+        log's start tell only of epochs after the last one that is known.
         """
-        for epoch, first, last in run.epochs:
-            if epoch >= 0:
-                self._epochs.correct(epoch, first, last)
+        for part, deleted in zip(run.divided_at(self.log_start_offset), (True, False), strict=True):
+            for epoch, first, last in () if part is None else part.epochs:
+                latest = self._epochs.latest
+                if epoch >= 0 and (not deleted or latest is None or epoch > latest):
+                    self._epochs.correct(epoch, first, last)
         for batch in run.telling:
             self.producers.replay([batch])
             for ended in self._transactions.append([batch]):

@@ -235,6 +235,30 @@ def test_a_file_of_another_writer_is_never_overwritten(lake: str) -> None:
     assert not place.exists()
 
 
+class Refusing(ObjectStoreDisk):
+    """A store whose token expires while a put is tried again: it may have landed before it is refused."""
+
+    def __init__(self, *, lands: bool) -> None:
+        super().__init__()
+        self.lands = lands
+
+    def _put(self, path: ObjectPath, data: bytes) -> None:
+        if self.lands:
+            super()._put(path, data)
+        raise PermissionError(13, "the object store denies access")
+
+
+def test_a_put_that_is_refused_at_last_has_been_made_where_it_can_be_read_back(lake: str) -> None:
+    place = ObjectPath.parse(lake) / "file"
+    with pytest.raises(PermissionError):
+        Refusing(lands=False).put_if_absent(place, b"mine")
+    assert not place.exists()
+    Refusing(lands=True).put_if_absent(place, b"mine")
+    assert place.read_bytes() == b"mine"
+    with pytest.raises(FileExistsError):
+        Refusing(lands=False).put_if_absent(place, b"another's")
+
+
 def test_of_racing_puts_of_one_object_exactly_one_wins(lake: str) -> None:
     racers = 8
 

@@ -189,7 +189,7 @@ async def tail_async(
     loop = asyncio.get_running_loop()
     deadline = None if timeout is None else loop.time() + timeout
     while True:
-        batches = await asyncio.to_thread(cursor.step) if cursor.has_news() else []
+        batches = await asyncio.to_thread(lambda: cursor.step() if cursor.has_news() else [])
         for batch in batches:
             yield batch
         if batches and timeout is not None:

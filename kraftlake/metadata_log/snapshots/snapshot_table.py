@@ -121,6 +121,7 @@ class SnapshotTable:
     def __init__(self, state: TableState, disk: Disk) -> None:
         self._state = state
         self._disk = disk
+        self._known_files: tuple[int, list[_SnapshotFile]] = (-1, [])
 
     @classmethod
     def open(cls, path: Location, disk: Disk) -> SnapshotTable | None:
@@ -290,7 +291,12 @@ class SnapshotTable:
             yield snapshot, lacks if found != snapshot.record_count else None
 
     def _files(self) -> list[_SnapshotFile]:
-        return [_SnapshotFile.of(file) for file in self._state.files.values()]
+        """The files, whose statistics are parsed once for each version of the table."""
+        version, files = self._known_files
+        if version != self._state.version:
+            files = [_SnapshotFile.of(file) for file in self._state.files.values()]
+            self._known_files = self._state.version, files
+        return files
 
     def _files_of(self, end_offset: int) -> list[AddFile]:
         return [file.add for file in self._files() if file.may_hold(end_offset)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -18,9 +19,11 @@ import pyarrow.parquet as pq
 from kraftlake.metadata_log.storage.location import Location, open_parquet_file
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.tables.cluster_id import CLUSTER_ID_FIELD
+from kraftlake.tables.history.columns import TIMESTAMP
 
 FROM: Final = "valid_from_offset"
 TO: Final = "valid_to_offset"
+_FAULTS: Final = (pa.ArrowException, OSError, KeyError, ValueError)
 
 
 class Group(NamedTuple):
@@ -38,8 +41,25 @@ def rows_at(path: Location, *, offset: int, schema: pa.Schema) -> Iterator[pa.Ta
     """
     try:
         yield from _FileAt(path, offset, schema).tables()
-    except (pa.ArrowException, OSError, KeyError, ValueError) as fault:
-        raise CorruptDataError(f"{path} is missing or damaged: delete {path.parent}, its job makes it anew.") from fault
+    except _FAULTS as fault:
+        raise _damaged(path) from fault
+
+
+def last_change(path: Location, time: datetime) -> int:
+    """The last offset at which a row of a file began or ended, by a time; -1 where none did. Raises as `rows_at`."""
+    try:
+        rows = open_parquet_file(path).read(columns=[FROM, TO, "valid_from", "valid_to"])
+    except _FAULTS as fault:
+        raise _damaged(path) from fault
+    changes = [-1]
+    for offsets, times in ((FROM, "valid_from"), (TO, "valid_to")):
+        until_then = rows.filter(pc.less_equal(rows.column(times), pa.scalar(time, TIMESTAMP)))
+        changes.append(pc.max(until_then.column(offsets)).as_py())
+    return max(offset for offset in changes if offset is not None)
+
+
+def _damaged(path: Location) -> CorruptDataError:
+    return CorruptDataError(f"{path} is missing or damaged: delete {path.parent}, its job makes it anew.")
 
 
 def groups_at(metadata: pq.FileMetaData, offset: int) -> list[Group]:

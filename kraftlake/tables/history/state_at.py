@@ -8,20 +8,19 @@ from datetime import datetime
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.delta_table.table_state import TableState
 from kraftlake.metadata_log.maintenance.derived_tables import app_id_of
-from kraftlake.metadata_log.storage.location import Location, lake_location, open_parquet_file
+from kraftlake.metadata_log.storage.location import Location, lake_location
 from kraftlake.runtime.arguments import text
 from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
 from kraftlake.runtime.moments import LogTime, Moment, moment_of
 from kraftlake.tables.cluster_id import CLUSTER_ID_FIELD, cluster_id_of, cluster_ids, has_cluster_id
 from kraftlake.tables.derived_tables import columns_of, derived_table, first_offset_of
 from kraftlake.tables.encoded_schema import encoded
-from kraftlake.tables.history.columns import PARTITION_HISTORY_SCHEMA, TIMESTAMP
-from kraftlake.tables.history.rows_at import FROM, TO, rows_at
+from kraftlake.tables.history.columns import PARTITION_HISTORY_SCHEMA
+from kraftlake.tables.history.rows_at import FROM, TO, last_change, rows_at
 
 PARTITIONS: Final = "partition_history"
 
@@ -107,16 +106,10 @@ def _offset_at(place: Location, state: TableState, moment: datetime | LogTime) -
     try:
         return log.offset_at(time)
     except OffsetError:
-        changes: list[int] = []
-        for file in state.files.values():
-            parquet = open_parquet_file(state.path / file.path)
-            rows = parquet.read(columns=[FROM, TO, "valid_from", "valid_to"])
-            for offsets, times in ((FROM, "valid_from"), (TO, "valid_to")):
-                until_then = rows.filter(pc.less_equal(rows.column(times), pa.scalar(time, TIMESTAMP)))
-                changes += pc.drop_null(until_then.column(offsets)).to_pylist()
-        if not changes:
+        last = max((last_change(state.path / file.path, time) for file in state.files.values()), default=-1)
+        if last < 0:
             raise
-        return max(changes)
+        return last
 
 
 def _begin(place: Location) -> int:

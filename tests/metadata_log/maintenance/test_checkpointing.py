@@ -5,7 +5,7 @@ from pathlib import Path
 
 import attrs
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, TableFeatures
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,6 +46,19 @@ def versions(table: Path) -> list[int]:
 def state_of(state: TableState) -> tuple[object, ...]:
     files = {file.path: (file.size, file.stats, file.modification_time) for file in state.files.values()}
     return state.version, files, state.transactions, state.metadata, state.protocol, state.tombstones.since(0)
+
+
+def test_a_checkpoint_keeps_the_table_features_that_others_have_added(tmp_path: Path) -> None:
+    table = grown(tmp_path / "lake", 2).path / "log"
+    DeltaTable(table).alter.add_feature([TableFeatures.AppendOnly], allow_protocol_versions_increase=True)
+    expected = DeltaTable(table).protocol()
+    assert expected.writer_features == ["appendOnly"]
+    state = read_table(table)
+    write_checkpoint(DISK, state, removed_since=0)
+    for version in versions(table)[:-1]:
+        commit_path(table, version).unlink()
+    assert DeltaTable(table).protocol() == expected
+    assert state_of(read_table(table)) == state_of(state)
 
 
 def test_a_checkpoint_says_what_the_commits_say(tmp_path: Path) -> None:

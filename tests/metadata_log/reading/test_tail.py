@@ -184,6 +184,24 @@ def test_the_asyncio_form_gives_the_same_and_lets_others_run(log: MetadataLog) -
     assert offsets(asyncio.run(to_the_end())) == list(range(30))
 
 
+def test_the_asyncio_form_asks_for_news_on_another_thread(log: MetadataLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In an object store the question is a request, which may take as long as any."""
+    asked, has_news = set(), tail.TailCursor.has_news
+
+    def ask(self: tail.TailCursor) -> bool:
+        asked.add(threading.current_thread())
+        return has_news(self)
+
+    monkeypatch.setattr(tail.TailCursor, "has_news", ask)
+
+    async def read() -> list[RecordBatch]:
+        return [batch async for batch in log.tail_async(0, timeout=0)]
+
+    assert asyncio.run(read()) == list(log.batches())
+    assert asked
+    assert threading.main_thread() not in asked
+
+
 def test_the_asyncio_form_goes_on_behind_a_clean_up(log: MetadataLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tail, "_CHECKED_EVERY", 0.003)
     policy = UpkeepPolicy(checkpoint_after=1, keep_commits=0)

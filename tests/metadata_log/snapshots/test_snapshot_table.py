@@ -53,6 +53,19 @@ def test_snapshots_come_by_end_offset_and_the_bootstrap_one_is_told(log: Metadat
     assert [(found.end_offset, found.bootstrap) for found in log.snapshots()] == [(0, True), (9, False), (30, False)]
 
 
+def test_the_statistics_of_the_files_are_parsed_once_for_all_snapshots(
+    log: MetadataLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for end_offset in range(1, 21):
+        add(log, end_offset, snapshot_batches(2))
+    parsed, of = [], _SnapshotFile.of
+    monkeypatch.setattr(_SnapshotFile, "of", lambda file: parsed.append(file) or of(file))
+    found = MetadataLog.open(log.path).snapshots()
+    assert len(found) == 20
+    assert [snapshot.damage() for snapshot in found] == [None] * 20
+    assert len(parsed) == 20
+
+
 def test_the_same_snapshot_twice_is_one(log: MetadataLog) -> None:
     assert add(log, 10, snapshot_batches(2))
     assert not add(log, 10, snapshot_batches(2))

@@ -117,6 +117,10 @@ def test_a_time_before_the_start_of_a_trimmed_log_is_found_in_the_table(lake: Pa
     assert [plain(state_at(trimmed, at_time=time).to_pylist(), keys) for time in times] == expected
     with pytest.raises(OffsetError, match="is after the time asked for"):
         state_at(trimmed, "2020-01-01")
+    table = trimmed / "partition_history"
+    (table / next(iter(read_table(table).files))).write_bytes(b"PAR1")
+    with pytest.raises(CorruptDataError, match="partition_history, its job makes it anew"):
+        state_at(trimmed, at_time=times[-1])
 
 
 def test_files_of_what_had_ended_by_then_are_not_opened(tmp_path: Path, lake: Path) -> None:

@@ -179,7 +179,8 @@ class ReplicaFetcher(FetchStates):
         params = FetchParams(
             replica_id=self._manager.context.broker_id,
             replica_epoch=self._manager.context.broker_epoch(),
-            max_wait_ms=self._config.replica_fetch_wait_max_ms,
+            # the next request asks for what is forgotten to be heard again: it is not to wait for others' records
+            max_wait_ms=0 if forgotten else self._config.replica_fetch_wait_max_ms,
             min_bytes=self._config.replica_fetch_min_bytes,
             max_bytes=self._config.replica_fetch_response_max_bytes,
             isolation=FetchIsolation.LOG_END,

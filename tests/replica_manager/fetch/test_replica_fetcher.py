@@ -497,6 +497,20 @@ def test_a_follower_learns_a_high_watermark_whose_answer_it_has_dropped():
     assert log(made, 2).high_watermark == 1
 
 
+def test_what_has_to_be_heard_again_does_not_wait_for_the_records_of_others():
+    made = cluster()
+    made.append(1)
+    made.work(2)
+    fetcher = only(made)
+    answer = EndPoint(made, made.nodes[2], fetcher.leader).fetch(request := fetcher.build_fetch())
+    assert (request.forgotten, request.params.max_wait_ms) == ((), made.config.replica_fetch_wait_max_ms)
+    fetcher._delay([FOO0])
+    fetcher.handle_response(answer)
+    made.advance(made.config.replica_fetch_backoff_ms)
+    request = fetcher.build_fetch()
+    assert (request.forgotten, request.params.max_wait_ms) == ((FOO0,), 0)
+
+
 def test_an_answer_with_other_partitions_is_invalid():
     session = FetchSession()
     session.build({A: asked(0)})

@@ -77,6 +77,16 @@ def check_unbroken(reader: LogReader, first: int, last: int) -> None:
         raise broken.fault
 
 
+def check_covered(reader: LogReader, from_offset: int, to_offset: int) -> None:
+    """Raise OffsetError where the log lacks an offset of (from_offset, to_offset]: images alone tell no changes."""
+    start, end = reader.start_offset, reader.end_offset
+    if from_offset < to_offset and (from_offset + 1 < start or to_offset >= end):
+        raise OffsetError(
+            f"the log of {reader.name} holds offsets {_range(start, end)}, "
+            f"so it can't tell all changes after offset {from_offset} up to {to_offset}."
+        )
+
+
 def choose_base(
     reader: LogReader,
     at: int,

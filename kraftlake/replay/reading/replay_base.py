@@ -80,7 +80,8 @@ def check_unbroken(reader: LogReader, first: int, last: int) -> None:
 def check_covered(reader: LogReader, from_offset: int, to_offset: int) -> None:
     """Raise OffsetError where the log lacks an offset of (from_offset, to_offset]: images alone tell no changes."""
     start, end = reader.start_offset, reader.end_offset
-    if from_offset < to_offset and (from_offset + 1 < start or to_offset >= end):
+    is_behind = from_offset + 1 < start and not has_beginning(reader)
+    if from_offset < to_offset and (is_behind or to_offset >= end):
         raise OffsetError(
             f"the log of {reader.name} holds offsets {_range(start, end)}, "
             f"so it can't tell all changes after offset {from_offset} up to {to_offset}."

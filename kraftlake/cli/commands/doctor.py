@@ -84,6 +84,11 @@ def doctor(
             sources, call.at, log_dirs=log_dirs, cluster_id=call.cluster_id, command_config=call.command_config,
             progress=progress,
         )  # fmt: skip
+    if diagnosis.unread is not None:
+        first, begin = diagnosis.unread
+        call.terminal.warn(
+            f"what happened is looked at from offset {begin} on: from {first} to there the log has records but no image"
+        )
     if target is not None:
         from kraftlake.cli.views.doctor_pages import html_page
 

@@ -90,6 +90,8 @@ def events(
     told = opened.events(
         first, last, show_secrets=call.show_secrets, lenient=not call.strict, of_brokers=wanted.of_brokers
     )
+    if first is None:
+        call.warn_changes_begin(opened, "events begin")
     read = told.tables()
     tables: Iterator[pa.Table] = (table for table in map(wanted.among, read) if len(table))
     if limit is not None:

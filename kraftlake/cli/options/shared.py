@@ -202,6 +202,14 @@ class Call:
             )
         return opened
 
+    def warn_changes_begin(self, source: Source, what: str) -> None:
+        """Warn where what is told of a whole log begins later than its records; `what` is such as `events begin`."""
+        begin = source.changes_begin
+        if begin > source.start_offset:
+            self.terminal.warn(
+                f"{what} at offset {begin}: from {source.start_offset} to there the log has records but no image"
+            )
+
     def _note_times(self, source: Source) -> None:
         counted_ = [time for time in self._times if isinstance(time, LogTime)]
         fixed = [time for time in self._times if isinstance(time, datetime)] if self.zone is None else []

@@ -151,6 +151,15 @@ def first_image_offset(reader: LogReader, at: int = 0) -> int | None:
     return next((max(at, one.start) for one in _ranges_of_images(reader) if one.stop > at), None)
 
 
+def changes_begin(reader: LogReader) -> int:
+    """The first offset whose changes are known: records of the log before it have no image that they change."""
+    start = reader.start_offset
+    if has_beginning(reader):
+        return start
+    first = first_image_offset(reader, start - 1)
+    return reader.end_offset if first is None else first + 1
+
+
 def snapshot_named(reader: LogReader) -> SnapshotReader:
     """The one snapshot of a source that is nothing but a snapshot file; CorruptDataError when it is unfinished."""
     (snapshot,) = reader.snapshots

@@ -155,6 +155,6 @@ def test_where_it_cannot_write_it_says_so_and_leaves_what_is_there(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(writing, "document", torn)
-    assert "No space left on device" in fault("page", DIRECTORY, "-o", file)
+    assert fault("page", DIRECTORY, "-o", file) == f"{file} can't be written: No space left on device."
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
     assert file.read_text() == "what was there"

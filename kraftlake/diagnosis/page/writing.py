@@ -14,7 +14,7 @@ from kraftlake.diagnosis.page.gathered import Gathered, Gatherer
 from kraftlake.diagnosis.page.packing import packed
 from kraftlake.image import MetadataImage
 from kraftlake.replay import LogChanges, LogSource, Progress, SkippedRecord
-from kraftlake.runtime import Moment, OffsetError, check_folder_of, write_whole
+from kraftlake.runtime import Moment, OffsetError, check_folder_of, write_readable
 from kraftlake.tables import LogEvents
 
 
@@ -67,7 +67,7 @@ def write_page(
     `lenient` leaves out records that can't be replayed. `progress` is called while the log is read.
 
     Raises what `LogChanges` raises, OffsetError where nothing happened in the range, EnvironmentFaultError where the
-    folder does not exist, OSError where it can't be written to.
+    folder does not exist or can't be written to.
     """
     check_folder_of(target)
     first, last = source.offset_range(from_offset, to_offset)
@@ -95,7 +95,7 @@ def write_page(
         "skipped": len(skipped),
         "version": version("kraftlake"),
     }
-    size = write_whole(target, document(packed(gathered, about)))
+    size = write_readable(target, document(packed(gathered, about)))
     return PageReport(
         path=str(target),
         cluster_id=source.cluster_id,

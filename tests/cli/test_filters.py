@@ -249,6 +249,12 @@ def test_counts_are_those_of_the_events(by: str) -> None:
     assert drawn.startswith(f"{expected.total():,} events of the offsets ")
 
 
+@pytest.mark.parametrize("cut", ["--limit", "--tail"])
+def test_what_is_counted_is_not_cut(cut: str) -> None:
+    told = fault("events", DIRECTORY, "--count-by", "topic", cut, 3, code=2)
+    assert "--count-by counts all: give either" in told
+
+
 def test_a_terminal_gets_counts_in_place_of_very_many_lines_and_all_of_them_on_demand() -> None:
     counts = ANSI.sub("", on_terminal("log", DIRECTORY, width=120))
     assert counts.startswith(

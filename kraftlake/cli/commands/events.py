@@ -84,6 +84,10 @@ def events(
     docs/spark-jobs.md lists the kinds. Sensitive configs are shown as (redacted) unless --show-secrets is given.
     """
     check_cut(limit, tail)
+    if count_by is not None and (limit is not None or tail is not None):
+        raise click.UsageError(
+            "--limit and --tail cut the events that are shown, and --count-by counts all: give either."
+        )
     check_hosted(names["brokers"], hosted=hosted)
     opened = call.open(source)
     wanted = Wanted(**names, hosted=hosted)

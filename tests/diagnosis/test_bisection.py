@@ -237,6 +237,18 @@ def test_a_range_that_the_log_does_not_cover_is_refused(*, lenient: bool) -> Non
         Source(ahead, SourceKind.DIRECTORY, "ahead", None).bisect("global_topic_count == 5", 1, lenient=lenient)  # type: ignore[arg-type]
 
 
+def test_a_snapshot_has_one_offset_also_where_that_is_unknown(tmp_path: Path) -> None:
+    named = DIRECTORY / "00000000000000003038-0000000002.checkpoint"
+    renamed = tmp_path / "renamed.checkpoint"
+    renamed.write_bytes(named.read_bytes())
+    for path, offset in ((named, 3037), (renamed, -1)):
+        snapshot = kraftlake.open(path)
+        for condition in ("global_topic_count > 3", 'topic("elr-a")'):
+            assert snapshot.bisect(condition).offset == offset
+        with pytest.raises(OffsetError, match=f"it has one image, the one at offset {offset}"):
+            snapshot.bisect("global_topic_count > 3", 5)
+
+
 def test_what_never_holds_says_why(source: Source) -> None:
     with pytest.raises(
         NoSuchThingError, match=r"broker\(9\).fenced does not hold at any offset from 0 to 5736: there is no broker/9"

@@ -82,10 +82,9 @@ def check_covered(reader: LogReader, from_offset: int, to_offset: int) -> None:
     start, end = reader.start_offset, reader.end_offset
     is_behind = from_offset + 1 < start and not has_beginning(reader)
     if from_offset < to_offset and (is_behind or to_offset >= end):
-        raise OffsetError(
-            f"the log of {reader.name} holds offsets {_range(start, end)}, "
-            f"so it can't tell all changes after offset {from_offset} up to {to_offset}."
-        )
+        held = f"offsets {_range(start, end)}" if start < end else "no offsets"
+        untold = f"all changes after offset {from_offset} up to {to_offset}"
+        raise OffsetError(f"the log of {reader.name} holds {held}, so it can't tell {untold}.")
 
 
 def choose_base(

@@ -247,8 +247,7 @@ class Source(LogSource):
         """Write a range as one HTML file that shows the cluster at each moment of it: `kraftlake page`.
 
         It needs nothing but a browser; secrets are redacted. A file at `path` is replaced. `progress` as for `replay`.
-        Raises as `changes` does, EnvironmentFaultError where the folder does not exist, OSError where the file can't be
-        written.
+        Raises as `changes` does, EnvironmentFaultError where the folder does not exist or can't be written to.
         """
         from kraftlake.diagnosis import write_page
 

@@ -15,7 +15,7 @@ from kraftlake.diagnosis.conditions import Condition
 from kraftlake.diagnosis.things import Thing, paths_like
 from kraftlake.image import ClusterCounts
 from kraftlake.kafka_files import SourceKind
-from kraftlake.replay import LogSource, MetadataBatchLoader, SkippedRecord, choose_base, readable_batches
+from kraftlake.replay import LogSource, MetadataBatchLoader, SkippedRecord, check_covered, choose_base, readable_batches
 from kraftlake.runtime.errors import NoSuchThingError, UsageError
 from kraftlake.runtime.words import counted, did_you_mean
 
@@ -58,20 +58,23 @@ def bisect(
     With `lenient`, records that can't be replayed are skipped.
 
     Raises NoSuchThingError where the condition holds at none of the offsets, OffsetError where an end of the range has
-    no image, UsageError for a range that runs backwards or values that don't compare, and what the replay of a record
-    raises.
+    no image or the log does not go from one to the other, UsageError for a range that runs backwards or values that
+    don't compare, and what the replay of a record raises.
     """
     if not condition.names:
         raise UsageError(
             f"The condition {condition.text} names nothing of the cluster, so that it holds always or never."
         )
     # a start past the end is an offset that is missing, not a range that runs backwards
-    last = max(source.last_image_offset, first or 0) if last is None else last
+    if last is None:
+        last = source.last_image_offset if first is None else max(source.last_image_offset, first)
     if first is not None and first > last:
         raise UsageError(f"The range from offset {first} to {last} runs backwards.")
     known = begins_of(source, last, lenient=lenient)[0]
     first = max(known, min(last, 0)) if first is None else first
     begin = _begin(source, first, lenient=lenient)
+    if source.kind is not SourceKind.SNAPSHOT:  # its replay says that there is one image
+        check_covered(source.reader, first, last)  # lenient or not: a hole behind a snapshot has nothing to leave out
     skipped = _skipped(source, begin, last) if lenient else None
     things = [name for name in condition.names if isinstance(name, Thing)]
     lines = changes_after(source, things, begin, last, lenient=lenient).lines if things else {}

@@ -251,7 +251,8 @@ def paths_like(thing: Thing, image: MetadataImage) -> list[str]:
         name, number = thing.key
         topic = image.topics.get_topic(name)
         keys = [(one, number) for one in keys] if topic is None else [(name, one) for one in sorted(topic.partitions)]
-    return [Thing(thing.kind, key, thing.field).text for key in keys]
+    # a thing may be there and without a value, as metadata.version is in an image that has none yet
+    return [Thing(thing.kind, key, thing.field).text for key in keys if key != thing.key]
 
 
 def _path_to(kind: str, key: Any) -> str:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from kraftlake.replay.reading.progress import Progress
     from kraftlake.replay.reading.replay_base import (
         broken_ranges,
+        check_covered,
         check_unbroken,
         choose_base,
         has_beginning,
@@ -105,6 +106,7 @@ __all__ = [
     "SnapshotReader",
     "VerifyReport",
     "broken_ranges",
+    "check_covered",
     "check_target",
     "check_unbroken",
     "choose_base",

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from kraftlake.runtime.process_setup import configure_service, return_freed_memory
     from kraftlake.runtime.scheduler import Scheduler
     from kraftlake.runtime.value import Value
-    from kraftlake.runtime.whole_file import check_folder_of, write_whole
+    from kraftlake.runtime.whole_file import check_folder_of, write_readable, write_whole
     from kraftlake.runtime.words import counted, did_you_mean, in_words, shown
 
 __all__ = [
@@ -107,6 +107,7 @@ __all__ = [
     "sentence_of",
     "shown",
     "time_of",
+    "write_readable",
     "write_whole",
 ]
 

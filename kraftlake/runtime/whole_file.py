@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -21,16 +23,40 @@ def check_folder_of(target: Path) -> None:
         raise EnvironmentFaultError(f"{target} can't be written: the folder {folder} does not exist.")
 
 
-def write_whole(target: Path, parts: Iterable[bytes | memoryview], *, sync_name: bool = True) -> int:
+def write_readable(target: Path, parts: Iterable[bytes | memoryview]) -> int:
+    """As `write_whole`, a file that is made to be passed on: others may read it as they may another file of its user.
+
+    A file that is replaced keeps its mode. Raises EnvironmentFaultError where the disk refuses.
+    """
+    try:
+        mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask()
+        return write_whole(target, parts, mode=mode)
+    except OSError as fault:
+        raise EnvironmentFaultError(f"{target} can't be written: {fault.strerror or fault}.") from fault
+
+
+def _umask() -> int:
+    umask = os.umask(0o077)  # it can't be read alone: what another thread makes meanwhile is for its user alone
+    os.umask(umask)
+    return umask
+
+
+def write_whole(
+    target: Path, parts: Iterable[bytes | memoryview], *, sync_name: bool = True, mode: int | None = None
+) -> int:
     """Write a temporary file beside `target`, fsync it, rename it, fsync the folder; returns the size in bytes.
 
     A file at `target` is replaced. Without `sync_name` the folder is left to the caller: until that is synced, a power
-    cut may leave the old file, or none. Raises OSError, and leaves nothing behind then.
+    cut may leave the old file, or none. The file is for its user alone unless a `mode` is given. Raises OSError, and
+    leaves nothing behind then.
     """
     descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f"{target.name}.", suffix=PART)
     try:
         size = 0
         with os.fdopen(descriptor, "wb") as file:
+            if mode is not None:
+                with suppress(PermissionError):  # a FAT has one mode for all files
+                    os.fchmod(descriptor, mode)
             for part in parts:
                 size += file.write(part)
             file.flush()

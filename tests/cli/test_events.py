@@ -48,6 +48,21 @@ def test_a_range_of_offsets_or_times_has_the_events_of_its_batches() -> None:
     assert told("--from", "2026-11-21T07:46:16Z", "--to", "2026-11-21T07:46:16.5Z") == told("--from", 401, "--to", 458)
 
 
+def test_records_before_the_first_image_are_told_to_be_left_out(tmp_path: Path) -> None:
+    log = tmp_path / "__cluster_metadata-0"
+    log.mkdir()
+    for pattern in ("*3532.log", "*5488.log", "*3038-*.checkpoint", "*4593-*.checkpoint"):
+        for file in DIRECTORY.glob(pattern):
+            (log / file.name).write_bytes(file.read_bytes())
+    behind = "at offset 4593: from 3532 to there the log has records but no image\n"
+    assert run("events", log, "--json").stderr == f"warning: events begin {behind}"
+    assert run("page", log, "-o", tmp_path / "page.html").stderr == f"warning: the page begins {behind}"
+    assert run("replay", log, "--broker", 1).stderr == f"warning: the replay begins {behind}"
+    assert behind.replace("at", "from", 1).replace(":", " on:", 1) in run("doctor", log, code=3).stderr
+    whole = [["events", log, "--from", 4593], ["replay", log, "--broker", 1, "--to", 3037], ["events", DIRECTORY]]
+    assert [run(*words).stderr for words in whole] == [""] * 3
+
+
 def test_topics_partitions_brokers_and_kinds_pick_events() -> None:
     everything = told()
     assert told("--topic", "t-2*") == [event for event in everything if (event["topic"] or "").startswith("t-2")]

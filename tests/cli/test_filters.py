@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import stat
 from collections import Counter
 from collections.abc import Iterator
@@ -196,6 +197,15 @@ def test_a_name_beside_others_that_the_log_never_had_is_warned_of() -> None:
     assert "broker 9 is not registered" in run("log", DIRECTORY, "--broker", "3,9", "--limit", 1).stderr
 
 
+def test_a_name_that_the_log_never_had_is_warned_of_beside_one_of_another_option() -> None:
+    words = ["--topic", "elr-a", "--partition", "nope-1"]
+    for command in (["events", DIRECTORY], ["log", DIRECTORY], ["diff", DIRECTORY, 100, 5000]):
+        told = run(*command, *words, "--limit", 3)
+        assert told.stderr == "warning: there is no partition nope-1 at any offset of this log\n"
+        assert told.stdout
+    assert run("events", DIRECTORY, "--topic", "elr-a", "--broker", 3, "--hosted", "--limit", 3).stderr == ""
+
+
 def test_what_the_log_had_but_nothing_happened_to_is_no_mistake() -> None:
     for command in ("events", "log"):
         quiet = run(command, DIRECTORY, "--topic", "elr-a", "--to", 500, "--json")
@@ -213,6 +223,19 @@ def test_a_limit_takes_the_first_lines_and_a_tail_the_last(command: str, words: 
     assert "Give either --limit or --tail" in fault(command, DIRECTORY, "--limit", 1, "--tail", 1, code=2)
 
 
+def test_a_tail_is_that_of_what_there_is(tmp_path: Path) -> None:
+    snapshot = DIRECTORY / "00000000000000003038-0000000002.checkpoint"
+    (tmp_path / "alone").mkdir()
+    shutil.copy(snapshot, tmp_path / "alone")
+    run("format", tmp_path / "lake")
+    everything = run("log", snapshot, "--json").stdout.splitlines()
+    assert run("log", snapshot, "--tail", 2, "--json").stdout.splitlines() == everything[-2:]
+    assert run("log", snapshot, "--to", 10, "--tail", 2, "--json").stdout.splitlines() == everything[9:11]
+    for empty in ("alone", "lake"):
+        assert run("log", tmp_path / empty, "--tail", 2).stdout == ""
+    assert "Offset 9999 is not in" in fault("log", DIRECTORY, "--from", 9999, "--tail", 2)
+
+
 @pytest.mark.parametrize("by", ["kind", "topic", "broker", "minute"])
 def test_counts_are_those_of_the_events(by: str) -> None:
     key = (lambda event: event["timestamp"] // 60_000 * 60_000) if by == "minute" else (lambda event: event[by])
@@ -224,6 +247,12 @@ def test_counts_are_those_of_the_events(by: str) -> None:
     assert numbers == sorted(numbers)
     drawn = run("events", DIRECTORY, "--from", 3000, "--count-by", by).stdout
     assert drawn.startswith(f"{expected.total():,} events of the offsets ")
+
+
+@pytest.mark.parametrize("cut", ["--limit", "--tail"])
+def test_what_is_counted_is_not_cut(cut: str) -> None:
+    told = fault("events", DIRECTORY, "--count-by", "topic", cut, 3, code=2)
+    assert "--count-by counts all: give either" in told
 
 
 def test_a_terminal_gets_counts_in_place_of_very_many_lines_and_all_of_them_on_demand() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 from tests.cli.running import DIRECTORY, SAMPLES, fault, run
@@ -32,6 +34,17 @@ def test_names_from_before_the_first_record_are_known() -> None:
     assert records("--topic", "elr-a", "--from", 3000) == [
         record for record in records("--topic", "elr-a") if record["offset"] >= 3000
     ]
+
+
+def test_the_names_of_a_snapshot_are_known_also_where_its_own_tells_no_offset(tmp_path: Path) -> None:
+    named = DIRECTORY / "00000000000000003038-0000000002.checkpoint"
+    renamed = tmp_path / "renamed.checkpoint"
+    shutil.copy(named, renamed)
+    for words in (["--partition", "elr-a-0"], ["--topic", "elr-a", "--from", 200], ["--broker", 1]):
+        shown = run("log", named, *words).stdout
+        assert shown
+        assert run("log", renamed, *words).stdout == shown
+    assert "elr-a had elr-a-0 to elr-a-2" in fault("log", renamed, "--partition", "elr-a-9")
 
 
 def test_patterns_types_and_words_go_together() -> None:

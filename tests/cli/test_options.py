@@ -37,6 +37,16 @@ def test_no_option_of_one_value_keeps_the_last_of_two_in_silence(command: str) -
         assert "is given 2 times: give it once" in told, given
 
 
+def test_a_number_that_nothing_can_count_to_is_refused(tmp_path: Path) -> None:
+    for command, option in (("events", "--limit"), ("events", "--tail"), ("log", "--limit"), ("log", "--tail")):
+        assert "the largest is 9223372036854775807" in fault(command, DIRECTORY, option, 2**63, code=2)
+        assert run(command, DIRECTORY, option, 2**63 - 1, "--to", 9).stderr == ""
+    for odd in ("nan", "inf", "1e300"):
+        for words in (["vacuum", "--older-than", odd], ["trim", "--before", 5, "--stream-lag", odd]):
+            told = fault("log", words[0], tmp_path, *words[1:], code=2)
+            assert f"'{odd}' is not a number up to 1,000,000,000" in told
+
+
 def test_the_broker_that_is_asked_for_is_one() -> None:
     told = fault("replay", DIRECTORY, "--broker", 1, "--broker", 2, code=2)
     assert told == "--broker is given 2 times: give it once (see `kraftlake replay --help`)"

@@ -131,6 +131,16 @@ def test_a_torn_log_and_a_lake_are_sources_and_a_snapshot_is_none(tmp_path: Path
     assert "no changes" in fault("page", snapshot, "-o", tmp_path / "none.html")
 
 
+def test_a_source_with_nothing_after_its_first_image_says_so(tmp_path: Path) -> None:
+    (tmp_path / "alone").mkdir()
+    snapshot = DIRECTORY / "00000000000000003038-0000000002.checkpoint"
+    (tmp_path / "alone" / snapshot.name).write_bytes(snapshot.read_bytes())
+    told = fault("page", tmp_path / "alone", "-o", tmp_path / "none.html")
+    assert "Nothing happened in alone after offset 3037, of which it has its first image" in told
+    run("format", tmp_path / "lake")
+    assert "Nothing has happened" in fault("page", tmp_path / "lake", "-o", tmp_path / "none.html")
+
+
 def test_where_it_cannot_write_it_says_so_and_leaves_what_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,6 +155,6 @@ def test_where_it_cannot_write_it_says_so_and_leaves_what_is_there(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(writing, "document", torn)
-    assert "No space left on device" in fault("page", DIRECTORY, "-o", file)
+    assert fault("page", DIRECTORY, "-o", file) == f"{file} can't be written: No space left on device."
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
     assert file.read_text() == "what was there"

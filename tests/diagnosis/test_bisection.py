@@ -223,6 +223,32 @@ def test_a_log_that_starts_above_0_begins_with_its_snapshot() -> None:
         made.bisect("offline_partitions == 1", 1)
 
 
+@pytest.mark.parametrize("lenient", [False, True], ids=["strict", "lenient"])
+def test_a_range_that_the_log_does_not_cover_is_refused(*, lenient: bool) -> None:
+    """A snapshot behind or ahead of the log has an image, and what came between it and the log is unknown."""
+    batches = log.log_of(1, [log.metadata_version()], *([log.topic(number)] for number in range(1, 9)))
+    made = Source(log.trimmed(batches, 5, 3, 7), SourceKind.DIRECTORY, "made", None)  # type: ignore[arg-type]
+    with pytest.raises(OffsetError, match="holds offsets 5 to 9, so it can't tell all changes after offset 2 up to 9"):
+        made.bisect("global_topic_count > 1", 2, lenient=lenient)
+    assert made.bisect("global_topic_count == 1", 2, 2, lenient=lenient).offset == 2
+    assert made.bisect("global_topic_count == 7", 6, lenient=lenient).offset == 8
+    ahead = log.MadeLog(records=tuple(batches[:4]), snapshots=log.trimmed(batches, 0, 7).snapshots)
+    with pytest.raises(OffsetError, match="holds offsets 0 to 3, so it can't tell all changes after offset 1 up to 6"):
+        Source(ahead, SourceKind.DIRECTORY, "ahead", None).bisect("global_topic_count == 5", 1, lenient=lenient)  # type: ignore[arg-type]
+
+
+def test_a_snapshot_has_one_offset_also_where_that_is_unknown(tmp_path: Path) -> None:
+    named = DIRECTORY / "00000000000000003038-0000000002.checkpoint"
+    renamed = tmp_path / "renamed.checkpoint"
+    renamed.write_bytes(named.read_bytes())
+    for path, offset in ((named, 3037), (renamed, -1)):
+        snapshot = kraftlake.open(path)
+        for condition in ("global_topic_count > 3", 'topic("elr-a")'):
+            assert snapshot.bisect(condition).offset == offset
+        with pytest.raises(OffsetError, match=f"it has one image, the one at offset {offset}"):
+            snapshot.bisect("global_topic_count > 3", 5)
+
+
 def test_what_never_holds_says_why(source: Source) -> None:
     with pytest.raises(
         NoSuchThingError, match=r"broker\(9\).fenced does not hold at any offset from 0 to 5736: there is no broker/9"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+import kraftlake
 from kraftlake.diagnosis import Thing
+from kraftlake.diagnosis.things import paths_like
 from kraftlake.image import ClientQuotaEntity, ConfigResource
 from kraftlake.runtime.errors import UsageError
+from tests.cli.running import DIRECTORY
 
 
 @pytest.mark.parametrize(
@@ -66,3 +69,10 @@ def test_what_is_no_path_is_told_with_the_way_out(path: str, told: str) -> None:
         Thing.parse(path)
     assert told in str(error.value)
     assert repr(path) in str(error.value)
+
+
+def test_no_thing_is_taken_for_a_typing_error_of_itself() -> None:
+    """The image at offset 0 has no metadata.version yet, and has it among its features all the same."""
+    image = kraftlake.open(DIRECTORY).image(0)
+    assert paths_like(Thing.parse("feature/metadata.version"), image) == []
+    assert paths_like(Thing.parse("feature/metadata.versio"), image) == ["feature/metadata.version"]

@@ -68,7 +68,7 @@ def doctor(
     if markdown and call.as_json:
         raise click.UsageError("--markdown and --json are two forms of one answer: give one of them.")
     from kraftlake.runtime.process_setup import configure_process
-    from kraftlake.runtime.whole_file import check_folder_of, write_whole
+    from kraftlake.runtime.whole_file import check_folder_of, write_readable
 
     target = None if html is None else Path(html)
     if target is not None:
@@ -84,10 +84,15 @@ def doctor(
             sources, call.at, log_dirs=log_dirs, cluster_id=call.cluster_id, command_config=call.command_config,
             progress=progress,
         )  # fmt: skip
+    if diagnosis.unread is not None:
+        first, begin = diagnosis.unread
+        call.terminal.warn(
+            f"what happened is looked at from offset {begin} on: from {first} to there the log has records but no image"
+        )
     if target is not None:
         from kraftlake.cli.views.doctor_pages import html_page
 
-        write_whole(target, [html_page(diagnosis).encode()])
+        write_readable(target, [html_page(diagnosis).encode()])
     if call.as_json:
         call.terminal.json(diagnosis.to_json())
     elif markdown:

@@ -84,12 +84,18 @@ def events(
     docs/spark-jobs.md lists the kinds. Sensitive configs are shown as (redacted) unless --show-secrets is given.
     """
     check_cut(limit, tail)
+    if count_by is not None and (limit is not None or tail is not None):
+        raise click.UsageError(
+            "--limit and --tail cut the events that are shown, and --count-by counts all: give either."
+        )
     check_hosted(names["brokers"], hosted=hosted)
     opened = call.open(source)
     wanted = Wanted(**names, hosted=hosted)
     told = opened.events(
         first, last, show_secrets=call.show_secrets, lenient=not call.strict, of_brokers=wanted.of_brokers
     )
+    if first is None:
+        call.warn_changes_begin(opened, "events begin")
     read = told.tables()
     tables: Iterator[pa.Table] = (table for table in map(wanted.among, read) if len(table))
     if limit is not None:

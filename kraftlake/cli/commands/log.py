@@ -109,8 +109,10 @@ def log(
     from kraftlake.cli.selection.log_records import OfBrokers, OfTopics, hosted_before
 
     begin, end = opened.offset_range(first, last)
-    if tail is not None and not (types or no_noop or any(names.values())):  # each offset is a record
-        begin = max(begin or opened.start_offset, (opened.end_offset - 1 if end is None else end) - tail + 1)
+    held = range(opened.start_offset, opened.end_offset)  # none in a snapshot, whose records have offsets of their own
+    lowest, highest = held.start if begin is None else begin, held.stop - 1 if end is None else end
+    if tail is not None and not (types or no_noop or any(names.values())) and lowest in held and highest in held:
+        begin = max(lowest, highest - tail + 1)  # each offset is a record
     filters: list[OfTopics | OfBrokers] = []
     of_topics = names["topics"], names["topic_ids"], names["partitions"]
     known = names_before(opened, begin) if any(of_topics) or not call.as_json else Names()

@@ -57,5 +57,7 @@ def page(call: Call, source: str, *, output: str, first: Moment | None, last: Mo
     opened = call.open(source)
     with call.progress() as progress, call.suggest_lenient():
         report = opened.page(target, first, last, lenient=not call.strict, progress=progress)
+    if first is None:
+        call.warn_changes_begin(opened, "the page begins")
     call.answer(report.to_json(), show_page_report)
     call.warn_skipped(report.skipped)

@@ -99,6 +99,8 @@ def replay(
             inter_broker_listener=listener,
             num_replica_fetchers=fetchers,
         )
+        if first is None and driven.offset >= opened.start_offset:  # else an older snapshot is all of the range
+            call.warn_changes_begin(opened, "the replay begins")
         if step:
             from kraftlake.cli.commands.replay_steps import ReplaySteps
 

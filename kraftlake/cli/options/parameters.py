@@ -19,6 +19,8 @@ from kraftlake.runtime.words import did_you_mean
 if TYPE_CHECKING:
     from kraftlake.server import ListenerAddress
 
+_LONGEST = 10**9
+"""In seconds thirty years, and more in minutes."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 
 
@@ -45,15 +47,29 @@ class PathParameter(click.ParamType):  # type: ignore[type-arg]  # generic in ne
 
 
 class CountParameter(click.IntRange):
-    """A whole number within bounds, named `whole number` in errors."""
+    """A whole number within bounds, of 64 bits at most, named `whole number` in errors."""
 
     name = "whole number"
 
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number; what takes one, such as `islice`, has 64 bits for it."""
+        number: int = super().convert(value, param, ctx)
+        if number >= 2**63:
+            self.fail(f"{value} needs more than 64 bits: the largest is {2**63 - 1}.", param, ctx)
+        return number
+
 
 class MeasureParameter(click.FloatRange):
-    """A number within bounds, with a fraction or without."""
+    """A number within bounds, with a fraction or without; of lengths of time, which are shorter than all of time."""
 
     name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number; neither infinite, nor the NaN that no bound keeps out, nor more than a sleep may take."""
+        number: float = super().convert(value, param, ctx)
+        if not number <= _LONGEST:
+            self.fail(f"{value!r} is not a number up to {_LONGEST:,}.", param, ctx)
+        return number
 
 
 class ParsedParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only

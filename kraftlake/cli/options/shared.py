@@ -202,6 +202,14 @@ class Call:
             )
         return opened
 
+    def warn_changes_begin(self, source: Source, what: str) -> None:
+        """Warn where what is told of a whole log begins later than its records; `what` is such as `events begin`."""
+        begin = source.changes_begin
+        if begin > source.start_offset:
+            self.terminal.warn(
+                f"{what} at offset {begin}: from {source.start_offset} to there the log has records but no image"
+            )
+
     def _note_times(self, source: Source) -> None:
         counted_ = [time for time in self._times if isinstance(time, LogTime)]
         fixed = [time for time in self._times if isinstance(time, datetime)] if self.zone is None else []
@@ -271,10 +279,11 @@ class Call:
     ) -> None:
         """Warn of names that no offset of the sources knows; a ClickException where therefore nothing can match.
 
-        Reads the logs where nothing was `found`, or something beside what one of several names may lack.
+        Reads the logs where nothing was `found`, or something beside what one of several names may lack: topics, ids
+        and partitions select together what any of them names, brokers select among that.
         """
-        asked = (topics, topic_ids, partitions, brokers)
-        if not any(asked) or (found and all(len(names) < 2 for names in asked)):
+        together = (len(topics) + len(topic_ids) + len(partitions), len(brokers))
+        if not any(together) or (found and max(together) < 2):
             return
         from kraftlake.cli.selection.known_names import unknown_names
 

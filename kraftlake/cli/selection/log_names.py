@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from kraftlake.image.kafka_names import acl_words
+from kraftlake.kafka_files import SourceKind
 from kraftlake.records import metadata_records as r
 from kraftlake.replay.reading.replay_base import has_beginning, readable_batches
+from kraftlake.runtime.errors import CorruptDataError
 
 if TYPE_CHECKING:
     from kraftlake.api import Source
@@ -42,6 +45,8 @@ class Names:
 def names_before(source: Source, before: int | None) -> Names:
     """The names that lie before the offset `before`, in snapshots and in the log; None is the log's start.
 
+    Those of a snapshot file are all of its names.
+
     Unreadable batches are skipped: later records are shown without the names in them.
     """
     names = Names()
@@ -64,6 +69,12 @@ def records_before(
 
 
 def _batches_before(source: Source, before: int | None) -> Iterator[RecordBatch]:
+    if (
+        source.kind is SourceKind.SNAPSHOT
+    ):  # its name need not tell its offset, and its records have offsets of their own
+        with suppress(CorruptDataError):
+            yield from source.batches()
+        return
     if before is None or not has_beginning(source.reader) or source.broken_ranges:
         for snapshot in source.snapshots:
             if snapshot.finished and (before is None or snapshot.end_offset <= max(before, source.start_offset)):

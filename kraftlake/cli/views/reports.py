@@ -64,7 +64,9 @@ def show_export_report(terminal: Terminal, report: dict[str, Any]) -> None:
     held = f": {size(report['sizeInBytes'])}, the image at offset {report['offset']}{lost}"
     terminal.line((report["path"], Style.NAME), held)
     name = report["suggestedName"]
-    if not report["path"].endswith(name):
+    if name is None:
+        terminal.line(("Kafka looks for it under a name with its offset, which is unknown", Style.QUIET))
+    elif not report["path"].endswith(name):
         terminal.line((f"Kafka looks for it under the name {name}", Style.QUIET))
 
 

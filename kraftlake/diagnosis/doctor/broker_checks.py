@@ -109,7 +109,8 @@ def _settings(case: Case) -> Iterator[Found]:
             if (count := sum(change.kind == kind for change in changes))
         ]
         groups = tuple(Group(reason=change.words, things=(change.thing,), since=change.at) for change in changes)
-        yield Found(sentence=f"{in_words(counts)} changed in the last {RECENT_HOURS} hours of the log", groups=groups)
+        sentence = f"{in_words(counts)} changed in the last {RECENT_HOURS} hours of the log{case.read_from}"
+        yield Found(sentence=sentence, groups=groups)
 
 
 def _strays(case: Case) -> Iterator[Found]:

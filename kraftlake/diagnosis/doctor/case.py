@@ -77,6 +77,12 @@ class Case:
         """Since when the image's troubles last."""
         return read_timeline(self.source, self.image, recent_ms=self.end_ms - RECENT_HOURS * 3_600_000)
 
+    @property
+    def read_from(self) -> str:
+        """The end of a sentence on the recent time: from which offset on it is known, where that is not all of it."""
+        begin = self.timeline.late_begin
+        return "" if begin is None else f"; the log is read from offset {begin} on"
+
     @cached_property
     def brokers(self) -> dict[str, Any]:
         """The brokers by id as in `image --json`."""

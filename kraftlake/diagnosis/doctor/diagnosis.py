@@ -38,7 +38,9 @@ class Diagnosis:
     """What the checks have found, the worst first.
 
     `image` is what they looked at, None where the log gives none: then nothing is known but of the quorum and the logs.
-    `offset` and `timestamp` (epoch ms) are the image's. `counts` are the cluster's, `sources` the paths read.
+    `offset` and `timestamp` (epoch ms) are the image's. `counts` are the cluster's, `sources` the paths read. `unread`
+    are the first offset of the log and the first one whose changes are known, where there are records but no image
+    between them.
     """
 
     sources: tuple[str, ...]
@@ -47,6 +49,7 @@ class Diagnosis:
     counts: ClusterCounts | None
     findings: tuple[Finding, ...]
     cluster_id: str | None
+    unread: tuple[int, int] | None = None
 
     @property
     def offset(self) -> int | None:
@@ -131,7 +134,13 @@ def diagnose(
         counts=None if replay is None else count_cluster(replay.image),
         findings=tuple(sorted(findings, key=lambda finding: finding.severity)),
         cluster_id=known,
+        unread=None if replay is None else _unread(source, replay.image.provenance.offset),
     )
+
+
+def _unread(source: LogSource, at: int) -> tuple[int, int] | None:
+    start, begin = source.start_offset, source.changes_begin
+    return (start, begin) if start < begin and start <= at else None
 
 
 def _replayed(

@@ -147,7 +147,7 @@ def _unclean(case: Case) -> Iterator[Found]:
         for (leader, _), some in found.items()
     )
     partitions = counted(len({one.partition for one in elections}), "partition")
-    sentence = f"{counted(len(elections), 'unclean election')} of {partitions}: records may be lost"
+    sentence = f"{counted(len(elections), 'unclean election')} of {partitions}: records may be lost{case.read_from}"
     yield Found(sentence=sentence, groups=groups, lasts=False)
 
 

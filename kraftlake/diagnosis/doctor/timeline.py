@@ -28,12 +28,14 @@ class Timeline:
 
     `partitions` has those of the image that meet each of CONDITIONS, by topic and number. `min.insync.replicas` counts
     as the image has it, for the past too. `unclean` are the unclean elections and `settings` the changes of configs and
-    ACLs, both of the recent time and by offset.
+    ACLs, both of the recent time and by offset. `late_begin` is the first offset that was read, where the log has
+    earlier ones and of the recent time, None else.
     """
 
     partitions: Mapping[str, tuple[Concerned, ...]]
     unclean: tuple[UncleanElection, ...]
     settings: tuple[SettingChange, ...]
+    late_begin: int | None = None
 
 
 def read_timeline(source: LogSource, image: MetadataImage, *, recent_ms: int) -> Timeline:
@@ -78,8 +80,10 @@ def _read(
     for chunk in delta_chunks(source.reader, deltas, begin, at):
         partitions.take(chunk.partitions)
         settings.take(chunk)
+    is_late = begin > source.start_offset and before.provenance.timestamp >= recent_ms
     return Timeline(
         partitions={name: tuple(found.values()) for name, found in partitions.found.items()},
         unclean=tuple(one for one in partitions.unclean if (one.at.timestamp or -1) >= recent_ms),
         settings=tuple(settings.changed(begin, recent_ms)),
+        late_begin=begin if is_late else None,
     )

@@ -141,8 +141,9 @@ class Gatherer:
         )
 
     def _add_moments(self, offsets: Any, times: Any, epochs: Any) -> None:
-        self._moments.append(np.array([offsets, times, epochs], np.int64))
-        self._count += len(offsets)
+        if len(offsets):  # the last moment is that of the last array
+            self._moments.append(np.array([offsets, times, epochs], np.int64))
+            self._count += len(offsets)
 
     def _add_changes(self, changes: PartitionChanges, first: int) -> None:
         """Add the changes of deltas, the first of which is a moment with this number."""

@@ -14,7 +14,7 @@ from kraftlake.diagnosis.page.gathered import Gathered, Gatherer
 from kraftlake.diagnosis.page.packing import packed
 from kraftlake.image import MetadataImage
 from kraftlake.replay import LogChanges, LogSource, Progress, SkippedRecord
-from kraftlake.runtime import Moment, OffsetError, check_folder_of, write_whole
+from kraftlake.runtime import Moment, OffsetError, check_folder_of, write_readable
 from kraftlake.tables import LogEvents
 
 
@@ -66,8 +66,8 @@ def write_page(
     The page shows the cluster at each moment of the range, and needs nothing but a browser. Secrets are redacted.
     `lenient` leaves out records that can't be replayed. `progress` is called while the log is read.
 
-    Raises what `LogChanges` raises, EnvironmentFaultError where the folder does not exist, OSError where it can't be
-    written to.
+    Raises what `LogChanges` raises, OffsetError where nothing happened in the range, EnvironmentFaultError where the
+    folder does not exist or can't be written to.
     """
     check_folder_of(target)
     first, last = source.offset_range(from_offset, to_offset)
@@ -75,6 +75,11 @@ def write_page(
     events = LogEvents(source.reader, changes, first, last)
     begin = events.begin
     from_, to = max(begin.offset + 1, source.start_offset), source.end_offset - 1 if last is None else last
+    if to < from_:
+        after = f"happened in {source.name} after offset {to}, of which it has its first image"
+        raise OffsetError(
+            f"Nothing {after if to >= 0 else f'has happened in {source.name} yet'}, so there is nothing to show."
+        )
     gathered = _gathered(source, events, begin, (from_, to), progress)
     skipped = tuple(events.skipped.values())
     if not len(gathered.offsets):
@@ -90,7 +95,7 @@ def write_page(
         "skipped": len(skipped),
         "version": version("kraftlake"),
     }
-    size = write_whole(target, document(packed(gathered, about)))
+    size = write_readable(target, document(packed(gathered, about)))
     return PageReport(
         path=str(target),
         cluster_id=source.cluster_id,

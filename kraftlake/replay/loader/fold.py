@@ -15,9 +15,8 @@ from kraftlake.replay.reading.chunks import bulk_chunks, chunks_of_snapshot
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.progress import LOADING, REPLAYING, Progress, with_progress
-from kraftlake.replay.reading.replay_base import choose_base, readable_batches
+from kraftlake.replay.reading.replay_base import check_covered, choose_base, readable_batches
 from kraftlake.runtime.arguments import whole
-from kraftlake.runtime.errors import OffsetError
 from kraftlake.runtime.value import Value
 
 if TYPE_CHECKING:
@@ -175,18 +174,8 @@ def changes_between(
         return loader_at(
             reader, to_offset, from_snapshot=from_snapshot, in_one_delta=True, lenient=lenient, progress=progress
         )
-    if from_offset < to_offset:
-        _check_covered(reader, from_offset, to_offset)
+    check_covered(reader, from_offset, to_offset)
     loader = loader_at(reader, from_offset, from_snapshot=from_snapshot, lenient=lenient, progress=progress)
     loader.take_image()
     extend(loader, reader, to_offset, progress=progress)
     return loader
-
-
-def _check_covered(reader: LogReader, from_offset: int, to_offset: int) -> None:
-    start, end = reader.start_offset, reader.end_offset
-    if from_offset + 1 < start or to_offset >= end:
-        raise OffsetError(
-            f"the log of {reader.name} holds offsets {start} to {end - 1}, "
-            f"so it can't tell all changes after offset {from_offset} up to {to_offset}."
-        )

@@ -11,7 +11,7 @@ from kraftlake.image import CollectedLosses, ImageWriterOptions, refuse_loss
 from kraftlake.kafka_files import snapshot_name, write_checkpoint
 from kraftlake.replay.loader.fold import Replay
 from kraftlake.replay.queries.source import LogSource
-from kraftlake.runtime.errors import OffsetError, UnwritableMetadataError
+from kraftlake.runtime.errors import OffsetError, UnwritableMetadataError, UsageError
 from kraftlake.runtime.json_names import fields_as_json
 from kraftlake.runtime.moments import Moment
 from kraftlake.runtime.whole_file import check_folder_of
@@ -21,15 +21,15 @@ from kraftlake.runtime.whole_file import check_folder_of
 class ExportReport:
     """A snapshot file that was written.
 
-    `offset` is its last offset, `suggested_name` the file name that Kafka expects, `losses` sentences on what its
-    metadata.version could not express.
+    `offset` is its last offset, `suggested_name` the file name that Kafka expects, None where the offset is unknown.
+    `losses` are sentences on what its metadata.version could not express.
     """
 
     path: str
     offset: int
     epoch: int
     size_in_bytes: int
-    suggested_name: str
+    suggested_name: str | None
     kraft_version: int
     losses: tuple[str, ...]
 
@@ -46,14 +46,19 @@ def export(
     Records have the versions that the image's metadata.version allows. What it can't express raises
     UnwritableMetadataError, or with `allow_loss` is left out and listed. kraft.version and voters are those of the
     log, or of the snapshot that the image was loaded from. A snapshot holds whole batches, so an offset inside of a
-    batch raises OffsetError unless `allow_loss`; a diverged image raises UnwritableMetadataError likewise.
+    batch raises OffsetError unless `allow_loss`; a diverged image raises UnwritableMetadataError likewise. Raises
+    UsageError for a folder where the offset is unknown, which the name would state.
     """
     replay = source.replay(at, lenient=lenient)
     image, losses = replay.image, CollectedLosses()
     if not allow_loss:
         check_exportable(source, replay, "export")
-    name = snapshot_name(image.provenance.offset + 1, image.provenance.epoch)
-    target = path / name if path.is_dir() else path
+    name = snapshot_name(image.provenance.offset + 1, image.provenance.epoch) if source.has_offsets else None
+    if path.is_dir() and name is None:
+        raise UsageError(
+            f"The offset of {source.name} is unknown, so its snapshot has no name in {path}: name the file."
+        )
+    target = path / name if path.is_dir() and name else path
     check_folder_of(target)
     options = ImageWriterOptions.for_image(image, loss_handler=losses if allow_loss else refuse_loss)
     quorum = replay.quorum

@@ -12,7 +12,7 @@ from kraftlake.kafka_files import SourceKind
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.fold import Replay, finish, load_snapshot, loader_at
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
-from kraftlake.replay.reading.replay_base import broken_ranges, choose_base, images_end, snapshot_named
+from kraftlake.replay.reading.replay_base import broken_ranges, changes_begin, choose_base, images_end, snapshot_named
 from kraftlake.replay.reading.times import last_time, offset_at, offset_since
 from kraftlake.runtime.arguments import instance, path_text, text, whole_or_none
 from kraftlake.runtime.errors import OffsetError, UsageError
@@ -195,6 +195,11 @@ class LogSource:
             )
         after = f", {begin} of after them" if begin < self.end_offset else ""
         return f"Nothing was written to {self.name} between these times: offset {end} is of before them{after}."
+
+    @property
+    def changes_begin(self) -> int:
+        """The first offset whose changes are known; a trimmed log may have records before it, and no image for them."""
+        return changes_begin(self.reader)
 
     @property
     def last_image_offset(self) -> int:

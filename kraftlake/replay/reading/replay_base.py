@@ -77,6 +77,16 @@ def check_unbroken(reader: LogReader, first: int, last: int) -> None:
         raise broken.fault
 
 
+def check_covered(reader: LogReader, from_offset: int, to_offset: int) -> None:
+    """Raise OffsetError where the log lacks an offset of (from_offset, to_offset]: images alone tell no changes."""
+    start, end = reader.start_offset, reader.end_offset
+    is_behind = from_offset + 1 < start and not has_beginning(reader)
+    if from_offset < to_offset and (is_behind or to_offset >= end):
+        held = f"offsets {_range(start, end)}" if start < end else "no offsets"
+        untold = f"all changes after offset {from_offset} up to {to_offset}"
+        raise OffsetError(f"the log of {reader.name} holds {held}, so it can't tell {untold}.")
+
+
 def choose_base(
     reader: LogReader,
     at: int,
@@ -138,6 +148,15 @@ def _is_sound(snapshot: SnapshotReader, reader: LogReader) -> bool:
 def first_image_offset(reader: LogReader, at: int = 0) -> int | None:
     """The first offset at or after `at` that has an image; None when there is none."""
     return next((max(at, one.start) for one in _ranges_of_images(reader) if one.stop > at), None)
+
+
+def changes_begin(reader: LogReader) -> int:
+    """The first offset whose changes are known: records of the log before it have no image that they change."""
+    start = reader.start_offset
+    if has_beginning(reader):
+        return start
+    first = first_image_offset(reader, start - 1)
+    return reader.end_offset if first is None else first + 1
 
 
 def snapshot_named(reader: LogReader) -> SnapshotReader:

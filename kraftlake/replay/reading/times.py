@@ -23,14 +23,16 @@ def offset_at(reader: LogReader, time: datetime) -> int:
     """The last offset whose batch time is at or before `time`.
 
     Snapshots count as well: the last offset of a snapshot has the time in its header. Batches without a time are
-    ignored. Raises OffsetError, naming the first time, when all times are later, and BrokenFileError where the next
-    offset is missing or damaged: its batch may also be of before `time`.
+    ignored. Raises OffsetError, naming the first time, when all times are later, and where the log does not go on from
+    the offset to the later ones that are known, and BrokenFileError where the next offset is missing or damaged: the
+    batches there may also be of before `time`.
     """
     wanted = epoch_millis(time)
-    in_snapshots = [offset for offset, millis in _snapshot_times(reader) if millis <= wanted]
+    in_snapshots = {offset: millis for offset, millis in _snapshot_times(reader) if millis <= wanted}
     found = max([_offset_in_log(reader, wanted), *in_snapshots])
     if found >= 0:
         _check_known(reader, found + 1)
+        _check_goes_on(reader, found, in_snapshots.get(found), wanted)
         return found
     times = [millis for _, millis in (*_snapshot_times(reader), *_batch_times(reader))]
     if not times:
@@ -117,3 +119,24 @@ def _check_known(reader: LogReader, offset: int) -> None:
     if reader.start_offset <= offset < reader.end_offset:
         for _ in reader.batches(offset, offset):
             pass
+
+
+def _check_goes_on(reader: LogReader, found: int, millis: int | None, wanted: int) -> None:
+    """Raise OffsetError where a hole between a snapshot and the log lies between the offset found and later ones.
+
+    `millis` is the time of that offset, None where it is in the log alone.
+    """
+    start, end = reader.start_offset, reader.end_offset
+    known = [s.end_offset - 1 for s in usable_snapshots(reader)] + ([start - 1] if start < end else [])
+    last = min((offset for offset in known if offset > found), default=None)
+    if last is None or start <= found + 1 < end:
+        return
+    if millis is None:
+        millis = max(batch.timestamp for batch in reader.batches(found, found))
+    if wanted > millis:
+        lacks = f"offsets {found + 1} to {last}" if last > found + 1 else f"offset {last}"
+        why = f"it begins with offset {start}" if found < start else f"its log ends with offset {end - 1}"
+        raise OffsetError(
+            f"{reader.name} lacks {lacks}, which may be of before {_iso(wanted)}: {why}. "
+            f"Take offset {found}, of {_iso(millis)}, or a time after them."
+        )

@@ -149,8 +149,9 @@ def plan_restore(
     `broker_dirs` are log directories of brokers that are down. `kraft_version` and the name of the controllers'
     `listener` are those of the log unless given. Offsets and epochs are `margin` above everything that the source and
     the directories show. A voter whose directory is one of `broker_dirs` keeps its directory id, others get one of
-    `new_id`. Raises UsageError for arguments that contradict each other or the cluster, NotASourceError for what is no
-    broker's directory, UnwritableMetadataError for an image that can't be written, else as a replay.
+    `new_id`. Raises UsageError for arguments that contradict each other or the cluster, and for a snapshot of unknown
+    offset alone, NotASourceError for what is no broker's directory, UnwritableMetadataError for an image that can't be
+    written, else as a replay.
     """
     instance(source, LogSource, "an opened source")
     margin = whole(margin, "a margin", least=1)
@@ -161,6 +162,11 @@ def plan_restore(
     directories = [read_broker_directory(path) for path in given_dirs]
     cluster_id = _cluster_id(source, directories)
     copies = [copy for one in directories if one.metadata_log for copy in read_log_copies(str(one.metadata_log))]
+    if not source.has_offsets and not _sound(copies):
+        raise UsageError(
+            f"{source.name} is not named END-EPOCH.checkpoint, so its offset is unknown, which a restored log must go "
+            "above: give the file the name that Kafka gave it, or a --broker-dir with a metadata log."
+        )
     end = replay if at is None else source.replay(progress=progress)
     newest, newest_in = _newest(source, end, copies)
     facts = broker_facts(directories, newest)
@@ -220,11 +226,14 @@ def _cluster_id(source: LogSource, directories: Iterable[BrokerDirectory]) -> st
 
 def _newest(source: LogSource, end: Replay, copies: Sequence[LogCopy]) -> tuple[MetadataImage, str]:
     """The newest image that the source or a broker's own copy of the log has, and where."""
-    sound = [copy for copy in copies if copy.fault is None and copy.epoch_ends]
-    furthest = max(sound, key=lambda copy: copy.position, default=None)
+    furthest = max(_sound(copies), key=lambda copy: copy.position, default=None)
     if furthest is None or furthest.position <= (end.image.provenance.epoch, source.end_offset):
         return end.image, source.name
     return LogSource.open(furthest.path).replay().image, furthest.path
+
+
+def _sound(copies: Iterable[LogCopy]) -> list[LogCopy]:
+    return [copy for copy in copies if copy.fault is None and copy.epoch_ends]
 
 
 def _kraft_version(replay: Replay, wanted: int | None) -> int:

@@ -15,6 +15,7 @@ from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.fold import load_snapshot, loader_at
 from kraftlake.replay.loader.manifest import LogDeltaManifest, SkippedRecord
 from kraftlake.replay.reading.replay_base import (
+    check_covered,
     check_unbroken,
     choose_base,
     first_image_offset,
@@ -116,8 +117,10 @@ class BrokerReplay:
         if at is not None and at > self.source.last_image_offset + 1:
             choose_base(reader, at, lenient=self.lenient)  # raises, and names the requested offset
         if at is None and reader.start_offset > 0:
-            first = first_image_offset(reader)
-            loader = loader_at(reader, 0 if first is None else first, in_one_delta=True, lenient=self.lenient)
+            # an older snapshot has an image, but the log does not go on from it
+            first = first_image_offset(reader, reader.start_offset - 1)
+            first = self.to_offset if first is None else min(first, self.to_offset)
+            loader = loader_at(reader, first, in_one_delta=True, lenient=self.lenient)
             image = loader.take_image()
             self._first = self._started_with(image)
         elif at is None or at == 0:
@@ -128,6 +131,7 @@ class BrokerReplay:
             self.broker.start(self.base_image)
             self._transitions.clear()
         self.skipped = loader.skipped
+        check_covered(reader, loader.last_offset, min(self.to_offset, reader.end_offset - 1))
         if not self.lenient:
             check_unbroken(reader, loader.last_offset + 1, self.to_offset)
         loader.publish_to(self._published)

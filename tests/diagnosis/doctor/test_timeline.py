@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import kraftlake
 from kraftlake.api import Source
+from kraftlake.diagnosis import diagnose
 from kraftlake.diagnosis.doctor.partition_times import concerned_in
 from kraftlake.diagnosis.doctor.timeline import Timeline, read_timeline
 from kraftlake.kafka_files import write_segment
@@ -82,6 +83,19 @@ def test_a_log_that_starts_above_0_knows_what_has_begun_in_it(tmp_path: Path) ->
     found = found_in(timeline_of(kraftlake.open(trimmed), 4700))
     assert found == {thing: None if offset is None or offset < 4593 else offset for thing, offset in whole.items()}
     assert {None} < set(found.values())
+
+
+def test_a_log_whose_first_image_is_a_recent_one_says_from_where_it_is_known(tmp_path: Path) -> None:
+    for name in ("00000000000000003532.log", "00000000000000005488.log", "00000000000000004593-0000000002.checkpoint"):
+        (tmp_path / name).write_bytes((DIRECTORY / name).read_bytes())
+    source = kraftlake.open(tmp_path)
+    assert timeline_of(source).late_begin == 4593
+    assert read_timeline(source, source.image(), recent_ms=1795247400000).late_begin is None
+    assert timeline_of(kraftlake.open(DIRECTORY)).late_begin is None
+    diagnosis = diagnose(tmp_path)
+    assert diagnosis.unread == (3532, 4593)
+    told = [finding.sentence for finding in diagnosis.findings if finding.check == "recent_changes"]
+    assert told == ["12 configs changed in the last 24 hours of the log; the log is read from offset 4593 on"]
 
 
 def test_a_snapshot_file_has_troubles_and_no_past() -> None:

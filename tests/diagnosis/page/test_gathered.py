@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -27,6 +28,7 @@ from tests.cli.made_logs import batch_of
 from tests.cli.running import DIRECTORY
 from tests.diagnosis.page.unpacked import Unpacked
 from tests.metadata_logs import metadata_logs
+from tests.replay.made_logs import reference_image, small_log, trimmed
 from tests.tables.events.test_writer import InMemory
 
 Partitions = dict[tuple[str, int], Any]
@@ -136,6 +138,13 @@ def test_configs_are_of_the_topic_that_had_the_name_then() -> None:
         "config_changed",
     ]  # fmt: skip
     assert ids == [first, first, first, first, second, second, None]
+
+
+def test_a_log_that_ends_with_its_first_snapshot_has_one_moment() -> None:
+    reader = trimmed(small_log(), 8, 10)
+    page = page_of(attrs.evolve(reader, records=reader.records[:2]))
+    assert page.offsets == [9]
+    assert page.at(9) == partitions_of(reference_image(small_log(), 9))
 
 
 def test_a_page_of_a_whole_log_begins_with_its_first_change(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import KRaftVersionRecord, VotersRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay import ExportReport, import_source
-from kraftlake.runtime.errors import EnvironmentFaultError, OffsetError, UnwritableMetadataError
+from kraftlake.runtime.errors import EnvironmentFaultError, OffsetError, UnwritableMetadataError, UsageError
+from tests.cli.running import run
 from tests.histories import histories
 from tests.replay.made_logs import (
     TIME,
@@ -65,6 +66,17 @@ def test_the_export_at_a_snapshots_end_holds_what_kafka_wrote(tmp_path: Path) ->
     assert records_of(tmp_path / NAME_3038) == records_of(kafkas)
     assert diff_images(kraftlake.open(tmp_path / NAME_3038).image(), kraftlake.open(kafkas).image()).is_empty()
     assert report.size_in_bytes == kafkas.stat().st_size
+
+
+def test_no_name_is_suggested_where_the_offset_is_unknown(tmp_path: Path) -> None:
+    renamed = tmp_path / "renamed.checkpoint"
+    renamed.write_bytes((directory_of("kafka-4.4") / NAME_3038).read_bytes())
+    source = kraftlake.open(renamed)
+    assert source.export(tmp_path / "out.checkpoint").suggested_name is None
+    with pytest.raises(UsageError, match=r"The offset of renamed\.checkpoint is unknown"):
+        source.export(tmp_path)
+    told = run("export", renamed, tmp_path / "again.checkpoint").stdout
+    assert told.endswith("\nKafka looks for it under a name with its offset, which is unknown\n")
 
 
 def test_kraft_version_and_voters_are_those_of_the_log_or_of_the_snapshot_it_started_from(tmp_path: Path) -> None:

@@ -67,6 +67,21 @@ def test_offset_and_epoch_go_above_a_brokers_own_copy_which_may_be_the_newest_st
     assert made.to_json()["lost"]["topics"]["removed"].keys() == {"later", "newest"}
 
 
+def test_a_snapshot_whose_offset_is_unknown_is_restored_above_a_brokers_copy_only(
+    source: Source, tmp_path: Path
+) -> None:
+    source.export(tmp_path / "renamed.checkpoint")
+    renamed = kraftlake.open(tmp_path / "renamed.checkpoint", cluster_id=CLUSTER)
+    folder = broker(tmp_path, 2, [0, 1])
+    for broker_dirs in ((), [folder]):
+        with pytest.raises(UsageError, match=r"renamed\.checkpoint is not named .* its offset is unknown, .* give the"):
+            plan(renamed, broker_dirs=broker_dirs)
+    shutil.move(write_directory(tmp_path / "copy", list(source.batches())), folder)
+    made = plan(renamed, broker_dirs=[folder])
+    assert made.image.offset + 1 == source.end_offset + 100
+    assert made.image.provenance.epoch == source.image().provenance.epoch + 100
+
+
 def test_the_logs_choose_the_isr_and_name_the_strays(source: Source, tmp_path: Path) -> None:
     folders = [broker(tmp_path, 1, [0, 0, 3]), broker(tmp_path, 2, [0, 0])]
     write_replica(folders[1], "later-0", uuid_of(2), log_of_epochs([0]))

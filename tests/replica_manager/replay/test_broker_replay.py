@@ -280,6 +280,25 @@ def test_a_log_that_starts_above_zero_starts_with_its_snapshot(tmp_path):
         BrokerReplay(kraftlake.open(folder), 2, None, 2500)
 
 
+def test_a_log_that_an_older_snapshot_does_not_lead_to_starts_with_the_first_one_that_does(tmp_path):
+    folder = tmp_path / "__cluster_metadata-0"
+    folder.mkdir()
+    for name in ("00000000000000003038-0000000002.checkpoint", "00000000000000004593-0000000002.checkpoint"):
+        (folder / name).write_bytes((DIRECTORY / name).read_bytes())
+    for name in ("00000000000000003532.log", "00000000000000005488.log"):
+        (folder / name).write_bytes((DIRECTORY / name).read_bytes())
+    source = kraftlake.open(folder)
+    replay = BrokerReplay(source, 2)
+    first, *_ = replay.steps()
+    assert first.offset == 4592
+    assert replay.broker.roles() == hosted(source.image(), 2)
+    (only,) = BrokerReplay(source, 2, None, 3037).steps()
+    assert only.offset == 3037
+    for begin in (0, 3038):
+        with pytest.raises(OffsetError, match=f"can't tell all changes after offset {begin - 1} up to 5736"):
+            BrokerReplay(source, 2, begin, lenient=begin > 0)
+
+
 def test_a_snapshot_file_is_one_step():
     (step,) = BrokerReplay(kraftlake.open(DIRECTORY / "00000000000000004593-0000000002.checkpoint"), 2).steps()
     assert step.offset == 4592

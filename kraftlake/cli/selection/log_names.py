@@ -69,9 +69,7 @@ def records_before(
 
 
 def _batches_before(source: Source, before: int | None) -> Iterator[RecordBatch]:
-    if (
-        source.kind is SourceKind.SNAPSHOT
-    ):  # its name need not tell its offset, and its records have offsets of their own
+    if source.kind is SourceKind.SNAPSHOT:  # whose records have offsets of their own, whatever its name tells
         with suppress(CorruptDataError):
             yield from source.batches()
         return

@@ -24,6 +24,7 @@ from kraftlake.replica_manager.logs.disk.log_loader import StoredState
 from kraftlake.replica_manager.logs.disk.log_segment import LogSegment
 from kraftlake.replica_manager.logs.partition_log import readable_end
 from kraftlake.replica_manager.logs.producer_state import ProducerStates
+from kraftlake.replica_manager.partition import leader
 from kraftlake.replica_manager.partition.in_sync_replicas import InSyncReplicas
 from kraftlake.replica_manager.requests import delayed_produce
 from kraftlake.server.controller import topic_handlers
@@ -62,10 +63,8 @@ def _followers_ahead() -> list[Change]:
 
 
 def _no_truncation() -> list[Change]:
-    def truncate_to(self: BasePartitionLog, offset: int) -> bool:
-        return False
-
-    return [(BasePartitionLog, "truncate_to", truncate_to)]
+    tell = leader._read_info  # a follower that is told, and does not truncate, asks again at once, for ever
+    return [(leader, "_read_info", lambda log, data, diverging=None: tell(log, data))]
 
 
 def _acknowledged_at_once() -> list[Change]:

@@ -90,19 +90,19 @@ class Partition:
             if self._is_stale(registration):
                 return False
             is_new_leader = not self.is_leader
-            others_may_have_led = is_new_leader or registration.leader_epoch > self.leader_epoch + 1
             # an unclean leader has nothing to recover from: its first change of the ISR says RECOVERED
             self.in_sync.update(registration, is_leader=True, recovery=LeaderRecoveryState.RECOVERED)
             self._create_log(is_new=is_new, directory_id=directory_id)
             log = self.local_log
             if registration.leader_epoch > self.leader_epoch:
                 start = log.log_end_offset
+                keeps_offsets = not is_new_leader and registration.leader_epoch == self.leader_epoch + 1
                 log.assign_epoch_start_offset(registration.leader_epoch, start)
                 for id_, replica in self.in_sync.remote_replicas.items():
                     replica.reset(
                         now_ms=now,
                         leader_end_offset=start,
-                        keeps_offsets=not others_may_have_led,
+                        keeps_offsets=keeps_offsets,
                         in_sync=id_ in registration.isr,
                     )
                 self.leader_epoch = registration.leader_epoch

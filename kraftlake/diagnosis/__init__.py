@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kraftlake.diagnosis.conditions import Condition
     from kraftlake.diagnosis.doctor.diagnosis import CHECKS, Diagnosis, diagnose
     from kraftlake.diagnosis.doctor.finding import Finding, Severity
+    from kraftlake.diagnosis.doctor.help import Help, HelpRisk
     from kraftlake.diagnosis.leadership import MAY_LEAD, broker_words, may_lead, may_lead_words
     from kraftlake.diagnosis.page.writing import PageReport, write_page
     from kraftlake.diagnosis.quorum_health import Verdict, node_faults, quorum_verdicts
@@ -33,6 +34,8 @@ __all__ = [
     "Condition",
     "Diagnosis",
     "Finding",
+    "Help",
+    "HelpRisk",
     "PageReport",
     "Risk",
     "Severity",

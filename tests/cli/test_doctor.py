@@ -37,6 +37,14 @@ def test_the_json_form_is_as_others_rely_on_it(tmp_path: Path) -> None:
                 "since": {"offset": BEGIN, "timestamp": time_of(BEGIN)},
                 "things": ["foo-0"],
                 "command": f"kraftlake image {log} --unavailable-partitions",
+                "helps": [
+                    {
+                        "action": "Start the brokers that were last in sync or are eligible to lead.",
+                        "risk": "safe",
+                        "evidence": [],
+                        "cost": None,
+                    }
+                ],
             },
             {
                 "check": "fenced_brokers",
@@ -45,6 +53,14 @@ def test_the_json_form_is_as_others_rely_on_it(tmp_path: Path) -> None:
                 "since": {"offset": BEGIN + 1, "timestamp": time_of(BEGIN + 1)},
                 "things": ["broker 3"],
                 "command": f"kraftlake events {log} --kind 'broker_*fenced'",
+                "helps": [
+                    {
+                        "action": "Start the broker. If its process runs, look at its connection to the controllers.",
+                        "risk": "safe",
+                        "evidence": [],
+                        "cost": None,
+                    }
+                ],
             },
         ],
     }

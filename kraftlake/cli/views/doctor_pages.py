@@ -42,7 +42,10 @@ def markdown_page(diagnosis: Diagnosis) -> Iterator[str]:
         if more:
             yield f"- … {more:,} more"
         yield f"- more: {_code(finding.command)}"
-        yield f"- what helps: {_md(finding.helps)}"
+        for one in finding.helps:
+            yield f"- what helps: {_md(one.action)}"
+            for label, told in words.why_and_cost(one):
+                yield f"  - {label}: {_md(told)}"
 
 
 def _md(text: str) -> str:
@@ -81,12 +84,12 @@ _POLICY = (
 def html_page(diagnosis: Diagnosis) -> str:
     """The page: without scripts, links and pictures; every string of the log is escaped."""
     title = f"Cluster {_html(diagnosis.cluster_id or 'of unknown id')}: {_html(words.verdict(diagnosis))}"
-    facts = {
-        "at": words.heading(diagnosis),
-        "holds": words.summary(diagnosis),
-        "quorum": "; ".join([words.quorum(diagnosis), *words.followers(diagnosis)]),
-        "sources": ", ".join(diagnosis.sources),
-    }
+    facts = [
+        ("at", words.heading(diagnosis)),
+        ("holds", words.summary(diagnosis)),
+        ("quorum", "; ".join([words.quorum(diagnosis), *words.followers(diagnosis)])),
+        ("sources", ", ".join(diagnosis.sources)),
+    ]
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
@@ -99,8 +102,10 @@ def html_page(diagnosis: Diagnosis) -> str:
 
 def _section(diagnosis: Diagnosis, finding: Finding) -> str:
     since = words.since(diagnosis, finding)
-    facts = {"since": since} if since else {}
-    facts |= {"check": finding.check, "more": finding.command, "what helps": finding.helps}
+    facts = [("since", since)] if since else []
+    facts += [("check", finding.check), ("more", finding.command)]
+    for one in finding.helps:
+        facts += [("what helps", one.action), *words.why_and_cost(one)]
     rows = "".join(
         f"<tr><td>{_html(', '.join(group.things))}</td><td>{_html(group.reason)}</td>"
         f"<td>{_html('' if group.since is None else words.place(group.since))}</td></tr>\n"
@@ -113,8 +118,8 @@ def _section(diagnosis: Diagnosis, finding: Finding) -> str:
     )
 
 
-def _list(facts: dict[str, str]) -> str:
-    return f"<dl>{''.join(f'<dt>{_html(name)}</dt><dd>{_html(fact)}</dd>' for name, fact in facts.items())}</dl>"
+def _list(facts: list[tuple[str, str]]) -> str:
+    return f"<dl>{''.join(f'<dt>{_html(name)}</dt><dd>{_html(fact)}</dd>' for name, fact in facts)}</dl>"
 
 
 def _html(text: str) -> str:

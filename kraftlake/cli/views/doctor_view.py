@@ -43,7 +43,10 @@ def _add(root: Tree, diagnosis: Diagnosis, finding: Finding) -> None:
         _add_groups(node, finding)
     node.add(text(("more   ", Style.QUIET), (finding.command, Style.NAME)))
     if not is_note:
-        node.add(text(("helps  ", Style.QUIET), finding.helps))
+        for one in finding.helps:
+            helps = node.add(text(("helps  ", Style.QUIET), one.action))
+            for label, told in words.why_and_cost(one):
+                helps.add(text((f"{label:7}  ", Style.QUIET), told))
 
 
 def _add_groups(node: Tree, finding: Finding) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kraftlake.cli.output.words import moment
@@ -11,7 +11,8 @@ from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
     from kraftlake.diagnosis import Diagnosis, Finding
-    from kraftlake.diagnosis.doctor.finding import Group, LogPosition
+    from kraftlake.diagnosis.doctor.group import Group, LogPosition
+    from kraftlake.diagnosis.doctor.help import Help
 
 SHOWN_GROUPS = 5
 NAMES_WIDTH = 28
@@ -120,6 +121,14 @@ def things(names: Sequence[str]) -> str:
             return f"{shown} and {len(names) - count:,} more"
         shown += f", {name}"
     return shown
+
+
+def why_and_cost(one: Help) -> Iterator[tuple[str, str]]:
+    """`because` with what justifies a help, a pair for each piece of evidence, and `costs` with what is lost by it."""
+    for group in one.evidence:
+        yield "because", f"{things(group.things)}: {group.reason}" if group.things else group.reason
+    if one.cost:
+        yield "costs", one.cost
 
 
 def shows_newest(finding: Finding) -> bool:

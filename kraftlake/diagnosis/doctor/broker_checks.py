@@ -8,7 +8,9 @@ from typing import Final
 
 from kraftlake.diagnosis.doctor.case import RECENT_HOURS, Case
 from kraftlake.diagnosis.doctor.check import Check
-from kraftlake.diagnosis.doctor.finding import Found, Group, LogPosition, Severity
+from kraftlake.diagnosis.doctor.finding import Found, Severity
+from kraftlake.diagnosis.doctor.group import Group, LogPosition
+from kraftlake.diagnosis.doctor.help import safe
 from kraftlake.diagnosis.leadership import broker_words
 from kraftlake.diagnosis.things import Thing
 from kraftlake.image import BrokerCounts, ConfigResource, count_partitions_of_brokers
@@ -151,7 +153,7 @@ BROKER_CHECKS = (
         severity=Severity.WARNING,
         text="brokers that are fenced: they sent no heartbeats, neither lead nor are in sync",
         command="events {source} --kind 'broker_*fenced'{to}",
-        helps="Start the broker. If its process runs, look at its connection to the controllers.",
+        helps=safe("Start the broker. If its process runs, look at its connection to the controllers."),
         find=_fenced,
     ),
     Check(
@@ -159,7 +161,9 @@ BROKER_CHECKS = (
         severity=Severity.WARNING,
         text="brokers that have replicas and are not registered",
         command="events {source} --kind unregistered{to}",
-        helps="Start the broker, or move its replicas to others (kafka-reassign-partitions.sh).",
+        helps=safe(
+            "Start the broker: it registers again, and its replicas catch up.",
+        ),
         find=_gone,
     ),
     Check(
@@ -167,8 +171,10 @@ BROKER_CHECKS = (
         severity=Severity.INFO,
         text="brokers in controlled shutdown",
         command="events {source} --kind shutdown{to}",
-        helps="It ends when the broker leads nothing any more. If it does not end, its partitions have no "
-        "other replica in sync.",
+        helps=safe(
+            "It ends when the broker leads nothing any more. If it does not end, its partitions have no "
+            "other replica in sync."
+        ),
         find=_shutting_down,
     ),
     Check(
@@ -176,8 +182,10 @@ BROKER_CHECKS = (
         severity=Severity.WARNING,
         text="throttles of replication that were left on",
         command="image {source} --part configs --all{at}",
-        helps="Remove them: kafka-reassign-partitions.sh --verify does so after a reassignment, kafka-configs.sh "
-        "--alter --delete-config at any time.",
+        helps=safe(
+            "Remove them: kafka-reassign-partitions.sh --verify does so after a reassignment, kafka-configs.sh "
+            "--alter --delete-config at any time."
+        ),
         find=_throttles,
     ),
     Check(
@@ -185,8 +193,10 @@ BROKER_CHECKS = (
         severity=Severity.CRITICAL,
         text="replicas without a folder in the log directories of their broker",
         command="replay {source} --broker ID --log-dirs DIR",
-        helps="Give all log directories of the broker. A directory that is empty after a disk was replaced fills again "
-        "from the leaders, if these are in sync.",
+        helps=safe(
+            "Give all log directories of the broker. A directory that was replaced fills again from the leaders, "
+            "if these are in sync.",
+        ),
         find=_missing_folders,
     ),
     Check(
@@ -194,8 +204,12 @@ BROKER_CHECKS = (
         severity=Severity.WARNING,
         text="folders that no replica of the broker has: strays, wrong topic ids, wrong directories",
         command="replay {source} --broker ID --log-dirs DIR",
-        helps="The broker renames strays to *-stray when it starts. A wrong topic id: the topic was deleted and made "
-        "again meanwhile. Delete folders only when the new topic is sound.",
+        helps=safe(
+            "Keep the folders until it is known what they hold: one may be the only copy of its records. The "
+            "broker keeps strays too, renamed to *-stray, when it starts.",
+            "A wrong topic id: the topic was deleted and made again meanwhile, and the folder has the records of "
+            "the old one.",
+        ),
         find=_strays,
     ),
     Check(
@@ -203,7 +217,7 @@ BROKER_CHECKS = (
         severity=Severity.INFO,
         text="changes of configs and ACLs lately",
         command="events {source} --kind config{to}",
-        helps="Compare with when the trouble began.",
+        helps=safe("Compare with when the trouble began."),
         find=_settings,
     ),
 )

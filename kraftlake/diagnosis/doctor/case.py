@@ -14,7 +14,7 @@ import attrs
 from kraftlake.diagnosis.blaming import holding_since
 from kraftlake.diagnosis.changes import changes_of
 from kraftlake.diagnosis.doctor.checked_logs import CheckedLog
-from kraftlake.diagnosis.doctor.finding import LogPosition
+from kraftlake.diagnosis.doctor.group import LogPosition
 from kraftlake.diagnosis.doctor.partition_times import Concerned
 from kraftlake.diagnosis.doctor.timeline import Timeline, read_timeline
 from kraftlake.diagnosis.things import Thing

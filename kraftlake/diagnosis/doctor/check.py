@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import attrs
 
 from kraftlake.diagnosis.doctor.case import Case
 from kraftlake.diagnosis.doctor.finding import Finding, Found, Severity
+from kraftlake.diagnosis.doctor.help import Help
 
 
 @attrs.frozen(kw_only=True)
 class Check:
     """A check. `text` says what it looks for; `find` gives what it has found, at most once for each severity.
 
-    `command` is a template of `Case.command`. With `of_image` it needs an image, and its past.
+    `command` is a template of `Case.command`. `helps` holds for every finding that has none of its own, and so destroys
+    nothing. With `of_image` the check needs an image, and its past.
     """
 
     name: str
     severity: Severity
     text: str
     command: str
-    helps: str
+    helps: tuple[Help, ...] = attrs.field(validator=attrs.validators.min_len(1))
     find: Callable[[Case], Iterable[Found]]
     of_image: bool = True
+
+    @helps.validator
+    def _is_safe(self, _: Any, helps: tuple[Help, ...]) -> None:
+        if any(one.risk.is_destructive for one in helps):
+            raise ValueError(f"{self.name}: what destroys data needs evidence, and so belongs to what is found")
 
     def findings(self, case: Case) -> Iterator[Finding]:
         """The findings in a case."""
@@ -37,5 +45,5 @@ class Check:
                 groups=found.groups,
                 lasts=found.lasts,
                 command=case.command(self.command) if found.command is None else found.command,
-                helps=self.helps if found.helps is None else found.helps,
+                helps=found.helps or self.helps,
             )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
 from typing import Any
 
 import attrs
+
+from kraftlake.diagnosis.doctor.group import Group, LogPosition, earliest
+from kraftlake.diagnosis.doctor.help import Help
 
 
 class Severity(enum.IntEnum):
@@ -25,37 +27,12 @@ class Severity(enum.IntEnum):
         return self.name.lower()
 
 
-@attrs.frozen(kw_only=True, order=True)
-class LogPosition:
-    """A place in the log: an offset, and the time of its batch in epoch ms, None where the batch has none."""
-
-    offset: int
-    timestamp: int | None = attrs.field(order=False)
-
-    @classmethod
-    def of(cls, offset: int, time: int) -> LogPosition:
-        """The place of an offset whose time is -1 for none."""
-        return cls(offset=offset, timestamp=None if time < 0 else time)
-
-    def to_json(self) -> dict[str, Any]:
-        """The offset and the time."""
-        return {"offset": self.offset, "timestamp": self.timestamp}
-
-
-@attrs.frozen(kw_only=True)
-class Group:
-    """Things with the same trouble for the same reason; `since` is None where the log does not reach back so far."""
-
-    reason: str
-    things: tuple[str, ...]
-    since: LogPosition | None = None
-
-
 @attrs.frozen(kw_only=True)
 class Found:
     """What a check returns: a sentence and the groups of things; the rest where it is not the check's own.
 
-    `lasts` says that it is still so, and did not only happen.
+    `lasts` says that it is still so, and did not only happen. `helps` takes the place of the check's where it is not
+    empty: what is destructive stands here alone, as it needs evidence.
     """
 
     sentence: str
@@ -63,19 +40,19 @@ class Found:
     lasts: bool = True
     severity: Severity | None = None
     command: str | None = None
-    helps: str | None = None
+    helps: tuple[Help, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
 class Finding:
-    """A finding of the check `check`. `command` shows more, `helps` says what usually helps."""
+    """A finding of the check `check`. `command` shows more, `helps` says what helps, the first thing to do first."""
 
     check: str
     severity: Severity
     sentence: str
     groups: tuple[Group, ...]
     command: str
-    helps: str
+    helps: tuple[Help, ...] = attrs.field(validator=attrs.validators.min_len(1))
     lasts: bool = True
 
     @property
@@ -103,10 +80,5 @@ class Finding:
             "since": None if since is None else since.to_json(),
             "things": list(self.things),
             "command": self.command,
+            "helps": [one.to_json() for one in self.helps],
         }
-
-
-def earliest(positions: Iterable[LogPosition | None]) -> LogPosition | None:
-    """The first of some places; None where one of them is unknown, and for none."""
-    known = list(positions)
-    return min((one for one in known if one is not None), default=None) if None not in known else None

@@ -7,7 +7,9 @@ from typing import Any
 
 from kraftlake.diagnosis.doctor.case import STUCK_HOURS, Case
 from kraftlake.diagnosis.doctor.check import Check
-from kraftlake.diagnosis.doctor.finding import Found, Group, Severity, earliest
+from kraftlake.diagnosis.doctor.finding import Found, Severity
+from kraftlake.diagnosis.doctor.group import Group, earliest
+from kraftlake.diagnosis.doctor.help import safe
 from kraftlake.diagnosis.doctor.partition_times import Concerned, UncleanElection
 from kraftlake.diagnosis.leadership import may_lead_words
 from kraftlake.image import NO_LEADER, min_insync_replicas, partition_json
@@ -157,8 +159,9 @@ PARTITION_CHECKS = (
         severity=Severity.CRITICAL,
         text="partitions without a leader",
         command="image {source} --unavailable-partitions{at}",
-        helps="Start the brokers that were last in sync or are eligible to lead. If these are lost for good, an "
-        "unclean election (kafka-leader-election.sh --election-type UNCLEAN) gives a leader and loses records.",
+        helps=safe(
+            "Start the brokers that were last in sync or are eligible to lead.",
+        ),
         find=_offline,
     ),
     Check(
@@ -166,8 +169,10 @@ PARTITION_CHECKS = (
         severity=Severity.CRITICAL,
         text="partitions with fewer replicas in sync than acks=all asks for",
         command="image {source} --under-min-isr-partitions{at}",
-        helps="Producers with acks=all get NotEnoughReplicas. Start the brokers that are out of sync; if they run, "
-        "look at their disks, network and throttles.",
+        helps=safe(
+            "Producers with acks=all get NotEnoughReplicas. Start the brokers that are out of sync; if they run, "
+            "look at their disks, network and throttles."
+        ),
         find=_under_min_isr,
     ),
     Check(
@@ -175,7 +180,9 @@ PARTITION_CHECKS = (
         severity=Severity.WARNING,
         text="partitions with a replica out of sync",
         command="events {source} --kind shrink{to}",
-        helps="Start fenced brokers. Running ones that do not catch up: look at their disks, network and throttles.",
+        helps=safe(
+            "Start fenced brokers. Running ones that do not catch up: look at their disks, network and throttles."
+        ),
         find=_under_replicated,
     ),
     Check(
@@ -183,8 +190,11 @@ PARTITION_CHECKS = (
         severity=Severity.WARNING,
         text="reassignments that are under way, that do not end, or that wait for a broker that is not active",
         command="events {source} --kind reassignment{to}",
-        helps="Start the brokers that it waits for, or raise the throttle (kafka-reassign-partitions.sh --execute "
-        "--additional --throttle). --cancel takes a reassignment back.",
+        helps=safe(
+            "Start the brokers that it waits for.",
+            "If these run, raise the throttle: leader.replication.throttled.rate and "
+            "follower.replication.throttled.rate of the brokers (kafka-configs.sh).",
+        ),
         find=_reassignments,
     ),
     Check(
@@ -192,7 +202,7 @@ PARTITION_CHECKS = (
         severity=Severity.WARNING,
         text="leaders from unclean elections that have not recovered",
         command="events {source} --kind unclean{to}",
-        helps="A leader recovers when it has started to lead. If it does not, look at that broker's log.",
+        helps=safe("A leader recovers when it has started to lead. If it does not, look at that broker's log."),
         find=_recovering,
     ),
     Check(
@@ -200,8 +210,10 @@ PARTITION_CHECKS = (
         severity=Severity.WARNING,
         text="leaders that were elected lately although they may lack records",
         command="events {source} --kind unclean{to}",
-        helps="Compare with what producers have sent since the last leader in sync was lost. To rule it out: "
-        "unclean.leader.election.enable=false, and min.insync.replicas of 2 or more.",
+        helps=safe(
+            "Compare with what producers have sent since the last leader in sync was lost. To rule it out: "
+            "unclean.leader.election.enable=false, and min.insync.replicas of 2 or more."
+        ),
         find=_unclean,
     ),
 )

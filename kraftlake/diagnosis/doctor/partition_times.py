@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.diagnosis.doctor.finding import LogPosition
+from kraftlake.diagnosis.doctor.group import LogPosition
 from kraftlake.diagnosis.image_columns import ImageColumns
 from kraftlake.diagnosis.partition_conditions import CONDITIONS
 from kraftlake.image import NO_LEADER, MetadataImage, min_insync_replicas

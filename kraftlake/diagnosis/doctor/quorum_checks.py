@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator
 from kraftlake.diagnosis.doctor.case import Case
 from kraftlake.diagnosis.doctor.check import Check
 from kraftlake.diagnosis.doctor.checked_logs import CheckedLog
-from kraftlake.diagnosis.doctor.finding import Found, Group, LogPosition, Severity
+from kraftlake.diagnosis.doctor.finding import Found, Severity
+from kraftlake.diagnosis.doctor.group import Group, LogPosition
+from kraftlake.diagnosis.doctor.help import safe
 from kraftlake.diagnosis.quorum_health import Verdict, node_faults, quorum_verdicts
 from kraftlake.kafka_files import Problem
 from kraftlake.replay import LogCopy, Role
@@ -160,8 +162,9 @@ QUORUM_CHECKS = (
         severity=Severity.CRITICAL,
         text="the voters can't elect a leader",
         command=_ALL_NODES,
-        helps="Start the missing voters, or give their directories too. With a majority lost for good, format a new "
-        "quorum from the furthest log, never from one that is behind.",
+        helps=safe(
+            "Start the missing voters, or give their directories too.",
+        ),
         find=_no_election,
         of_image=False,
     ),
@@ -170,8 +173,10 @@ QUORUM_CHECKS = (
         severity=Severity.CRITICAL,
         text="records that were committed may be missing",
         command=_ALL_NODES,
-        helps="Look for the directories of the other voters, and of brokers, before anything is started: a log that "
-        "goes further holds what these lack.",
+        helps=safe(
+            "Look for the directories of the other voters, and of brokers, before anything is started: a log that "
+            "goes further holds what these lack."
+        ),
         find=_lost_commits,
         of_image=False,
     ),
@@ -180,8 +185,10 @@ QUORUM_CHECKS = (
         severity=Severity.CRITICAL,
         text="the log can't be replayed to its end",
         command="verify {source}",
-        helps="Take the log of another node, which holds the same records. "
-        "`image`, `events` and `diff` show with --lenient what is behind the fault.",
+        helps=safe(
+            "Take the log of another node, which holds the same records. "
+            "`image`, `events` and `diff` show with --lenient what is behind the fault."
+        ),
         find=_stopped,
         of_image=False,
     ),
@@ -190,8 +197,11 @@ QUORUM_CHECKS = (
         severity=Severity.CRITICAL,
         text="a log or a snapshot is damaged or contradicts itself",
         command="verify {source}",
-        helps="Delete the metadata directory of that node alone and start it: it fetches all of it from the leader. "
-        "Keep a copy, and never do so on a majority of the voters.",
+        helps=safe(
+            "Keep a copy of the directory, and compare it with the logs of the other nodes (`kraftlake quorum "
+            "DIRECTORY DIRECTORY …`) before anything is done to it: while no leader runs, it may hold what they "
+            "lack.",
+        ),
         find=_unsound,
         of_image=False,
     ),
@@ -200,8 +210,9 @@ QUORUM_CHECKS = (
         severity=Severity.CRITICAL,
         text="a node has the id of a voter, but another directory, and so no vote",
         command=_ALL_NODES,
-        helps="Remove the voter and add it again with its directory id (kafka-metadata-quorum.sh remove-controller, "
-        "add-controller).",
+        helps=safe(
+            "Look for the directory that the voter has had: with it the node votes again.",
+        ),
         find=_voter_directory,
         of_image=False,
     ),
@@ -210,8 +221,10 @@ QUORUM_CHECKS = (
         severity=Severity.WARNING,
         text="a node has records that the quorum did not accept",
         command=_ALL_NODES,
-        helps="Nothing has to be done: the node cuts them off when it fetches from the leader. They were never "
-        "committed.",
+        helps=safe(
+            "Keep a copy of the directory of the node before it is started: a leader of this quorum makes it drop"
+            " these records, and they may be the only copy.",
+        ),
         find=_diverged,
         of_image=False,
     ),
@@ -220,8 +233,10 @@ QUORUM_CHECKS = (
         severity=Severity.WARNING,
         text="a voter of the running quorum has stopped fetching",
         command=_ALL_NODES,
-        helps="Start the controller. If its process runs, look at its connection to the leader and at its disk. Until "
-        "it fetches again, the quorum can spare fewer of the other voters.",
+        helps=safe(
+            "Start the controller. If its process runs, look at its connection to the leader and at its disk. Until "
+            "it fetches again, the quorum can spare fewer of the other voters."
+        ),
         find=_silent,
         of_image=False,
     ),
@@ -230,7 +245,9 @@ QUORUM_CHECKS = (
         severity=Severity.INFO,
         text="a metadata transaction has not ended",
         command="log {source} --type BEGIN_TRANSACTION",
-        helps="The active controller ends it, and a new one aborts it. If it is old, look at the controller's log.",
+        helps=safe(
+            "The active controller ends it, and a new one aborts it. If it is old, look at the controller's log."
+        ),
         find=_open_transaction,
         of_image=False,
     ),
@@ -239,7 +256,9 @@ QUORUM_CHECKS = (
         severity=Severity.INFO,
         text="a log ends within a batch",
         command="verify {source}",
-        helps="Nothing has to be done: that batch was never acknowledged, and the node cuts it off.",
+        helps=safe(
+            "Nothing has to be done: that batch was never acknowledged, and the node leaves it out when it starts.",
+        ),
         find=_torn,
         of_image=False,
     ),
@@ -248,7 +267,7 @@ QUORUM_CHECKS = (
         severity=Severity.INFO,
         text="not all voters are among the sources",
         command=_ALL_NODES,
-        helps="Name the directories of all controllers that are left: kraftlake doctor DIRECTORY DIRECTORY ….",
+        helps=safe("Name the directories of all controllers that are left: kraftlake doctor DIRECTORY DIRECTORY …."),
         find=_partly_seen,
         of_image=False,
     ),

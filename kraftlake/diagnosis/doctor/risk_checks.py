@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from kraftlake.diagnosis.doctor.case import Case
 from kraftlake.diagnosis.doctor.check import Check
-from kraftlake.diagnosis.doctor.finding import Found, Group, Severity
+from kraftlake.diagnosis.doctor.finding import Found, Severity
+from kraftlake.diagnosis.doctor.group import Group
+from kraftlake.diagnosis.doctor.help import safe
 from kraftlake.diagnosis.trial.risks import broker_risks
 from kraftlake.runtime import KraftlakeError, counted
 
@@ -46,8 +48,9 @@ RISK_CHECKS = (
         severity=Severity.INFO,
         text="partitions that the loss of one more broker takes offline",
         command="what-if {source} --each-broker{at}",
-        helps="Give topics of one replica more of them (kafka-reassign-partitions.sh), and start the brokers whose "
-        "replicas are out of sync.",
+        helps=safe(
+            "Start the brokers whose replicas are out of sync, and give topics of one replica more of them.",
+        ),
         find=_one_loss,
     ),
 )

@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 import pyarrow as pa
 
-from kraftlake.diagnosis.doctor.finding import LogPosition
+from kraftlake.diagnosis.doctor.group import LogPosition
 from kraftlake.image import MetadataImage
 from kraftlake.tables import ACLS, CONFIGS, DeltaChunk, EntityHistory, SmallTable
 

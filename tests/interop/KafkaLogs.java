@@ -18,6 +18,7 @@ import java.util.function.Supplier;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.errors.ApiException;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.utils.Time;
@@ -40,7 +41,7 @@ import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
  *
  *   run FOLDER CONFIGS TOPIC-ID CLEAN RECOVERY-POINT LOG-START STEPS
  *                              opens the partition in FOLDER, takes the STEPS and closes it; answers with what it was
- *                              like before it was closed
+ *                              like before it was closed, and for each step "lead" the offset or the error
  *
  *   bench FOLDER TOPIC-ID FILE CHUNK
  *                              nanoseconds by the clock and of CPU, for benchmarks/partition_log.py
@@ -80,11 +81,18 @@ public class KafkaLogs {
             900000, new ProducerStateManagerConfig(2000000000, false), 600000, new LogDirFailureChannel(1),
             Boolean.parseBoolean(fields[4]), Optional.of(Uuid.fromString(fields[3])));
         Iterator steps = ((List) JSON.readValue(fields[7], List.class)).iterator();
+        List told = new ArrayList();
         while (steps.hasNext()) {
-            take(log, (List) steps.next());
+            List step = (List) steps.next();
+            if (step.get(0).equals("lead")) {
+                told.add(lead(log, step));
+            } else {
+                take(log, step);
+            }
         }
         log.updateHighWatermark(log.logEndOffset());
         Map seen = seen(log);
+        seen.put("told", told);
         log.flush(true);
         settle();
         log.close();
@@ -143,6 +151,16 @@ public class KafkaLogs {
             }
         });
         done.await();
+    }
+
+    /** Appends a client's batch; returns its offset, or the error's name. */
+    static Object lead(UnifiedLog log, List step) throws Exception {
+        MemoryRecords data = MemoryRecords.readableRecords(ByteBuffer.wrap(Base64.getDecoder().decode((String) step.get(1))));
+        try {
+            return Long.valueOf(log.appendAsLeader(data, number(step, 2).intValue()).firstOffset());
+        } catch (ApiException error) {
+            return error.getClass().getSimpleName();
+        }
     }
 
     static void take(UnifiedLog log, List step) throws Exception {

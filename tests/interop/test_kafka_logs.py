@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kraftlake.kafka_files.node.partition_files import LEADER_EPOCHS
+from kraftlake.replica_manager.errors import OutOfOrderSequenceError
 from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
 from kraftlake.replica_manager.logs.disk.log_loader import StoredState
 from kraftlake.replica_manager.logs.disk.log_segment import LogSegment, batches_in
@@ -68,8 +70,11 @@ def our_log(
 ) -> dict[str, Any]:
     """The same of ours."""
     log = opened(folder, LogConfig().overridden(configs), stored=stored)
+    answers: list[int | str] = []
     for name, *arguments in steps:
         match name:
+            case "lead":
+                answers.append(led(log, *arguments))
             case "append":
                 log.append_as_follower(base64.b64decode(arguments[0]), arguments[1])
             case "elect":
@@ -82,10 +87,18 @@ def our_log(
             case "age":
                 log.delete_old_segments()
     log.update_high_watermark(log.log_end_offset)
-    found = seen(log)
+    found = seen(log) | {"told": answers}
     log.flush()
     log.close()
     return found
+
+
+def led(log: DiskPartitionLog, data: str, epoch: int) -> int | str:
+    """Append a client's batch; returns its offset, or the name of Kafka's error."""
+    try:
+        return log.append_as_leader(base64.b64decode(data), epoch).first_offset
+    except OutOfOrderSequenceError:
+        return "OutOfOrderSequenceException"
 
 
 def seen(log: DiskPartitionLog) -> dict[str, Any]:
@@ -310,3 +323,25 @@ def test_what_is_fetched_at_once_is_written_and_recovered_to_the_same(
     stored = StoredState()
     assert our_log(ours, [], stored, LARGE) == kafka_log(kafka, theirs, [], stored, LARGE)
     assert content(ours) == content(theirs)
+
+
+SENT = [["lead", base64.b64encode(batch(b"x", producer=7, sequence=number)).decode(), 0] for number in range(7)]
+
+
+@pytest.mark.parametrize("ended", ["in order", "killed", "truncated"])
+def test_a_batch_that_is_repeated_after_a_restart_is_known_here_and_out_of_order_for_kafka(
+    kafka: KafkaClasses, ended: str, tmp_path: Path
+) -> None:
+    """On purpose: a producer that is told so writes its records again, in a new epoch."""
+    steps, again, unknown = SENT[:6], SENT[1:6], ["OutOfOrderSequenceException"]
+    configs = CONFIGS | {"segment.bytes": "150"}  # two batches in each, and so a snapshot behind each second one
+    for log, known in ((our_log, [1, 2, 3, 4, 5]), (partial(kafka_log, kafka), [*unknown * 4, 5])):
+        folder = tmp_path / str(known[0])
+        if ended == "truncated":
+            assert log(folder, [*SENT, ["cut", 6], *again], configs=configs)["told"] == [*range(7), *known]
+            continue
+        assert log(folder, steps, configs=configs)["told"] == [*range(6)]
+        if ended == "killed":
+            (folder / "foo-0" / f"{6:020d}.snapshot").unlink()
+        stored = StoredState(clean=ended == "in order", recovery_point=0 if ended == "killed" else 6)
+        assert log(folder, again, stored, configs)["told"] == known

@@ -1,12 +1,12 @@
 """The last batches of a log's producers, which tell repeated batches and gaps in the sequence (KIP-98).
 
-Pure: the log passes the batches in their order. Transactions are not verified with their coordinator (KIP-890), and
-markers are checked as in transaction.version 0 and 1.
+Pure: the log passes the batches in their order, and those before them on request. Transactions are not verified with
+their coordinator (KIP-890), and markers are checked as in transaction.version 0 and 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 import attrs
@@ -29,6 +29,9 @@ BATCHES_TO_RETAIN: Final = 5
 NO_EPOCH: Final = -1
 _LAST_SEQUENCE: Final = (1 << 31) - 1
 
+EarlierBatches = Callable[[int, int], Iterable[LogBatch]]
+"""The batches of a producer in the log before an offset, the last one first."""
+
 
 @attrs.frozen(weakref_slot=False)
 class BatchMetadata:
@@ -39,6 +42,11 @@ class BatchMetadata:
     first_offset: int
     last_offset: int
     timestamp: int
+
+    @classmethod
+    def of(cls, batch: LogBatch) -> BatchMetadata:
+        """Those of a batch in the log."""
+        return cls(batch.base_sequence, batch.last_sequence, batch.base_offset, batch.last_offset, batch.max_timestamp)
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -67,6 +75,27 @@ class ProducerState:
             return None
         wanted = (batch.base_sequence, batch.last_sequence)
         return next((known for known in self.batches if (known.first_sequence, known.last_sequence) == wanted), None)
+
+    def is_before_known(self, batch: LogBatch) -> bool:
+        """Whether `batch` may be one of the last batches that was appended before those that are known."""
+        if batch.producer_epoch != self.producer_epoch or not 0 < len(self.batches) < BATCHES_TO_RETAIN:
+            return False
+        back = (self.batches[0].first_sequence - batch.base_sequence) & _LAST_SEQUENCE
+        return 0 < back <= _LAST_SEQUENCE // 2 and batch.base_sequence >= 0
+
+    def preceded_by(self, earlier: Iterable[LogBatch]) -> ProducerState:
+        """The state with earlier batches, the last one first, as far as they are of the epoch and retained."""
+        batches = list(self.batches)
+        for batch in earlier:
+            if batch.control and batch.count == 0:
+                continue
+            if batch.producer_epoch != self.producer_epoch:
+                break
+            if not batch.control:
+                batches.insert(0, BatchMetadata.of(batch))
+            if len(batches) == BATCHES_TO_RETAIN:
+                break
+        return attrs.evolve(self, batches=tuple(batches))
 
 
 class ProducerAppend:
@@ -121,11 +150,7 @@ class ProducerAppend:
         if batch.transactional and self._transaction_first_offset is None:
             self._transaction_first_offset = batch.base_offset
         self._take(batch)
-        self._batches.append(
-            BatchMetadata(
-                batch.base_sequence, batch.last_sequence, batch.base_offset, batch.last_offset, batch.max_timestamp
-            )
-        )
+        self._batches.append(BatchMetadata.of(batch))
 
     def _take(self, batch: LogBatch) -> None:
         if batch.producer_epoch != self._epoch:
@@ -171,13 +196,22 @@ class ProducerAppend:
 
 
 class ProducerStates:
-    """The producers of a log, by id. Source: org.apache.kafka.storage.internals.log.ProducerStateManager."""
+    """The producers of a log, by id.
 
-    __slots__ = ("_states", "_topic_partition")
+    A snapshot has the last batch of each producer alone, and a log that was read again has few of those before it.
+    Where a client's batch may be an earlier one, `earlier` is asked for the others, once a producer: Kafka, which knows
+    of none, answers OUT_OF_ORDER_SEQUENCE_NUMBER, and clients then write the records again, in a new epoch. Source:
+    org.apache.kafka.storage.internals.log.ProducerStateManager.
+    """
 
-    def __init__(self, topic_partition: TopicPartition) -> None:
+    __slots__ = ("_earlier", "_states", "_topic_partition", "_unsearched")
+
+    def __init__(self, topic_partition: TopicPartition, earlier: EarlierBatches = lambda *_: ()) -> None:
         self._topic_partition = topic_partition
+        self._earlier = earlier
         self._states: dict[int, ProducerState] = {}
+        self._unsearched: set[int] = set()
+        """The producers of which the log may hold earlier batches than those that are known."""
 
     def __len__(self) -> int:
         """The number of known producers."""
@@ -202,6 +236,8 @@ class ProducerStates:
                 continue
             known = self._states.get(id_)
             if origin is AppendOrigin.CLIENT and known is not None:
+                if id_ in self._unsearched and known.is_before_known(batch):
+                    known = self._with_earlier(known)
                 duplicate = known.duplicate_of(batch)
                 if duplicate is not None:
                     return [], duplicate
@@ -211,6 +247,12 @@ class ProducerStates:
                 append = appends[id_] = ProducerAppend(self._topic_partition, before, origin)
             append.append(batch)
         return [append.state for append in appends.values()], None
+
+    def _with_earlier(self, known: ProducerState) -> ProducerState:
+        id_ = known.producer_id
+        self._states[id_] = known.preceded_by(self._earlier(id_, known.batches[0].first_offset))
+        self._unsearched.discard(id_)
+        return self._states[id_]
 
     def update(self, states: Iterable[ProducerState]) -> None:
         """Store the states that `check` returned: the batches are appended."""
@@ -222,10 +264,12 @@ class ProducerStates:
         for id_, state in list(self._states.items()):
             if state.transaction_first_offset is None and now_ms - state.last_timestamp >= expiration_ms:
                 del self._states[id_]
+                self._unsearched.discard(id_)
 
     def load(self, states: Iterable[ProducerState]) -> None:
         """Replace all states."""
         self._states = {state.producer_id: state for state in states}
+        self._unsearched = set(self._states)
 
     def states(self) -> Collection[ProducerState]:
         """All states."""
@@ -234,4 +278,6 @@ class ProducerStates:
     def replay(self, batches: Iterable[LogBatch]) -> None:
         """Advance the states by batches that are in the log."""
         for batch in batches:
-            self.update(self.check([batch], AppendOrigin.REPLICATION)[0])
+            states, _ = self.check([batch], AppendOrigin.REPLICATION)
+            self.update(states)
+            self._unsearched.update(state.producer_id for state in states)

@@ -19,6 +19,7 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import RecordTooLargeError
 from kraftlake.replica_manager.logs.base_log import BasePartitionLog
 from kraftlake.replica_manager.logs.batch_run import BatchRun
+from kraftlake.replica_manager.logs.disk.earlier_batches import earlier_batches
 from kraftlake.replica_manager.logs.disk.files import Files
 from kraftlake.replica_manager.logs.disk.log_segment import LOG, SUFFIXES, LogSegment
 from kraftlake.replica_manager.logs.disk.producer_snapshots import ProducerSnapshots
@@ -27,6 +28,7 @@ from kraftlake.replica_manager.logs.log_batch import LogBatch
 from kraftlake.replica_manager.logs.log_config import COMPACT, DELETE
 from kraftlake.replica_manager.logs.open_transactions import EndedTransaction
 from kraftlake.replica_manager.logs.partition_log import AppendOrigin, LogAppendInfo
+from kraftlake.replica_manager.logs.producer_state import ProducerStates
 from kraftlake.runtime.clock import Clock
 
 DELETED = ".deleted"
@@ -62,6 +64,9 @@ class DiskPartitionLog(BasePartitionLog):
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
+        self.producers = ProducerStates(
+            self.topic_partition, lambda id_, offset: earlier_batches(self.segments, id_, offset)
+        )
         self.snapshots = ProducerSnapshots(self.files, self.folder)
         self._epochs = LeaderEpochs(self._write_epochs)
         self._flushed_ms = self.clock.milliseconds()

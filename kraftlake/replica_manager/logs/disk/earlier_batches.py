@@ -1,0 +1,82 @@
+"""The search for the earlier batches of a producer in the segments of a log.
+
+A producer snapshot has the last batch of each producer alone, in Kafka's format. A client that repeats an earlier one
+has to learn that it was appended.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from kraftlake.records.batch_format import HEADER
+from kraftlake.replica_manager.errors import CorruptRecordError, UnsupportedForMessageFormatError
+from kraftlake.replica_manager.logs.disk.files import LogFile
+from kraftlake.replica_manager.logs.disk.log_segment import LOG, LogSegment, batches_in
+from kraftlake.replica_manager.logs.log_batch import LogBatch, headers, size_said
+from kraftlake.runtime.log import get_logger
+
+_log = get_logger(__name__)
+
+SEARCHED_BYTES: Final = 256 * 1024 * 1024
+"""How far back batches are searched.
+
+The batches that a producer may repeat were in flight at once, for request.timeout.ms (30 s) at most. In that time less
+was written to the partition, but by more than 8 MiB a second.
+"""
+_READ: Final = 1024 * 1024
+"""Bytes that are read at once."""
+_PRODUCER: Final = 9
+"""The place of the producer id in a batch's header."""
+
+
+def earlier_batches(segments: Sequence[LogSegment], producer_id: int, offset: int) -> Iterator[LogBatch]:
+    """The batches of a producer in the last `SEARCHED_BYTES` before `offset`, the last one first.
+
+    A damaged batch ends the search.
+    """
+    left = SEARCHED_BYTES
+    for segment in reversed(segments):
+        if segment.base_offset >= offset:
+            continue
+        try:
+            for start, stop in _pieces(segment, offset):
+                left -= stop - start
+                if left < 0:
+                    return
+                yield from _last_of(producer_id, segment.log, start, stop)
+        except (CorruptRecordError, UnsupportedForMessageFormatError) as error:
+            _log.warning("search_for_earlier_batches_ends", file=segment.path(LOG), why=str(error))
+            return
+
+
+def _pieces(segment: LogSegment, offset: int) -> Iterator[tuple[int, int]]:
+    """Where the pieces of a segment before the batch that contains `offset` begin and end, the last one first.
+
+    Each has `_READ` bytes, and more by what lies between two entries of the offset index.
+    """
+    entries = segment.offsets
+    stop = segment.position_of(offset)
+    while stop:
+        count = bisect_left(range(len(entries)), stop - _READ, key=lambda at: int(entries[at][1]))
+        start = entries[count - 1][1] if count else 0
+        yield start, stop
+        stop = start
+
+
+def _last_of(producer_id: int, file: LogFile, start: int, stop: int) -> Iterator[LogBatch]:
+    places = [place for place, id_ in _producers(file, start, stop) if id_ == producer_id]
+    return (next(batches_in(file, place))[1] for place in reversed(places))
+
+
+def _producers(file: LogFile, position: int, stop: int) -> Iterator[tuple[int, int]]:
+    """The position of each batch from `position` to `stop`, and its producer id."""
+    while position < stop and len(data := file.read(position, min(stop - position, _READ))) >= HEADER.size:
+        size = 0
+        for start, size, header in headers(data):  # noqa: B007 - the last end is how much was gone over
+            yield position + start, header[_PRODUCER]
+        if not size:  # the batch is larger than what was read
+            size = size_said(data)
+            yield position, HEADER.unpack_from(data)[_PRODUCER]
+        position += size

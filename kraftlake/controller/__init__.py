@@ -30,8 +30,7 @@ if TYPE_CHECKING:
         incremental_alter_configs,
         legacy_alter_configs,
     )
-    from kraftlake.controller.configs.config_keys import ConfigKey
-    from kraftlake.controller.configs.config_schema import TOPIC_CONFIGS, fallback_sources, in_milliseconds
+    from kraftlake.controller.configs.config_schema import fallback_sources, in_milliseconds
     from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
     from kraftlake.controller.quorum.active_controller import ActiveController, Executed
     from kraftlake.controller.quorum.bootstrap import BootstrapMetadata, BootstrapSnapshot
@@ -62,7 +61,6 @@ if TYPE_CHECKING:
 __all__ = [
     "CLUSTER_METADATA_TOPIC",
     "SUPPORTED",
-    "TOPIC_CONFIGS",
     "ActiveController",
     "ApiError",
     "BootstrapMetadata",
@@ -71,7 +69,6 @@ __all__ = [
     "BrokerHeartbeatRequest",
     "BrokerRegistrationRequest",
     "Command",
-    "ConfigKey",
     "ConfigOperation",
     "ControllerApiError",
     "ControllerConfig",

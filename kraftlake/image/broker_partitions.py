@@ -11,7 +11,7 @@ from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.partition_registration import NO_LEADER, PartitionRegistration
 from kraftlake.image.topics.topics_image import TopicsImage
-from kraftlake.records.java_values import parse_integer, trim
+from kraftlake.runtime.java_values import parse_integer, trim
 
 if TYPE_CHECKING:
     from kraftlake.image.topics.row_queries import Int32s

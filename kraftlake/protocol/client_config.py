@@ -14,8 +14,16 @@ import attrs
 
 from kraftlake.protocol.jaas import JaasEntry, parse_jaas
 from kraftlake.protocol.scram import HASHES
-from kraftlake.records import parse_integer, split_list, trim
-from kraftlake.runtime import UsageError, get_logger, in_words, parse_properties, shown
+from kraftlake.runtime import (
+    UsageError,
+    get_logger,
+    in_words,
+    parse_integer,
+    parse_properties,
+    shown,
+    split_list,
+    trim,
+)
 
 CLIENT_ID: Final = "kraftlake"
 TIMEOUT: Final = 5.0

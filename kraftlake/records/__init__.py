@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
     from kraftlake.records.codec import decode_message, encode_message
     from kraftlake.records.control_records import CONTROL_NAMES, CONTROL_RECORDS
-    from kraftlake.records.java_values import parse_boolean, parse_integer, split_list, trim
     from kraftlake.records.json_form import from_json, to_json
     from kraftlake.records.log_record import LogRecord, log_records
     from kraftlake.records.metadata_records import METADATA_RECORDS, PartitionChangeRecord, PartitionRecord, TopicRecord
@@ -78,15 +77,11 @@ __all__ = [
     "from_json",
     "is_sensitive_config",
     "log_records",
-    "parse_boolean",
-    "parse_integer",
     "read_batches",
     "read_frame",
     "record_type",
     "redact_config",
-    "split_list",
     "to_json",
-    "trim",
     "type_name",
 ]
 

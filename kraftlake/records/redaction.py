@@ -8,11 +8,10 @@ RecordRedactor, DelegationTokenImageNode, MetadataNodeRedactionCriteria.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kraftlake.records.config_names import PUBLIC_CONFIG_NAMES
+from kraftlake.settings import key_of
 
 REDACTED = "(redacted)"
 
@@ -20,16 +19,12 @@ SCRAM_SECRETS = ("salt", "storedKey", "serverKey")
 TOKEN_ID = "tokenId"  # noqa: S105 - the name of a field
 
 _WITH_SECRETS: Final = {"UNKNOWN", "USER_SCRAM_CREDENTIAL_RECORD", "DELEGATION_TOKEN_RECORD", "CONFIG_RECORD"}
-_BROKER: Final = 4
-_LISTENER_PREFIX = re.compile(r"listener\.name\.[^.]*\.")
-"""What the name of a broker config begins with that is of one listener; the rest says which config it is."""
 
 
 def is_sensitive_config(resource_type: int, name: str) -> bool:
     """Whether the value of a config may be a secret; `resource_type` is the number in a ConfigRecord."""
-    if resource_type == _BROKER and (prefix := _LISTENER_PREFIX.match(name)) is not None:
-        name = name[prefix.end() :]
-    return name not in PUBLIC_CONFIG_NAMES.get(resource_type, ())
+    key = key_of(resource_type, name)
+    return key is None or key.is_sensitive
 
 
 def redact_config(resource_type: int, name: str, value: str | None) -> str | None:

@@ -12,7 +12,6 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from kraftlake.records.config_names import PUBLIC_CONFIG_NAMES
 from kraftlake.records.control_records import CONTROL_NAMES, CONTROL_RECORDS
 from kraftlake.records.metadata_records import (
     METADATA_RECORDS,
@@ -27,6 +26,7 @@ from kraftlake.records.serde import UNKNOWN, decode_control
 from kraftlake.records.typed_columns import columns_of_messages, decode_columns, typed_fields
 from kraftlake.runtime.arrow import pc
 from kraftlake.runtime.errors import CorruptDataError, UsageError
+from kraftlake.settings import CONFIGS
 
 PAYLOAD = "payload"
 PLACE = tuple(field.with_nullable(True) for field in LOG_SCHEMA if field.name != PAYLOAD)
@@ -250,7 +250,7 @@ def _redact(cls: type[Message], columns: dict[str, pa.Array]) -> None:
     if cls is ConfigRecord and "value" in columns:
         public = pa.nulls(len(columns["value"]), pa.bool_()).fill_null(False)
         names = columns["name"].unique().to_pylist()
-        for resource_type in PUBLIC_CONFIG_NAMES:
+        for resource_type in CONFIGS:
             shown_names = [name for name in names if not is_sensitive_config(resource_type, name)]
             known = pc.is_in(columns["name"], value_set=pa.array(shown_names, pa.string()))
             public = pc.or_(public, pc.and_(known, pc.equal(columns["resource_type"], resource_type)))

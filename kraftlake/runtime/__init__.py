@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kraftlake.runtime.fault_sentences import sentence_of
     from kraftlake.runtime.html import html_table
     from kraftlake.runtime.java_properties import parse_properties
+    from kraftlake.runtime.java_values import parse_boolean, parse_integer, split_list, trim
     from kraftlake.runtime.json_names import camel_case, fields_as_json
     from kraftlake.runtime.log import get_logger
     from kraftlake.runtime.metrics import MetricName, MetricsRegistry, Tags
@@ -101,12 +102,16 @@ __all__ = [
     "length_of_time",
     "moment_of",
     "offset_or_time",
+    "parse_boolean",
+    "parse_integer",
     "parse_properties",
     "path_texts",
     "return_freed_memory",
     "sentence_of",
     "shown",
+    "split_list",
     "time_of",
+    "trim",
     "write_readable",
     "write_whole",
 ]

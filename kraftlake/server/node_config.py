@@ -13,8 +13,7 @@ from typing import Final
 import attrs
 
 from kraftlake.protocol import parse_addresses
-from kraftlake.records import parse_boolean, parse_integer, split_list, trim
-from kraftlake.runtime import UsageError, did_you_mean, parse_properties
+from kraftlake.runtime import UsageError, did_you_mean, parse_boolean, parse_integer, parse_properties, split_list, trim
 
 _MISTYPED: Final = 0.9
 """How alike two names are of which one may be the other, mistyped: many of Kafka's are rather alike."""

@@ -5,10 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from kraftlake.controller.configs.client_metrics_configs import CLIENT_METRICS_CONFIGS
-from kraftlake.controller.configs.config_keys import ConfigKey
-from kraftlake.controller.configs.config_schema import BROKER_LISTS, TOPIC_CONFIGS
-from kraftlake.controller.configs.group_configs import GROUP_CONFIGS
+from kraftlake.settings import BROKER_CONFIGS, CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS, ConfigKey
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 TOPICS, NODES = ("orders", "bills"), (1, 100)
@@ -23,7 +20,7 @@ _UNKNOWN = [("no.such.config", ConfigKey("STRING", None)), ("message.format.vers
 _CONFIGS = {
     2: [*TOPIC_CONFIGS.items(), *_UNKNOWN],
     4: [
-        *((name, ConfigKey("LIST", default)) for name, default in BROKER_LISTS.items()),
+        *((name, ConfigKey("LIST", key.default)) for name, key in BROKER_CONFIGS.items() if key.type == "LIST"),
         *((synonym, key) for key in TOPIC_CONFIGS.values() for synonym in key.synonyms),
         *(("min.insync.replicas", TOPIC_CONFIGS["min.insync.replicas"]),) * 5,
         *(("cordoned.log.dirs", ConfigKey("LIST", "")),) * 5,
@@ -57,9 +54,12 @@ _MATCHES = (
 _TEXTS = (
     "", "delete", "compact", "producer", "lz4", "LogAppendTime", "CreateTime", "earliest", "latest", "none",
     "by_duration", "by_duration:PT1S", "read_committed", "sticky", "__dead", "letters", "true", "FALSE",
-    "fal\u017fe", "tr\u00fce", "gzip",
+    "fal\u017fe", "tr\u00fce", "gzip", "SSL", "sasl_ssl", "required", "rs256", "ES256", "upgrade",
 )  # fmt: skip
-_MEMBERS = ("delete", "compact", "", " ", "0:1", "10:2", "*", "0:1:2", "-1:1", "a", "\u0661:1", "\xa0", *_MATCHES)
+_MEMBERS = ("delete", "compact", "", " ", "0:1", "10:2", "*", "0:1:2", "-1:1", "a", "\u0661:1", "\xa0", *_MATCHES,
+    "1@h:9", "2@h", "x@h:9", "1@h:99999", "1@[::1]:9", "1@h h:9", "-1@h.x:9", "1@h:9@", "1@@h:9", "h:9", "http://h:9",
+    "h:x", "broker", "controller", "classic", "consumer",
+)  # fmt: skip
 
 
 def value_of(draws: random.Random, key: ConfigKey) -> str:
@@ -102,6 +102,7 @@ def _text(draws: random.Random, key: ConfigKey) -> str:
 
 
 _MAKERS: dict[str, Callable[[random.Random, ConfigKey], str]] = {
+    "SHORT": _integer,
     "INT": _integer,
     "LONG": _integer,
     "DOUBLE": _double,

@@ -25,6 +25,7 @@ import kafka.server.KafkaRaftServer;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.config.types.Password;
 import org.apache.kafka.common.errors.BrokerIdNotRegisteredException;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.apache.kafka.common.metadata.ConfigRecord;
@@ -41,6 +42,8 @@ import org.apache.kafka.metadata.MetadataRecordSerde;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
 import org.apache.kafka.server.config.AbstractKafkaConfig;
 import org.apache.kafka.server.config.DefaultSupportedConfigChecker;
+import org.apache.kafka.server.config.DynamicBrokerConfig;
+import org.apache.kafka.server.config.QuotaConfig;
 import org.apache.kafka.server.metrics.ClientMetricsConfigs;
 import org.apache.kafka.storage.internals.log.LogConfig;
 
@@ -48,7 +51,8 @@ import org.apache.kafka.storage.internals.log.LogConfig;
  * Kafka's ConfigurationControlManager and its definitions of configs behind a line protocol: a word and a JSON object a
  * line on stdin (a tab between), one JSON object a line on stdout.
  *
- *   definitions {}                              each config's type and default: of topics, groups, client metrics, brokers
+ *   definitions {}                              each config's type and default: of topics, groups, client metrics, brokers;
+ *                                               and the update modes of brokers' dynamic configs
  *   parse   {"kind", "name", "values"}          what ConfigDef.parse makes of each value, null where it throws
  *   patterns {"values"}                         whether each value is a regular expression
  *   start   {"static", "topics", "brokers", "elr"}   a new manager for that property file, topics and brokers
@@ -88,6 +92,7 @@ public class KafkaConfigs {
             for (int i = 0; i < kinds.length; i++) {
                 all.put(kinds[i], definitions(definition(kinds[i])));
             }
+            all.put("update modes", DynamicBrokerConfig.dynamicConfigUpdateModes());
             return all;
         }
         if (what.equals("parse")) {
@@ -141,7 +146,14 @@ public class KafkaConfigs {
         if (kind.equals("group")) {
             return GroupConfig.CONFIG_DEF;
         }
-        return kind.equals("broker") ? AbstractKafkaConfig.CONFIG_DEF : ClientMetricsConfigs.configDef();
+        if (kind.equals("client-metrics")) {
+            return ClientMetricsConfigs.configDef();
+        }
+        ConfigDef broker = new ConfigDef(AbstractKafkaConfig.CONFIG_DEF);
+        for (Iterator k = QuotaConfig.brokerQuotaConfigs().configKeys().values().iterator(); k.hasNext(); ) {
+            broker.define((ConfigDef.ConfigKey) k.next());
+        }
+        return broker;
     }
 
     static Map definitions(ConfigDef definition) {
@@ -155,15 +167,17 @@ public class KafkaConfigs {
     }
 
     static List parse(JsonNode request) {
-        ConfigDef definition = definition(at(request, "kind").asText());
         String name = at(request, "name").asText();
+        ConfigDef alone = new ConfigDef();
+        alone.define((ConfigDef.ConfigKey) definition(at(request, "kind").asText()).configKeys().get(name));
         List parsed = new ArrayList();
         for (Iterator v = at(request, "values").elements(); v.hasNext(); ) {
-            Map configs = new HashMap();
-            configs.put(name, ((JsonNode) v.next()).asText());
             try {
-                Object value = definition.parse(configs).get(name);
-                parsed.add(value instanceof List ? value : String.valueOf(value));
+                Map configs = new HashMap();
+                configs.put(name, ((JsonNode) v.next()).asText());
+                Object value = alone.parse(configs).get(name);
+                boolean isSecret = value instanceof Password;
+                parsed.add(value instanceof List ? value : isSecret ? ((Password) value).value() : String.valueOf(value));
             } catch (Exception refused) {
                 parsed.add(null);
             }

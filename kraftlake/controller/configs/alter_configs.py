@@ -17,10 +17,10 @@ from kraftlake.controller.result import ControllerResult, answer_each
 from kraftlake.controller.state import ControllerState
 from kraftlake.image import ConfigResource
 from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
-from kraftlake.records.java_values import parse_integer, split, split_list, trim
 from kraftlake.records.metadata_records import ClearElrRecord, ConfigRecord
 from kraftlake.records.schema import LONGEST_STRING
 from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.runtime.java_values import parse_integer, split, split_list, trim
 
 CORDONED_LOG_DIRS = "cordoned.log.dirs"
 

@@ -5,12 +5,10 @@ Source: org.apache.kafka.server.metrics.ClientMetricsConfigs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
-from kraftlake.controller.configs.config_keys import ConfigKey, members
 from kraftlake.controller.configs.java_patterns import check_pattern
-from kraftlake.records.java_values import trim
+from kraftlake.runtime.java_values import trim
 
 INTERVAL: Final = "interval.ms"
 SHORTEST_INTERVAL: Final = 100
@@ -24,13 +22,6 @@ _PARAMETERS: Final = (
     "client_source_address",
     "client_source_port",
 )
-
-CLIENT_METRICS_CONFIGS: Final[Mapping[str, ConfigKey]] = {
-    INTERVAL: ConfigKey("INT", "300000"),
-    MATCH: ConfigKey("LIST", "", members()),
-    "metrics": ConfigKey("LIST", "", members()),
-}
-"""Every config of a client metrics subscription."""
 
 
 def problem_of_match(selectors: list[str]) -> str | None:

@@ -1,7 +1,6 @@
-"""Kafka 4.4's definitions of topic configs, its list configs of brokers, and the effective configs of a topic.
+"""The effective configs of a topic: its own, else what a broker's setting or Kafka's default says.
 
-Source: LogConfig, KafkaConfig, ServerTopicConfigSynonyms and org.apache.kafka.metadata.KafkaConfigSchema; a test
-compares the tables with Kafka's own.
+Source: ServerTopicConfigSynonyms, org.apache.kafka.metadata.KafkaConfigSchema.
 """
 
 from __future__ import annotations
@@ -10,106 +9,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kraftlake.controller.config import ControllerConfig
-from kraftlake.controller.configs.config_keys import (
-    ConfigKey,
-    at_least,
-    between,
-    gzip_level,
-    members,
-    one_of,
-    throttled_replicas,
-)
 from kraftlake.controller.errors import ControllerApiError, Errors
 from kraftlake.image import ConfigResource, ConfigurationsImage
 from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
-from kraftlake.records.java_values import parse_integer, trim
+from kraftlake.runtime.java_values import parse_integer, trim
+from kraftlake.settings import TOPIC_CONFIGS, ConfigKey
 
 MIN_ISR: Final = "min.insync.replicas"
-_LARGEST_LONG: Final = str((1 << 63) - 1)
-
-TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
-    "cleanup.policy": ConfigKey("LIST", "delete", members("compact", "delete"), ("log.cleanup.policy",)),
-    "compression.gzip.level": ConfigKey("INT", "-1", gzip_level, ("compression.gzip.level",)),
-    "compression.lz4.level": ConfigKey("INT", "9", between(1, 17), ("compression.lz4.level",)),
-    "compression.type": ConfigKey(
-        "STRING", "producer", one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"), ("compression.type",)
-    ),
-    "compression.zstd.level": ConfigKey("INT", "3", between(-131072, 22), ("compression.zstd.level",)),
-    "delete.retention.ms": ConfigKey("LONG", "86400000", at_least(0), ("log.cleaner.delete.retention.ms",)),
-    "errors.deadletterqueue.group.enable": ConfigKey("BOOLEAN", "false"),
-    "file.delete.delay.ms": ConfigKey("LONG", "60000", at_least(0), ("log.segment.delete.delay.ms",)),
-    "flush.messages": ConfigKey("LONG", _LARGEST_LONG, at_least(1), ("log.flush.interval.messages",)),
-    "flush.ms": ConfigKey(
-        "LONG", _LARGEST_LONG, at_least(0), ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
-    ),
-    "follower.replication.throttled.replicas": ConfigKey("LIST", "", throttled_replicas),
-    "index.interval.bytes": ConfigKey("INT", "4096", at_least(0), ("log.index.interval.bytes",)),
-    "internal.segment.bytes": ConfigKey("INT", None),
-    "leader.replication.throttled.replicas": ConfigKey("LIST", "", throttled_replicas),
-    "local.retention.bytes": ConfigKey("LONG", "-2", at_least(-2), ("log.local.retention.bytes",)),
-    "local.retention.ms": ConfigKey("LONG", "-2", at_least(-2), ("log.local.retention.ms",)),
-    "max.compaction.lag.ms": ConfigKey("LONG", _LARGEST_LONG, at_least(1), ("log.cleaner.max.compaction.lag.ms",)),
-    "max.decompressed.message.bytes": ConfigKey(
-        "INT", "2147483639", between(1, 2147483639), ("max.decompressed.message.bytes",)
-    ),
-    "max.message.bytes": ConfigKey("INT", "1048588", at_least(0), ("message.max.bytes",)),
-    "message.timestamp.after.max.ms": ConfigKey(
-        "LONG", "3600000", at_least(0), ("log.message.timestamp.after.max.ms",)
-    ),
-    "message.timestamp.before.max.ms": ConfigKey(
-        "LONG", _LARGEST_LONG, at_least(0), ("log.message.timestamp.before.max.ms",)
-    ),
-    "message.timestamp.type": ConfigKey(
-        "STRING", "CreateTime", one_of("CreateTime", "LogAppendTime"), ("log.message.timestamp.type",)
-    ),
-    "min.cleanable.dirty.ratio": ConfigKey("DOUBLE", "0.5", between(0, 1), ("log.cleaner.min.cleanable.ratio",)),
-    "min.compaction.lag.ms": ConfigKey("LONG", "0", at_least(0), ("log.cleaner.min.compaction.lag.ms",)),
-    "min.insync.replicas": ConfigKey("INT", "1", at_least(1), ("min.insync.replicas",)),
-    "preallocate": ConfigKey("BOOLEAN", "false", synonyms=("log.preallocate",)),
-    "remote.copy.lag.bytes": ConfigKey("LONG", "-1", at_least(-1), ("log.remote.copy.lag.bytes",)),
-    "remote.copy.lag.ms": ConfigKey("LONG", "0", at_least(-1), ("log.remote.copy.lag.ms",)),
-    "remote.log.copy.disable": ConfigKey("BOOLEAN", "false"),
-    "remote.log.delete.on.disable": ConfigKey("BOOLEAN", "false"),
-    "remote.storage.enable": ConfigKey("BOOLEAN", "false"),
-    "retention.bytes": ConfigKey("LONG", "-1", synonyms=("log.retention.bytes",)),
-    "retention.ms": ConfigKey(
-        "LONG", "604800000", at_least(-1), ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
-    ),
-    "segment.bytes": ConfigKey("INT", "1073741824", at_least(1048576), ("log.segment.bytes",)),
-    "segment.index.bytes": ConfigKey("INT", "10485760", at_least(4), ("log.index.size.max.bytes",)),
-    "segment.jitter.ms": ConfigKey("LONG", "0", at_least(0), ("log.roll.jitter.ms", "log.roll.jitter.hours")),
-    "segment.ms": ConfigKey("LONG", "604800000", at_least(1), ("log.roll.ms", "log.roll.hours")),
-    "unclean.leader.election.enable": ConfigKey("BOOLEAN", "false", synonyms=("unclean.leader.election.enable",)),
-}
-"""Every config of a topic, with the broker configs that it falls back on."""
-
-BROKER_LISTS: Final[Mapping[str, str | None]] = {
-    "advertised.listeners": None,
-    "config.providers": "",
-    "controller.listener.names": None,
-    "controller.quorum.bootstrap.servers": "",
-    "controller.quorum.voters": "",
-    "cordoned.log.dirs": "",
-    "early.start.listeners": None,
-    "group.consumer.assignors": "uniform,range",
-    "group.coordinator.rebalance.protocols": "classic,consumer,streams",
-    "group.share.assignors": "simple",
-    "group.streams.assignors": "sticky",
-    "group.streams.rack.aware.assignment.tags": "",
-    "kafka.metrics.reporters": "",
-    "listeners": "PLAINTEXT://:9092",
-    "log.cleanup.policy": "delete",
-    "log.dir": "/tmp/kafka-logs",  # noqa: S108 - Kafka's default, which nothing is written to
-    "log.dirs": None,
-    "metric.reporters": "org.apache.kafka.common.metrics.JmxReporter",
-    "process.roles": None,
-    "sasl.enabled.mechanisms": "GSSAPI",
-    "sasl.kerberos.principal.to.local.rules": "DEFAULT",
-    "sasl.oauthbearer.expected.audience": "",
-    "ssl.cipher.suites": "",
-    "ssl.enabled.protocols": "TLSv1.2,TLSv1.3",
-}
-"""The broker configs that are lists, with their defaults (or None)."""
 
 
 def effective_topic_config(configs: ConfigurationsImage, node: ControllerConfig, topic: str, name: str) -> str | None:

@@ -10,31 +10,23 @@ from typing import Any, Final
 
 from kraftlake.controller.config import ControllerConfig
 from kraftlake.controller.configs.client_metrics_configs import (
-    CLIENT_METRICS_CONFIGS,
     INTERVAL,
     LONGEST_INTERVAL,
     MATCH,
     SHORTEST_INTERVAL,
     problem_of_match,
 )
-from kraftlake.controller.configs.config_keys import ConfigKey
-from kraftlake.controller.configs.config_schema import BROKER_LISTS, TOPIC_CONFIGS
-from kraftlake.controller.configs.group_configs import GROUP_CONFIGS, problem_of_group
+from kraftlake.controller.configs.group_configs import problem_of_group
 from kraftlake.controller.configs.topic_combinations import problem_of_topic
 from kraftlake.controller.errors import ControllerApiError, Errors
 from kraftlake.image import ConfigResource
 from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftlake.image.topics.topic_names import problem_of_name
-from kraftlake.records.java_values import parse_integer
+from kraftlake.runtime.java_values import parse_integer
+from kraftlake.settings import CONFIGS, ConfigKey
 
 CLIENT_METRICS_RESOURCE: Final = 16
 GROUP_RESOURCE: Final = 32
-
-_KEYS: Final[Mapping[int, Mapping[str, ConfigKey]]] = {
-    TOPIC_RESOURCE: TOPIC_CONFIGS,
-    CLIENT_METRICS_RESOURCE: CLIENT_METRICS_CONFIGS,
-    GROUP_RESOURCE: GROUP_CONFIGS,
-}
 
 
 def is_list(resource: ConfigResource, name: str) -> bool:
@@ -43,14 +35,13 @@ def is_list(resource: ConfigResource, name: str) -> bool:
     The schema that Kafka's controller asks holds no definitions of groups and client metrics
     (kafka.server.KafkaRaftServer.configSchema, KafkaConfigSchema.isSplittable).
     """
-    if resource.type == BROKER_RESOURCE:
-        return name in BROKER_LISTS
-    return resource.type == TOPIC_RESOURCE and name in TOPIC_CONFIGS and TOPIC_CONFIGS[name].type == "LIST"
+    key = CONFIGS[resource.type].get(name) if resource.type in (BROKER_RESOURCE, TOPIC_RESOURCE) else None
+    return key is not None and key.type == "LIST"
 
 
 def default_list(resource: ConfigResource, name: str) -> str | None:
     """The default of a list, or None (KafkaConfigSchema.getDefault)."""
-    return BROKER_LISTS[name] if resource.type == BROKER_RESOURCE else TOPIC_CONFIGS[name].default
+    return CONFIGS[resource.type][name].default
 
 
 def is_supported(resource: ConfigResource, name: str) -> bool:
@@ -58,7 +49,7 @@ def is_supported(resource: ConfigResource, name: str) -> bool:
 
     Source: org.apache.kafka.server.config.DefaultSupportedConfigChecker.
     """
-    return resource.type == BROKER_RESOURCE or name in _KEYS.get(resource.type, {})
+    return resource.type == BROKER_RESOURCE or name in CONFIGS.get(resource.type, {})
 
 
 def validate_configs(
@@ -71,7 +62,7 @@ def validate_configs(
             problem = problem_of_name(resource.name)
             if problem is not None:
                 raise ControllerApiError(Errors.INVALID_TOPIC_EXCEPTION, problem)
-            _refuse("topic", problem_of_topic(node, before, _parsed("topic", TOPIC_CONFIGS, after)))
+            _refuse("topic", problem_of_topic(node, before, _parsed("topic", CONFIGS[TOPIC_RESOURCE], after)))
         case 4:
             _check_broker_name(resource.name)
         case 16:
@@ -79,7 +70,7 @@ def validate_configs(
             _validate_client_metrics(after)
         case 32:
             _check_name(resource, "Groups have")
-            _refuse("group", problem_of_group(node, _parsed("group", GROUP_CONFIGS, after)))
+            _refuse("group", problem_of_group(node, _parsed("group", CONFIGS[GROUP_RESOURCE], after)))
         case _:
             raise ControllerApiError(
                 Errors.INVALID_REQUEST, f"A resource of type {resource.type_name} has no configs here."
@@ -126,7 +117,7 @@ def _refuse(kind: str, problem: str | None) -> None:
 
 
 def _validate_client_metrics(after: Mapping[str, str]) -> None:
-    parsed = _parsed("client metrics", CLIENT_METRICS_CONFIGS, after, unknown=Errors.INVALID_REQUEST)
+    parsed = _parsed("client metrics", CONFIGS[CLIENT_METRICS_RESOURCE], after, unknown=Errors.INVALID_REQUEST)
     if not SHORTEST_INTERVAL <= parsed.get(INTERVAL, SHORTEST_INTERVAL) <= LONGEST_INTERVAL:
         raise ControllerApiError(
             Errors.INVALID_REQUEST, f"{INTERVAL} is not between {SHORTEST_INTERVAL} and {LONGEST_INTERVAL}."

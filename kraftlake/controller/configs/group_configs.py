@@ -1,4 +1,4 @@
-"""The configs of groups: their definitions, and their bounds by the controller's property file.
+"""The bounds of group configs by the controller's property file.
 
 Source: org.apache.kafka.coordinator.group.GroupConfig, GroupCoordinatorConfig and ShareGroupConfig.
 """
@@ -9,83 +9,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kraftlake.controller.config import ControllerConfig
-from kraftlake.controller.configs.config_keys import ConfigKey, at_least, auto_offset_reset, members, one_of
-from kraftlake.controller.configs.config_schema import BROKER_LISTS, parse_static
-
-GROUP_CONFIGS: Final[Mapping[str, ConfigKey]] = {
-    "consumer.assignment.interval.ms": ConfigKey("INT", "1000", at_least(0)),
-    "consumer.assignor.offload.enable": ConfigKey("BOOLEAN", "true"),
-    "consumer.heartbeat.interval.ms": ConfigKey("INT", "5000", at_least(1)),
-    "consumer.session.timeout.ms": ConfigKey("INT", "45000", at_least(1)),
-    "errors.deadletterqueue.copy.record.enable": ConfigKey("BOOLEAN", "false"),
-    "errors.deadletterqueue.topic.name": ConfigKey("STRING", ""),
-    "share.assignment.interval.ms": ConfigKey("INT", "1000", at_least(0)),
-    "share.assignor.offload.enable": ConfigKey("BOOLEAN", "true"),
-    "share.auto.offset.reset": ConfigKey("STRING", "latest", auto_offset_reset),
-    "share.delivery.count.limit": ConfigKey("INT", "5", at_least(2)),
-    "share.heartbeat.interval.ms": ConfigKey("INT", "5000", at_least(1)),
-    "share.isolation.level": ConfigKey("STRING", "read_uncommitted", one_of("read_committed", "read_uncommitted")),
-    "share.partition.max.record.locks": ConfigKey("INT", "2000", at_least(100)),
-    "share.record.lock.duration.ms": ConfigKey("INT", "30000", at_least(1000)),
-    "share.renew.acknowledge.enable": ConfigKey("BOOLEAN", "true"),
-    "share.session.timeout.ms": ConfigKey("INT", "45000", at_least(1)),
-    "streams.acceptable.recovery.lag": ConfigKey("LONG", "10000", at_least(0)),
-    "streams.assignment.interval.ms": ConfigKey("INT", "1000", at_least(0)),
-    "streams.assignor.name": ConfigKey("STRING", None),
-    "streams.assignor.offload.enable": ConfigKey("BOOLEAN", "true"),
-    "streams.heartbeat.interval.ms": ConfigKey("INT", "5000", at_least(1)),
-    "streams.initial.rebalance.delay.ms": ConfigKey("INT", "3000", at_least(0)),
-    "streams.num.standby.replicas": ConfigKey("INT", "0", at_least(0)),
-    "streams.num.warmup.replicas": ConfigKey("INT", "2", at_least(0)),
-    "streams.rack.aware.assignment.tags": ConfigKey("LIST", "", members()),
-    "streams.session.timeout.ms": ConfigKey("INT", "45000", at_least(1)),
-    "streams.task.offset.interval.ms": ConfigKey("INT", "60000", at_least(1)),
-}
-"""Every config of a group."""
-
-BROKER_BOUNDS: Final[Mapping[str, str]] = {
-    "group.consumer.heartbeat.interval.ms": "5000",
-    "group.consumer.max.assignment.interval.ms": "15000",
-    "group.consumer.max.heartbeat.interval.ms": "15000",
-    "group.consumer.max.session.timeout.ms": "60000",
-    "group.consumer.min.assignment.interval.ms": "0",
-    "group.consumer.min.heartbeat.interval.ms": "5000",
-    "group.consumer.min.session.timeout.ms": "45000",
-    "group.consumer.session.timeout.ms": "45000",
-    "group.share.heartbeat.interval.ms": "5000",
-    "group.share.max.assignment.interval.ms": "15000",
-    "group.share.max.delivery.count.limit": "10",
-    "group.share.max.heartbeat.interval.ms": "15000",
-    "group.share.max.partition.max.record.locks": "4000",
-    "group.share.max.record.lock.duration.ms": "60000",
-    "group.share.max.session.timeout.ms": "60000",
-    "group.share.min.assignment.interval.ms": "0",
-    "group.share.min.delivery.count.limit": "2",
-    "group.share.min.heartbeat.interval.ms": "5000",
-    "group.share.min.partition.max.record.locks": "100",
-    "group.share.min.record.lock.duration.ms": "15000",
-    "group.share.min.session.timeout.ms": "45000",
-    "group.share.session.timeout.ms": "45000",
-    "group.streams.heartbeat.interval.ms": "5000",
-    "group.streams.max.assignment.interval.ms": "15000",
-    "group.streams.max.heartbeat.interval.ms": "15000",
-    "group.streams.max.session.timeout.ms": "60000",
-    "group.streams.max.standby.replicas": "2",
-    "group.streams.max.warmup.replicas": "20",
-    "group.streams.min.assignment.interval.ms": "0",
-    "group.streams.min.heartbeat.interval.ms": "5000",
-    "group.streams.min.session.timeout.ms": "45000",
-    "group.streams.min.task.offset.interval.ms": "15000",
-    "group.streams.session.timeout.ms": "45000",
-}
-"""The broker configs that bound group configs or are their defaults, with their own defaults."""
+from kraftlake.controller.configs.config_schema import parse_static
+from kraftlake.settings import BROKER_CONFIGS
 
 _OTHER_BOUNDS: Final[Mapping[str, tuple[str | None, str | None]]] = {
     "streams.num.standby.replicas": (None, "group.streams.max.standby.replicas"),
     "streams.num.warmup.replicas": (None, "group.streams.max.warmup.replicas"),
     "streams.task.offset.interval.ms": ("group.streams.min.task.offset.interval.ms", None),
 }
-_INT: Final = ConfigKey("INT", None)
 _ASSIGNORS: Final = "group.streams.assignors"
 _ASSIGNOR: Final = "streams.assignor.name"
 _TAGS: Final = "streams.rack.aware.assignment.tags"
@@ -104,11 +35,7 @@ def problem_of_group(node: ControllerConfig, parsed: Mapping[str, Any]) -> str |
         if high is not None and value > (bound := _broker(node, high)):
             return f"{name} is above {high}, {bound}"
     if _ASSIGNOR in parsed:
-        names = parse_static(
-            ConfigKey("LIST", None, members()),
-            _ASSIGNORS,
-            node.static_configs.get(_ASSIGNORS) or BROKER_LISTS[_ASSIGNORS] or "",
-        )
+        names = _broker(node, _ASSIGNORS)
         if parsed[_ASSIGNOR] not in names:
             return f"{parsed[_ASSIGNOR]!r} is none of {_ASSIGNORS}, {', '.join(names)}"
     for kind in ("consumer", "share", "streams"):
@@ -131,9 +58,9 @@ def _bounds(name: str) -> tuple[str | None, str | None]:
         return _OTHER_BOUNDS[name]
     kind, _, rest = name.partition(".")
     low, high = f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest}"
-    return (low, high) if high in BROKER_BOUNDS else (None, None)
+    return (low, high) if high in BROKER_CONFIGS else (None, None)
 
 
-def _broker(node: ControllerConfig, name: str) -> int:
-    number: int = parse_static(_INT, name, node.static_configs.get(name, BROKER_BOUNDS[name]))
-    return number
+def _broker(node: ControllerConfig, name: str) -> Any:
+    key = BROKER_CONFIGS[name]
+    return parse_static(key, name, node.static_configs.get(name) or key.default or "")

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kraftlake.controller.config import ControllerConfig
-from kraftlake.controller.configs.config_keys import ConfigKey
 from kraftlake.controller.configs.config_schema import parse_static, static_topic_config
+from kraftlake.settings import BROKER_CONFIGS
 
 _REMOTE: Final = "remote.storage.enable"
 _REMOTE_SYSTEM: Final = "remote.log.storage.system.enable"
@@ -31,7 +31,9 @@ def problem_of_topic(node: ControllerConfig, before: Mapping[str, str], parsed: 
         if before.get(_REMOTE, "").lower() == "true" and not value("remote.log.delete.on.disable"):
             return f"{_REMOTE} can't be turned off unless remote.log.delete.on.disable is true"
         return None
-    if not parse_static(ConfigKey("BOOLEAN", None), _REMOTE_SYSTEM, node.static_configs.get(_REMOTE_SYSTEM, "false")):
+    if not parse_static(
+        BROKER_CONFIGS[_REMOTE_SYSTEM], _REMOTE_SYSTEM, node.static_configs.get(_REMOTE_SYSTEM, "false")
+    ):
         return f"{_REMOTE} needs remote storage, which this cluster has not"
     if not set(value("cleanup.policy")) <= {"delete"}:
         return f"{_REMOTE} needs the cleanup.policy delete, or none"

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import attrs
 
-from kraftlake.records.java_values import parse_boolean, parse_double, parse_integer, split_list, trim
 from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.java_values import parse_boolean, parse_double, parse_integer, split_list, trim
 
 COMPACT: Final = "compact"
 DELETE: Final = "delete"

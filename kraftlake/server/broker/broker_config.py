@@ -7,12 +7,11 @@ from typing import Any, Final
 
 import attrs
 
-from kraftlake.controller import TOPIC_CONFIGS
 from kraftlake.publisher import AuthorizerConfig
-from kraftlake.records import parse_integer, split_list, trim
 from kraftlake.replica_manager import LifecycleConfig, LogConfig, ReplicaManagerConfig
-from kraftlake.runtime import UsageError, did_you_mean, is_loopback
+from kraftlake.runtime import UsageError, did_you_mean, is_loopback, parse_integer, split_list, trim
 from kraftlake.server.node_config import ListenerAddress, NodeSettings, has_authorizer
+from kraftlake.settings import TOPIC_CONFIGS
 
 _MINUTE_MS: Final = 60_000
 _HOUR_MS: Final = 60 * _MINUTE_MS

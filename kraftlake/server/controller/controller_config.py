@@ -7,12 +7,13 @@ from typing import Any, Final
 
 import attrs
 
-from kraftlake.controller import TOPIC_CONFIGS, ControllerConfig
+from kraftlake.controller import ControllerConfig
 from kraftlake.metadata_log import SnapshotPolicy
 from kraftlake.publisher import AuthorizerConfig
 from kraftlake.runtime import UsageError, is_loopback
 from kraftlake.server.node_config import ListenerAddress, NodeSettings, has_authorizer
 from kraftlake.server.requests.listener_limits import ListenerLimits
+from kraftlake.settings import TOPIC_CONFIGS
 
 _LISTENER_LIMITS: Final = {
     field.name.replace("_", "."): field.name

@@ -14,7 +14,6 @@ from kio.schema.errors import ErrorCode
 
 from kraftlake.controller import (
     CLUSTER_METADATA_TOPIC,
-    TOPIC_CONFIGS,
     ApiError,
     ControllerResult,
     ControllerState,
@@ -34,6 +33,7 @@ from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.handlers import Handler, RefusedError, response_to
 from kraftlake.server.requests.messages import of_version
+from kraftlake.settings import TOPIC_CONFIGS
 
 _TOPIC_CONFIG: Final = 1
 _DEFAULT_CONFIG: Final = 5

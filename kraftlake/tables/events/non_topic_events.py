@@ -24,8 +24,8 @@ from kraftlake.image.kafka_names import acl_words, quota_entity_words
 from kraftlake.image.scram_image import ScramImage
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records import metadata_records as r
-from kraftlake.records.java_values import parse_integer
 from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.java_values import parse_integer
 from kraftlake.tables.events.table import Event
 
 K = TypeVar("K")

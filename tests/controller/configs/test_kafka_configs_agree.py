@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import random
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -17,10 +16,7 @@ from kraftlake.controller.configs.alter_configs import (
     incremental_alter_configs,
     legacy_alter_configs,
 )
-from kraftlake.controller.configs.client_metrics_configs import CLIENT_METRICS_CONFIGS
-from kraftlake.controller.configs.config_keys import ConfigKey
-from kraftlake.controller.configs.config_schema import BROKER_LISTS, TOPIC_CONFIGS, effective_topic_config
-from kraftlake.controller.configs.group_configs import BROKER_BOUNDS, GROUP_CONFIGS
+from kraftlake.controller.configs.config_schema import effective_topic_config
 from kraftlake.controller.configs.java_patterns import check_pattern
 from kraftlake.controller.result import ControllerResult
 from kraftlake.image import ConfigResource
@@ -29,21 +25,15 @@ from kraftlake.records.metadata_records import ConfigRecord
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion, decode_value
 from tests.controller.controlled_cluster import ControlledCluster
-from tests.controller.random_configs import NODES, TOPICS, change, pattern, value_of
+from tests.controller.random_configs import NODES, TOPICS, change, pattern
 from tests.interop.kafka_configs import ask_configs
 
 pytestmark = pytest.mark.spark
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 SEED = int(os.environ.get("KRAFTLAKE_SEED") or 0)
-VALUES = 2_000 if LONG else 100
 PATTERNS = 100_000 if LONG else 5_000
 STEPS = 20_000 if LONG else 400
-KEYS: dict[str, Mapping[str, ConfigKey]] = {
-    "topic": TOPIC_CONFIGS,
-    "group": GROUP_CONFIGS,
-    "client-metrics": CLIENT_METRICS_CONFIGS,
-}
 PROPERTY_FILES: dict[str, dict[str, str]] = {
     "nothing is set": {},
     "bounds and topic defaults are set": {
@@ -61,41 +51,6 @@ PROPERTY_FILES: dict[str, dict[str, str]] = {
         "log.local.retention.ms": "50000",
     },
 }
-
-
-def test_the_definitions_of_configs_are_kafkas() -> None:
-    theirs = ask_configs("definitions")
-    for kind, keys in KEYS.items():
-        assert {name: [key.type, key.default] for name, key in keys.items()} == theirs[kind]
-    brokers = theirs["broker"]
-    assert {name: default for name, (type_, default) in brokers.items() if type_ == "LIST"} == BROKER_LISTS
-    assert {name: brokers[name] for name in BROKER_BOUNDS} == {name: ["INT", v] for name, v in BROKER_BOUNDS.items()}
-
-
-@pytest.mark.parametrize("kind", KEYS)
-def test_values_are_parsed_and_refused_as_kafka_does(kind: str) -> None:
-    draws = random.Random(SEED)
-    for name, key in KEYS[kind].items():
-        values = [value_of(draws, key) for _ in range(VALUES)]
-        theirs = ask_configs("parse", kind=kind, name=name, values=values)
-        assert [_parsed(key, value) for value in values] == [_form(key, value) for value in theirs], name
-        assert {value is None for value in theirs} <= {True, False}
-
-
-def _parsed(key: ConfigKey, value: str) -> Any:
-    try:
-        return _form(key, key.parse(value))
-    except ValueError:
-        return None
-
-
-def _form(key: ConfigKey, value: Any) -> Any:
-    """A value without what the two write in other ways; Kafka's parser has taken duplicates out of some lists."""
-    if value is None or key.type == "STRING":
-        return value
-    if key.type == "LIST":
-        return list(dict.fromkeys(value))
-    return repr(float(value)) if key.type == "DOUBLE" else str(value).lower()
 
 
 def test_regular_expressions_are_javas() -> None:

@@ -8,9 +8,10 @@ import pytest
 
 from kraftlake.controller.cluster import features
 from kraftlake.controller.cluster.supported_features import FEATURES, default_level
-from kraftlake.controller.configs.config_schema import TOPIC_CONFIGS, in_milliseconds
+from kraftlake.controller.configs.config_schema import in_milliseconds
 from kraftlake.controller.errors import Errors
 from kraftlake.records import metadata_version as mv
+from kraftlake.settings import TOPIC_CONFIGS
 from tests.interop.kafka_controllers import ask_kafka
 
 pytestmark = pytest.mark.spark

@@ -105,7 +105,7 @@ def alter_quotas(
 ) -> None:
     """Change the quotas of a user, a client id, both together, or an address."""
     from kraftlake.controller.access.client_quotas import QuotaAlteration, alter_client_quotas
-    from kraftlake.records.java_values import parse_double, trim
+    from kraftlake.runtime.java_values import parse_double, trim
 
     named = {"user": user, "client-id": client_id, "ip": ip}
     entity = tuple((kind, name or None) for kind, name in named.items() if name is not None)
@@ -244,7 +244,7 @@ features = change_group(
 def update(change: Change, *, levels: tuple[str, ...], downgrade: bool) -> None:
     """Change the levels of features, all of them or none."""
     from kraftlake.controller.cluster.features import FeatureUpdate, UpgradeType, update_features
-    from kraftlake.records.java_values import parse_integer, trim
+    from kraftlake.runtime.java_values import parse_integer, trim
 
     kind = UpgradeType.SAFE_DOWNGRADE if downgrade else UpgradeType.UPGRADE
     updates = {}

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from kio.schema.errors import ErrorCode
 
-from kraftlake.controller import TOPIC_CONFIGS, ConfigKey, in_milliseconds
+from kraftlake.controller import in_milliseconds
 from kraftlake.image import (
     AclOperation,
     ConfigResource,
@@ -23,6 +23,7 @@ from kraftlake.server.broker.config_descriptions import DEFAULT, BrokerConfigs, 
 from kraftlake.server.requests.authorization import CLUSTER_NAME, Authorization
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import AT_ONCE, of_version
+from kraftlake.settings import TOPIC_CONFIGS, ConfigKey
 
 _TOPIC: Final = 1
 """Kafka's number of the dynamic configs of a topic, as what a value comes from."""

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from kraftlake.records.java_values import (
+from kraftlake.runtime.java_values import (
     parse_boolean,
     parse_double,
     parse_duration,

@@ -1,7 +1,7 @@
-"""The definition of a config: type, default and validator; values are parsed and refused as in Kafka.
+"""The validators of configs, which refuse what Kafka's refuse.
 
-Source: org.apache.kafka.common.config.ConfigDef (parseType, Range, ValidString, ValidList), the validators of
-LogConfig and GroupConfig.
+Source: org.apache.kafka.common.config.ConfigDef (Range, ValidString, ValidList), and the validators of LogConfig,
+GroupConfig and QuorumConfig.
 """
 
 from __future__ import annotations
@@ -10,66 +10,23 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-import attrs
-
-from kraftlake.records.java_values import (
-    parse_boolean,
-    parse_double,
-    parse_duration,
-    parse_integer,
-    split_list,
-    trim,
-)
+from kraftlake.runtime.java_values import parse_duration, parse_integer, trim
 
 Check: TypeAlias = Callable[[Any], str | None]
 """A validator: the reason why a parsed value is refused, or None."""
 
 _THROTTLED: Final = re.compile(r"(?:[0-9]+:[0-9]+)?")
 _BY_DURATION: Final = "by_duration:"
+_HOST_AND_PORT: Final = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)")
+_LARGEST_PORT: Final = 65_535
 
 
-@attrs.frozen
-class ConfigKey:
-    """A config: its type (BOOLEAN, INT, LONG, DOUBLE, STRING, LIST), its default (or None) and its validator.
-
-    `synonyms` are the broker configs that a topic config falls back on; the first one that is set counts.
-    """
-
-    type: str
-    default: str | None
-    check: Check | None = None
-    synonyms: tuple[str, ...] = ()
-
-    def parse(self, text: str) -> Any:
-        """Parse a value; ValueError with the reason if the config can't have it."""
-        value = self._parse(trim(text))
-        problem = None if self.check is None else self.check(value)
-        if problem is not None:
-            raise ValueError(problem)
-        return value
-
-    def _parse(self, text: str) -> Any:
-        match self.type:
-            case "BOOLEAN":
-                return parse_boolean(text)
-            case "INT":
-                return parse_integer(text, 32)
-            case "LONG":
-                return parse_integer(text, 64)
-            case "DOUBLE":
-                return parse_double(text)
-            case "LIST":
-                return split_list(text) if text else []
-            case _:
-                return text
-
-
-def at_least(low: int) -> Check:
+def at_least(low: float) -> Check:
     """A number of at least `low`; NaN passes, since every comparison with it is false."""
     return lambda value: f"it is below {low}" if value < low else None
 
 
-def between(low: int, high: int) -> Check:
+def between(low: float, high: float) -> Check:
     """A number from `low` to `high`; NaN passes."""
 
     def check(value: float) -> str | None:
@@ -88,6 +45,16 @@ def one_of(*values: str) -> Check:
     return lambda value: None if value in values else f"{value!r} is none of {', '.join(values)}"
 
 
+def one_of_ignoring_case(*values: str) -> Check:
+    """One of some strings in upper case, in any case."""
+    return lambda value: None if value.upper() in values else f"{value!r} is none of {', '.join(values)}"
+
+
+def not_empty(value: str) -> str | None:
+    """A string that is not empty."""
+    return None if value else "it is empty"
+
+
 def members(*values: str) -> Check:
     """A list without empty members, all of `values` if any are given."""
 
@@ -100,6 +67,38 @@ def members(*values: str) -> Check:
         return None
 
     return check
+
+
+def some_members(*values: str) -> Check:
+    """A list as `members`, and not empty."""
+    return lambda value: members(*values)(value) if value else "the list is empty"
+
+
+def host_ports(value: list[str]) -> str | None:
+    """Pairs HOST:PORT."""
+    return next(filter(None, map(_problem_of_address, value)), None)
+
+
+def voters(value: list[str]) -> str | None:
+    """Voters of a quorum, each as ID@HOST:PORT."""
+    for member in value:
+        id_, at, address = member.partition("@")
+        if not at or "@" in address.rstrip("@"):
+            return f"{member!r} is not of the form ID@HOST:PORT"
+        try:
+            parse_integer(id_, 32)
+        except ValueError as problem:
+            return f"{id_!r} is no node id: {problem}"
+        if (problem_of_address := _problem_of_address(address.rstrip("@"))) is not None:
+            return problem_of_address
+    return None
+
+
+def _problem_of_address(text: str) -> str | None:
+    match = _HOST_AND_PORT.fullmatch(text)
+    if match is None:
+        return f"{text!r} is not of the form HOST:PORT"
+    return None if int(match[2]) <= _LARGEST_PORT else f"the port of {text!r} is above {_LARGEST_PORT}"
 
 
 def throttled_replicas(value: list[str]) -> str | None:

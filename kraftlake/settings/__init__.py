@@ -1,0 +1,50 @@
+"""The configs that Kafka 4.4 defines for nodes, topics, groups and client metrics, declared once.
+
+Each has its type, default and validator, where it may be set, and what this project does with it. What is re-exported
+here is imported when it is first asked for, so that naming the room costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftlake.runtime.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from kraftlake.settings.client_metrics_configs import CLIENT_METRICS_CONFIGS
+    from kraftlake.settings.config_key import CLUSTER_WIDE, PER_BROKER, READ_ONLY, ConfigKey, UpdateMode
+    from kraftlake.settings.group_configs import GROUP_CONFIGS
+    from kraftlake.settings.tables import (
+        BROKER,
+        BROKER_CONFIGS,
+        CLIENT_METRICS,
+        CONFIGS,
+        GROUP,
+        TOPIC,
+        key_of,
+    )
+    from kraftlake.settings.topic_configs import TOPIC_CONFIGS
+    from kraftlake.settings.uses import Heeded, Ignored, Use
+
+__all__ = [
+    "BROKER",
+    "BROKER_CONFIGS",
+    "CLIENT_METRICS",
+    "CLIENT_METRICS_CONFIGS",
+    "CLUSTER_WIDE",
+    "CONFIGS",
+    "GROUP",
+    "GROUP_CONFIGS",
+    "PER_BROKER",
+    "READ_ONLY",
+    "TOPIC",
+    "TOPIC_CONFIGS",
+    "ConfigKey",
+    "Heeded",
+    "Ignored",
+    "UpdateMode",
+    "Use",
+    "key_of",
+]
+
+__getattr__, __dir__ = lazy_exports(__name__, __all__)

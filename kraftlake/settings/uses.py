@@ -1,0 +1,68 @@
+"""What the nodes of a lake's cluster do with a config of Kafka's: which of them heed it, or why none does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+import attrs
+
+BROKER: Final = "broker"
+CONTROLLER: Final = "controller"
+
+
+@attrs.frozen
+class Ignored:
+    """A config without effect here; `reason` completes "NAME has no effect: …".
+
+    `is_non_goal` says that the thing it is about is not meant to be here.
+    """
+
+    reason: str
+    is_non_goal: bool = False
+
+
+@attrs.frozen
+class Heeded:
+    """A config that nodes of the roles `by` heed; a value, or member of a list, in `but` has no effect.
+
+    `live` says that a running node heeds a change where Kafka's does; without it the next start does, and of the
+    property file alone.
+    """
+
+    by: frozenset[str]
+    live: bool = False
+    but: Mapping[str, Ignored] = attrs.field(factory=dict)
+
+
+Use: TypeAlias = Heeded | Ignored
+
+BY_BROKERS: Final = Heeded(frozenset({BROKER}))
+BY_CONTROLLERS: Final = Heeded(frozenset({CONTROLLER}))
+BY_ALL_NODES: Final = Heeded(frozenset({BROKER, CONTROLLER}))
+LIVE_BY_BROKERS: Final = attrs.evolve(BY_BROKERS, live=True)
+LIVE_BY_CONTROLLERS: Final = attrs.evolve(BY_CONTROLLERS, live=True)
+LIVE_BY_ALL_NODES: Final = attrs.evolve(BY_ALL_NODES, live=True)
+
+GROUPS: Final = Ignored("consumer, share and streams groups are not served", is_non_goal=True)
+TRANSACTIONS: Final = Ignored("transactions are not served", is_non_goal=True)
+VOTERS: Final = Ignored("the metadata log is the lake, without a KRaft quorum and files of its own", is_non_goal=True)
+
+COMPACTION: Final = Ignored("logs are not compacted yet, and keep all records of a key")
+CLIENT_QUOTAS: Final = Ignored("client quotas are not enforced yet")
+PLAIN_LISTENERS: Final = Ignored("listeners have neither TLS nor logins yet")
+REMOTE_STORAGE: Final = Ignored("there is no tiered storage: all segments stay in the log directories")
+JAVA_CLASSES: Final = Ignored("classes of Java are not loaded")
+METRICS: Final = Ignored("metrics are counters and gauges without windows")
+TELEMETRY: Final = Ignored("client telemetry is not collected")
+PURGATORIES: Final = Ignored("what waits is taken out of its purgatory when it is done")
+REPLICATION_WINDOWS: Final = Ignored("throttles of replication have Kafka's default windows")
+UNSTABLE: Final = Ignored("there are no unstable versions of APIs and features")
+TIMESTAMPS: Final = Ignored("only the configs of a topic say which times its records may have")
+SLOW_EVENTS: Final = Ignored("slow events of a controller are not logged")
+CONNECTING: Final = Ignored("a connection is tried for as long as its request may wait")
+BUFFERS: Final = Ignored("the system sizes the buffers of sockets")
+PREALLOCATION: Final = Ignored("segments grow as they are written")
+DECOMPRESSION: Final = Ignored("a batch may have 128 MiB when it is decompressed")
+
+COMPACTION_ONLY: Final = attrs.evolve(LIVE_BY_BROKERS, but={"compact": COMPACTION})

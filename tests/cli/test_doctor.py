@@ -39,7 +39,8 @@ def test_the_json_form_is_as_others_rely_on_it(tmp_path: Path) -> None:
                 "command": f"kraftlake image {log} --unavailable-partitions",
                 "helps": [
                     {
-                        "action": "Start the brokers that were last in sync or are eligible to lead.",
+                        "action": "Start broker 3 with the log directories it had: it may lead 1 partition again. "
+                        "Do not start it on an empty disk: the other replicas would drop what an empty leader lacks.",
                         "risk": "safe",
                         "evidence": [],
                         "cost": None,
@@ -91,7 +92,7 @@ def test_a_person_reads_what_is_wrong_since_when_why_and_what_helps() -> None:
         "1202  2026-11-21 07:47:25.018Z  __transaction_state-0 and 15 more: led by 3 before;",
         "eligible to lead: 3 (fenced)",
         "--unavailable-partitions",
-        "helps  Start the brokers that were last in sync",
+        "helps  Start brokers 2 and 3 with the log directories they had: they may lead 25 partitions",
         "warning  brokers 2 and 3 of 4 are fenced  for 27 s",
         "… 78 earlier: --json has all",
         "info  73 partitions go offline if one more broker is lost",

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kraftlake.diagnosis.doctor.case import RECENT_HOURS, Case
 from kraftlake.diagnosis.doctor.check import Check
 from kraftlake.diagnosis.doctor.finding import Found, Severity
+from kraftlake.diagnosis.doctor.folder_helps import missing_helps, stray_helps
 from kraftlake.diagnosis.doctor.group import Group, LogPosition
-from kraftlake.diagnosis.doctor.help import safe
+from kraftlake.diagnosis.doctor.help import Help, HelpRisk, safe
 from kraftlake.diagnosis.leadership import broker_words
 from kraftlake.diagnosis.things import Thing
-from kraftlake.image import BrokerCounts, ConfigResource, count_partitions_of_brokers
+from kraftlake.image import BrokerCounts, ConfigResource, count_partitions_of_brokers, partitions_of
 from kraftlake.runtime import counted, in_words
 
 THROTTLES: Final = (
@@ -64,7 +65,25 @@ def _gone(case: Case) -> Iterator[Found]:
         groups = tuple(_hosting(broker, one, since[Thing.broker(broker)]) for broker, one in sorted(gone.items()))
         have, are = ("has", "is") if len(gone) == 1 else ("have", "are")
         sentence = f"{broker_words(sorted(gone))} {have} replicas and {are} not registered"
-        yield Found(sentence=sentence, groups=groups)
+        yield Found(sentence=sentence, groups=groups, helps=(*BACK, *_moved_away(case, sorted(gone))))
+
+
+def _moved_away(case: Case, gone: Iterable[int]) -> Iterator[Help]:
+    """The reassignment of what unregistered brokers host; only of partitions that another replica leads."""
+    evidence = []
+    for broker in gone:
+        hosted = partitions_of(case.image, broker)
+        led = tuple(f"{topic}-{number}" for topic, number in sorted({*hosted.followed} - {*hosted.offline}))
+        if led:
+            evidence.append(Group(reason=f"broker {broker} is not registered, and another replica leads", things=led))
+    if evidence:
+        yield Help(
+            action="If the broker does not come back, move its replicas to others: kafka-reassign-partitions.sh.",
+            risk=HelpRisk.REASSIGN,
+            evidence=tuple(evidence),
+            cost="Each new replica is copied whole from its leader, and the folders on the broker that has gone are "
+            "given up: look for what they alone hold before that.",
+        )
 
 
 def _throttles(case: Case) -> Iterator[Found]:
@@ -124,7 +143,7 @@ def _strays(case: Case) -> Iterator[Found]:
     if groups:
         hold = "holds no replica that its" if len(groups) == 1 else "hold no replica that their"
         sentence = f"{counted(len(groups), 'folder')} {hold} broker has there"
-        yield Found(sentence=sentence, groups=tuple(groups), command=_replay(case))
+        yield Found(sentence=sentence, groups=tuple(groups), command=_replay(case), helps=tuple(stray_helps(case)))
 
 
 def _missing_folders(case: Case) -> Iterator[Found]:
@@ -135,7 +154,8 @@ def _missing_folders(case: Case) -> Iterator[Found]:
     ]
     if groups:
         sentence = f"{counted(len(groups), 'replica')} {'has' if len(groups) == 1 else 'have'} no folder"
-        yield Found(sentence=sentence, groups=tuple(groups), command=_replay(case))
+        helps = tuple(missing_helps(case))
+        yield Found(sentence=sentence, groups=tuple(groups), command=_replay(case), helps=helps)
 
 
 def _replay(case: Case) -> str:
@@ -146,6 +166,10 @@ def _replay(case: Case) -> str:
     words = f"replay {{source}} --broker {folders.broker} --from {at} --to {at} {{given}}"
     return case.command(words, given=given)
 
+
+BACK: Final = safe(
+    "Start the broker with the log directories that it had: it registers again, and its replicas catch up."
+)
 
 BROKER_CHECKS = (
     Check(
@@ -161,9 +185,7 @@ BROKER_CHECKS = (
         severity=Severity.WARNING,
         text="brokers that have replicas and are not registered",
         command="events {source} --kind unregistered{to}",
-        helps=safe(
-            "Start the broker: it registers again, and its replicas catch up.",
-        ),
+        helps=BACK,
         find=_gone,
     ),
     Check(
@@ -193,10 +215,7 @@ BROKER_CHECKS = (
         severity=Severity.CRITICAL,
         text="replicas without a folder in the log directories of their broker",
         command="replay {source} --broker ID --log-dirs DIR",
-        helps=safe(
-            "Give all log directories of the broker. A directory that was replaced fills again from the leaders, "
-            "if these are in sync.",
-        ),
+        helps=safe("Give all log directories of the broker (--log-dirs)."),
         find=_missing_folders,
     ),
     Check(
@@ -204,12 +223,7 @@ BROKER_CHECKS = (
         severity=Severity.WARNING,
         text="folders that no replica of the broker has: strays, wrong topic ids, wrong directories",
         command="replay {source} --broker ID --log-dirs DIR",
-        helps=safe(
-            "Keep the folders until it is known what they hold: one may be the only copy of its records. The "
-            "broker keeps strays too, renamed to *-stray, when it starts.",
-            "A wrong topic id: the topic was deleted and made again meanwhile, and the folder has the records of "
-            "the old one.",
-        ),
+        helps=safe("Keep the folders until it is known what they hold."),
         find=_strays,
     ),
     Check(

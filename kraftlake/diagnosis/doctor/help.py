@@ -78,7 +78,7 @@ def risks_named(text: str) -> frozenset[HelpRisk]:
 
 def _words() -> Iterator[tuple[HelpRisk, str]]:
     """The words that name a risk; an option such as --delete-config is a word of its own."""
-    yield HelpRisk.DELETE, r"(?<!-)\b(delet(e|es|ing)|erase|wipe|rm|empty)\b|--delete(?!-)"
+    yield HelpRisk.DELETE, r"(?<!-)\b(delet(e|es|ing)|erase|wipe|rm|empty (the|its|this|that))\b|--delete(?!-)"
     yield HelpRisk.FORMAT, r"\b(re)?format(s|ting)?\b"
     yield HelpRisk.UNCLEAN_ELECTION, r"\bunclean\b(?!\.leader)"
     yield HelpRisk.REASSIGN, r"(?<!-)\breassign(s|ing)?\b|kafka-reassign-partitions\.sh\b(?! --(verify|list|cancel))"

@@ -10,6 +10,7 @@ from kraftlake.diagnosis.doctor.check import Check
 from kraftlake.diagnosis.doctor.finding import Found, Severity
 from kraftlake.diagnosis.doctor.group import Group, earliest
 from kraftlake.diagnosis.doctor.help import safe
+from kraftlake.diagnosis.doctor.partition_helps import follower_helps, offline_helps, reassignment_helps
 from kraftlake.diagnosis.doctor.partition_times import Concerned, UncleanElection
 from kraftlake.diagnosis.leadership import may_lead_words
 from kraftlake.image import NO_LEADER, min_insync_replicas, partition_json
@@ -35,7 +36,9 @@ def _offline(case: Case) -> Iterator[Found]:
 
     every = case.timeline.partitions["offline"]
     if every:
-        yield Found(sentence=f"{_partitions(every)} no leader", groups=_groups(every, why))
+        yield Found(
+            sentence=f"{_partitions(every)} no leader", groups=_groups(every, why), helps=offline_helps(case, every)
+        )
 
 
 def _partitions(every: Iterable[Concerned]) -> str:
@@ -57,14 +60,15 @@ def _under_min_isr(case: Case) -> Iterator[Found]:
     every = _led(case, "under_min_isr")
     if every:
         sentence = f"{_partitions(every)} too few replicas in sync for acks=all"
-        yield Found(sentence=sentence, groups=_groups(every, why))
+        yield Found(sentence=sentence, groups=_groups(every, why), helps=follower_helps(case, every))
 
 
 def _under_replicated(case: Case) -> Iterator[Found]:
     every = _led(case, "under_replicated")
     if every:
         groups = _groups(every, lambda one: _missing(case, case.partition(one)))
-        yield Found(sentence=f"{_partitions(every)} a replica out of sync", groups=groups)
+        sentence = f"{_partitions(every)} a replica out of sync"
+        yield Found(sentence=sentence, groups=groups, helps=follower_helps(case, every))
 
 
 def _missing(case: Case, state: Any) -> str:
@@ -116,7 +120,8 @@ def _reassignments(case: Case) -> Iterator[Found]:
     ):
         if some:
             sentence = f"the reassignment of {counted(len(some), 'partition')} {words}"
-            yield Found(sentence=sentence, groups=_groups(some, why), severity=severity)
+            helps = reassignment_helps(case, some)
+            yield Found(sentence=sentence, groups=_groups(some, why), severity=severity, helps=helps)
 
 
 def _waits_for(state: Any) -> list[int]:
@@ -159,9 +164,7 @@ PARTITION_CHECKS = (
         severity=Severity.CRITICAL,
         text="partitions without a leader",
         command="image {source} --unavailable-partitions{at}",
-        helps=safe(
-            "Start the brokers that were last in sync or are eligible to lead.",
-        ),
+        helps=safe("Start the brokers of these partitions: none of their replicas is known to have all records."),
         find=_offline,
     ),
     Check(
@@ -169,10 +172,7 @@ PARTITION_CHECKS = (
         severity=Severity.CRITICAL,
         text="partitions with fewer replicas in sync than acks=all asks for",
         command="image {source} --under-min-isr-partitions{at}",
-        helps=safe(
-            "Producers with acks=all get NotEnoughReplicas. Start the brokers that are out of sync; if they run, "
-            "look at their disks, network and throttles."
-        ),
+        helps=safe("Wait until the replicas that are being added are in sync; producers with acks=all wait for them."),
         find=_under_min_isr,
     ),
     Check(
@@ -180,9 +180,7 @@ PARTITION_CHECKS = (
         severity=Severity.WARNING,
         text="partitions with a replica out of sync",
         command="events {source} --kind shrink{to}",
-        helps=safe(
-            "Start fenced brokers. Running ones that do not catch up: look at their disks, network and throttles."
-        ),
+        helps=safe("Look at the log of the leaders of these partitions."),
         find=_under_replicated,
     ),
     Check(
@@ -190,11 +188,7 @@ PARTITION_CHECKS = (
         severity=Severity.WARNING,
         text="reassignments that are under way, that do not end, or that wait for a broker that is not active",
         command="events {source} --kind reassignment{to}",
-        helps=safe(
-            "Start the brokers that it waits for.",
-            "If these run, raise the throttle: leader.replication.throttled.rate and "
-            "follower.replication.throttled.rate of the brokers (kafka-configs.sh).",
-        ),
+        helps=safe("The controller ends it, as all new replicas are in sync. If it does not, look at its log."),
         find=_reassignments,
     ),
     Check(

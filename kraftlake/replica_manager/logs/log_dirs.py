@@ -27,12 +27,13 @@ _LARGEST_FILE = 64 * 1024
 
 @attrs.frozen(kw_only=True)
 class Finding:
-    """A folder that contradicts the image, or a missing folder (`path` None)."""
+    """A folder that contradicts the image, or a missing folder (`path` None); `topic_id` is what lies in the folder."""
 
     partition: str
     path: str | None
     expected: str | None
     reason: str
+    topic_id: Uuid | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The JSON of `kraftlake replay --json`."""
@@ -110,7 +111,8 @@ def compare_log_dirs(image: MetadataImage, broker_id: int, paths: Iterable[str |
             state = expected.get(name)
             why = _why_stray(image, name, folder, broker_id, marked=mark == STRAY)
             if state is None or why:
-                strays.append(Finding(partition=str(name), path=str(folder), expected=None, reason=why))
+                stray = Finding(partition=str(name), path=str(folder), expected=None, reason=why)
+                strays.append(attrs.evolve(stray, topic_id=_topic_id(folder)))
                 continue
             assigned = state.directory(broker_id)
             first = name not in found

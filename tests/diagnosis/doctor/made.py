@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from kraftlake.diagnosis import Diagnosis, Finding
@@ -9,6 +10,7 @@ from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.runtime.errors import UnwritableMetadataError
 from tests.cli.made_logs import TIME, TOPIC_ID, directory_of
 from tests.replay.queries.test_quorum_report import elected
 
@@ -56,11 +58,17 @@ def batches_of(*befalls: Message, later: int = 0) -> list[RecordBatch]:
     """A leader's epoch with a healthy cluster, and what befalls it, a batch a record."""
     made = [elected(0, 1, 1, dynamic=False)]
     for offset, message in enumerate((*HEALTHY, *befalls), start=1):
-        with_directories = isinstance(message, r.PartitionRecord) and message.directories
-        version = 1 if isinstance(message, r.BrokerRegistrationChangeRecord) or with_directories else 0
-        some = [ApiMessageAndVersion(message, version)]
-        made.append(RecordBatch.of(offset, 1, time_of(offset, later=later), some))
+        made.append(_batch(offset, time_of(offset, later=later), message))
     return made
+
+
+def _batch(offset: int, time: int, message: Message) -> RecordBatch:
+    """A batch of one record, in the lowest version that has all of its fields."""
+    newest = type(message).VERSIONS.high or 0
+    for version in range(newest):
+        with suppress(UnwritableMetadataError):
+            return RecordBatch.of(offset, 1, time, [ApiMessageAndVersion(message, version)])
+    return RecordBatch.of(offset, 1, time, [ApiMessageAndVersion(message, newest)])
 
 
 def log_of(folder: Path, *befalls: Message, later: int = 0) -> Path:

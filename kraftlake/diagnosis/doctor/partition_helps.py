@@ -1,0 +1,184 @@
+"""What helps partitions in trouble: by the states of their replicas, and what it costs where that is not enough."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from kraftlake.diagnosis.doctor.case import Case
+from kraftlake.diagnosis.doctor.group import Group
+from kraftlake.diagnosis.doctor.help import Help, HelpRisk
+from kraftlake.diagnosis.doctor.partition_times import Concerned
+from kraftlake.diagnosis.doctor.replica_states import ReplicaState, ReplicaStates, may_lead
+from kraftlake.image import MetadataImage
+from kraftlake.runtime import counted, in_words
+
+_LEADERS: Final = {
+    ReplicaState.FENCED: "Start {brokers} with the log directories {they} had: {they} may lead {of} again. Do not "
+    "start {it} on an empty disk: the other replicas would drop what an empty leader lacks.",
+    ReplicaState.SHUTTING_DOWN: "Start {brokers} again after {its} shutdown: {they} may lead {of}.",
+    ReplicaState.NO_DIRECTORY: "Bring back the log directories of {brokers} that are offline, and restart {it}: {of} "
+    "may be led from there. Do not put empty disks in their place before that has failed.",
+    ReplicaState.NOT_REGISTERED: "Start {brokers} with the log directories {they} had: {they} register{s} again and "
+    "may lead {of}.",
+    ReplicaState.ACTIVE: "Look at the log of the active controller: {brokers} may lead {of} and {was} not elected.",
+}
+"""What brings back the brokers that may lead a partition without a loss."""
+
+_FOLLOWERS: Final = {
+    ReplicaState.FENCED: "Start {brokers}: {its} replicas of {of} catch up.",
+    ReplicaState.SHUTTING_DOWN: "Start {brokers} again after {its} shutdown: {its} replicas of {of} catch up.",
+    ReplicaState.NO_DIRECTORY: "Bring back or replace the log directories of {brokers} that are offline, with {of}, "
+    "and restart {it}: the replicas are copied from their leaders.",
+    ReplicaState.NOT_REGISTERED: "Start {brokers}: {they} register{s} again, and {its} replicas of {of} catch up.",
+    ReplicaState.ACTIVE: "Look at the disks, the network and the throttles of {brokers}: {they} run{s}, and {of} "
+    "{has} replicas there that do not catch up.",
+}
+"""What brings back replicas that are out of sync, while another one leads."""
+
+
+def offline_helps(case: Case, every: Sequence[Concerned]) -> tuple[Help, ...]:
+    """What gives partitions a leader: start what may lead; an unclean election only of those for which that is lost."""
+    states = ReplicaStates()
+    lost: dict[str, list[Concerned]] = defaultdict(list)
+    stranded: list[str] = []
+    for one in every:
+        partition = case.partition(one)
+        of_leaders = {broker: ReplicaState.of(case.image, partition, broker) for broker in may_lead(partition)}
+        for broker, state in of_leaders.items():
+            states.add(state, broker, one.name)
+        if not all(state.is_lost for state in of_leaders.values()):
+            continue
+        others = sorted(set(partition.replicas).difference(of_leaders))
+        active = [b for b in others if ReplicaState.of(case.image, partition, b) is ReplicaState.ACTIVE]
+        if active:
+            lost[_why_lost(of_leaders, active)].append(one)
+        else:
+            stranded.append(one.name)
+    return (*states.helps(_LEADERS), *_unclean_elections(lost), *_stranded(stranded))
+
+
+def _why_lost(of_leaders: dict[int, ReplicaState], active: Sequence[int]) -> str:
+    leaders = ", ".join(f"{broker} ({state.value})" for broker, state in of_leaders.items())
+    told = f"may lead: {leaders}" if leaders else "no replica was in sync"
+    return f"{told}; active and out of sync: {', '.join(map(str, active))}"
+
+
+def _unclean_elections(lost: dict[str, list[Concerned]]) -> Iterator[Help]:
+    if not lost:
+        return
+    count = sum(map(len, lost.values()))
+    yield Help(
+        action=f"If these brokers or disks are lost for good, an unclean election gives {counted(count, 'partition')} "
+        "a leader: kafka-leader-election.sh --election-type UNCLEAN --topic TOPIC --partition NUMBER, one by one.",
+        risk=HelpRisk.UNCLEAN_ELECTION,
+        evidence=tuple(
+            Group(reason=reason, things=tuple(one.name for one in some), since=some[0].since)
+            for reason, some in lost.items()
+        ),
+        cost="The records that the new leader lacks are lost, acknowledged ones too: what was written after it fell "
+        "out of sync. Replicas that come back later drop them as well.",
+    )
+
+
+def _stranded(names: Sequence[str]) -> Iterator[Help]:
+    if names:
+        shown = in_words(names[:_NAMED]) if len(names) <= _NAMED else counted(len(names), "partition")
+        have = "has" if len(names) == 1 else "have"
+        yield Help(action=f"Nothing else gives a leader now: {shown} {have} no other replica on an active broker.")
+
+
+_NAMED: Final = 3
+
+
+def follower_helps(case: Case, every: Iterable[Concerned]) -> tuple[Help, ...]:
+    """What brings the replicas of some partitions into sync."""
+    states = ReplicaStates()
+    for one in every:
+        partition = case.partition(one)
+        for broker in set(partition.replicas).difference(partition.isr, partition.adding_replicas):
+            states.add(ReplicaState.of(case.image, partition, broker), broker, one.name)
+    return tuple(states.helps(_FOLLOWERS))
+
+
+def reassignment_helps(case: Case, every: Sequence[Concerned]) -> tuple[Help, ...]:
+    """What ends reassignments; their cancellation only of those that wait in vain and have a way back."""
+    states = ReplicaStates()
+    stuck: dict[str, list[Concerned]] = defaultdict(list)
+    no_way_back: list[str] = []
+    for one in every:
+        partition = case.partition(one)
+        waits = {
+            broker: ReplicaState.of(case.image, partition, broker)
+            for broker in partition.adding_replicas
+            if broker not in partition.isr
+        }
+        for broker, state in waits.items():
+            states.add(state, broker, one.name)
+        if waits and ReplicaState.ACTIVE not in waits.values():
+            back = _way_back(case.image, partition)
+            if back:
+                stuck[_why_cancel(waits, back)].append(one)
+            else:
+                no_way_back.append(one.name)
+    return (*states.helps(_TARGETS), *_throttled(case), *_cancellation(stuck), *_no_way_back(no_way_back))
+
+
+_TARGETS: Final = {
+    **_FOLLOWERS,
+    ReplicaState.FENCED: "Start {brokers}: the reassignment of {of} waits for {it}.",
+    ReplicaState.NOT_REGISTERED: "Start {brokers}: the reassignment of {of} waits for {it}, and {they} {is_} not "
+    "registered.",
+    ReplicaState.ACTIVE: "Look at the disks and the network of {brokers}, which {is_} active: the reassignment of {of} "
+    "waits for {it} to catch up.",
+}
+"""What lets the new replicas of a reassignment catch up."""
+
+
+def _way_back(image: MetadataImage, partition: Any) -> list[int]:
+    """The replicas that a cancelled reassignment goes back to and that can be used: in sync, on an active broker."""
+    originals = [broker for broker in partition.isr if broker not in partition.adding_replicas]
+    return [b for b in originals if ReplicaState.of(image, partition, b) is ReplicaState.ACTIVE]
+
+
+def _why_cancel(waits: dict[int, ReplicaState], back: Sequence[int]) -> str:
+    told = ", ".join(f"{broker} ({state.value})" for broker, state in waits.items())
+    return f"waits for {told}; of the replicas before it {in_words(back)} {'is' if len(back) == 1 else 'are'} in sync"
+
+
+def _throttled(case: Case) -> Iterator[Help]:
+    set_ = [
+        f"{name}={value} of {resource.type_name.lower()} {resource.name or '(default)'}"
+        for resource, configs in sorted(case.image.configs.resource_data.items())
+        for name, value in sorted(configs.data.items())
+        if name.endswith(".replication.throttled.rate") and value
+    ]
+    if set_:
+        more = f" and {len(set_) - _NAMED} more" if len(set_) > _NAMED else ""
+        yield Help(action=f"Raise the throttles (kafka-configs.sh --alter): {', '.join(set_[:_NAMED])}{more}.")
+
+
+def _cancellation(stuck: dict[str, list[Concerned]]) -> Iterator[Help]:
+    if stuck:
+        count = sum(map(len, stuck.values()))
+        yield Help(
+            action=f"If these brokers don't come back, take the reassignment of {counted(count, 'partition')} back: "
+            "kafka-reassign-partitions.sh --cancel, with a file that names these alone.",
+            risk=HelpRisk.CANCEL,
+            evidence=tuple(
+                Group(reason=reason, things=tuple(one.name for one in some), since=some[0].since)
+                for reason, some in stuck.items()
+            ),
+            cost="The new replicas are deleted with all that they have copied, and the partitions stay on the brokers "
+            "that they were to leave.",
+        )
+
+
+def _no_way_back(names: Sequence[str]) -> Iterator[Help]:
+    if names:
+        shown = in_words(names[:_NAMED]) if len(names) <= _NAMED else counted(len(names), "partition")
+        yield Help(
+            action=f"Do not take the reassignment of {shown} back: none of the replicas before it is in sync on an "
+            "active broker."
+        )

@@ -1,0 +1,79 @@
+"""The state of the broker and of the log directory that a replica is on, and what brings such replicas back."""
+
+from __future__ import annotations
+
+import enum
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from kraftlake.diagnosis.doctor.help import Help
+from kraftlake.diagnosis.leadership import broker_words
+from kraftlake.image import MetadataImage, PartitionRegistration
+
+
+class ReplicaState(enum.Enum):
+    """Whether a replica can be used, and what is wrong else; the first that holds."""
+
+    NOT_REGISTERED = "not registered"
+    NO_DIRECTORY = "log directory is offline"
+    FENCED = "fenced"
+    SHUTTING_DOWN = "shutting down"
+    ACTIVE = "active"
+
+    @classmethod
+    def of(cls, image: MetadataImage, partition: PartitionRegistration, broker: int) -> ReplicaState:
+        """The state of the replica of a partition on a broker."""
+        registration = image.cluster.brokers.get(broker)
+        if registration is None:
+            return cls.NOT_REGISTERED
+        directory = partition.directory(broker)
+        if directory is not None and not registration.has_online_dir(directory):
+            return cls.NO_DIRECTORY
+        if registration.fenced:
+            return cls.FENCED
+        return cls.SHUTTING_DOWN if registration.in_controlled_shutdown else cls.ACTIVE
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether starting the broker does not bring the replica back as it was: the broker or its disk has gone."""
+        return self in (ReplicaState.NOT_REGISTERED, ReplicaState.NO_DIRECTORY)
+
+
+def may_lead(partition: PartitionRegistration) -> tuple[int, ...]:
+    """The brokers that may lead a partition without a loss of records: in sync, eligible, or the last known leader."""
+    return (*partition.isr, *partition.elr) or partition.last_known_elr
+
+
+class ReplicaStates:
+    """The replicas of some partitions by state, each with the partitions concerned."""
+
+    def __init__(self) -> None:
+        self._found: dict[ReplicaState, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+
+    def add(self, state: ReplicaState, broker: int, partition: str) -> None:
+        """Note the state of a replica."""
+        self._found[state][broker].add(partition)
+
+    def helps(self, sentences: Mapping[ReplicaState, str]) -> Iterator[Help]:
+        """The sentence of each state that occurs, in their order, with its brokers and the number of partitions."""
+        for state, sentence in sentences.items():
+            found = self._found.get(state)
+            if found:
+                yield Help(action=_filled(sentence, found, set().union(*found.values())))
+
+
+def _filled(sentence: str, brokers: Iterable[int], partitions: set[str]) -> str:
+    ids = sorted(brokers)
+    one = len(ids) == 1
+    return sentence.format(
+        brokers=broker_words(ids),
+        of="1 partition" if len(partitions) == 1 else f"{len(partitions):,} partitions",
+        it="it" if one else "them",
+        they="it" if one else "they",
+        s="s" if one else "",
+        es="es" if one else "",
+        its="its" if one else "their",
+        was="was" if one else "were",
+        has="has" if one else "have",
+        is_="is" if one else "are",
+    )

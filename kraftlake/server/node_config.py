@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
 from kraftlake.protocol import parse_addresses
-from kraftlake.runtime import UsageError, did_you_mean, parse_boolean, parse_integer, parse_properties, split_list, trim
+from kraftlake.runtime import UsageError, did_you_mean, parse_properties, split_list, trim
+from kraftlake.settings import BROKER, NODE_SETTINGS, ConfigKey, key_of, problem_of_combination, why_ignored
 
 _MISTYPED: Final = 0.9
 """How alike two names are of which one may be the other, mistyped: many of Kafka's are rather alike."""
@@ -70,39 +71,38 @@ class NodeSettings:
                 raise UsageError(f"{path} is no properties file: {fault}.") from None
         return cls(values={**values, **dict(overrides)}, source=path or "the settings")
 
-    def not_among(self, known: Iterable[str]) -> dict[str, str]:
-        """The names that are not known, each with a hint where it looks like a mistyped known one, else ""."""
-        names = sorted(known)
-        unknown = sorted({*self.values} - {*names})
-        return {name: did_you_mean(name, get_close_matches(name, names, n=1, cutoff=_MISTYPED)) for name in unknown}
+    def check(self) -> None:
+        """Raise UsageError for a value that Kafka refuses at a node's start, alone or with others."""
+        for name, text in self.values.items():
+            key = key_of(BROKER, name)
+            if key is not None:
+                self._parsed(key, name, text)
+        problem = problem_of_combination(self.value)
+        if problem is not None:
+            raise UsageError(f"{self.source} can't be those of a node: {problem}.")
+
+    def value(self, name: str) -> Any:
+        """The value of a setting, parsed by its definition; Kafka's default where it is not set, which may be None."""
+        key = NODE_SETTINGS[name]
+        text = self.values.get(name, key.default)
+        return None if text is None else self._parsed(key, name, text)
+
+    @property
+    def without_effect(self) -> dict[str, str]:
+        """The settings that no node heeds, each with the reason."""
+        found = {}
+        for name, text in sorted(self.values.items()):
+            if key_of(BROKER, name) is None and name not in NODE_SETTINGS:
+                near = get_close_matches(name, sorted(NODE_SETTINGS), n=1, cutoff=_MISTYPED)
+                found[name] = did_you_mean(name, near) or "Kafka has no such setting"
+            elif (ignored := why_ignored(BROKER, name, trim(text))) is not None:
+                found[name] = ignored.reason
+        return found
 
     def text(self, name: str, default: str | None = None) -> str | None:
         """A text without blanks around it."""
         value = self.values.get(name)
         return default if value is None else trim(value)
-
-    def integer(self, name: str, default: int, *, least: int = 0, most: int = 2**31 - 1) -> int:
-        """A whole number within bounds."""
-        value = self.values.get(name)
-        if value is None:
-            return default
-        try:
-            number = parse_integer(trim(value), bits=64)
-        except ValueError as problem:
-            raise self._wrong(name, str(problem)) from None
-        if not least <= number <= most:
-            raise self._wrong(name, f"it goes from {least} to {most}")
-        return number
-
-    def flag(self, name: str, *, default: bool) -> bool:
-        """`true` or `false`."""
-        value = self.values.get(name)
-        if value is None:
-            return default
-        try:
-            return bool(parse_boolean(trim(value)))
-        except ValueError as problem:
-            raise self._wrong(name, str(problem)) from None
 
     def listeners(self, name: str) -> tuple[ListenerAddress, ...]:
         """A list of listeners."""
@@ -112,8 +112,11 @@ class NodeSettings:
         """A list of texts that are not empty."""
         return tuple(filter(None, map(trim, split_list(trim(self.values.get(name, ""))))))
 
-    def _wrong(self, name: str, problem: str) -> UsageError:
-        return UsageError(f"{name} has the value {self.values[name]!r} in {self.source}: {problem}.")
+    def _parsed(self, key: ConfigKey, name: str, text: str) -> Any:
+        try:
+            return key.parse(text)
+        except ValueError as problem:
+            raise UsageError(f"{name} has the value {text!r} in {self.source}: {problem}.") from None
 
 
 def has_authorizer(settings: NodeSettings) -> bool:

@@ -14,27 +14,34 @@ if TYPE_CHECKING:
     from kraftlake.settings.client_metrics_configs import CLIENT_METRICS_CONFIGS
     from kraftlake.settings.config_key import CLUSTER_WIDE, PER_BROKER, READ_ONLY, ConfigKey, UpdateMode
     from kraftlake.settings.group_configs import GROUP_CONFIGS
+    from kraftlake.settings.node_combinations import problem_of_combination
     from kraftlake.settings.tables import (
         BROKER,
         BROKER_CONFIGS,
         CLIENT_METRICS,
         CONFIGS,
         GROUP,
+        NODE_SETTINGS,
         TOPIC,
+        heeded_by,
         key_of,
+        why_ignored,
     )
     from kraftlake.settings.topic_configs import TOPIC_CONFIGS
-    from kraftlake.settings.uses import Heeded, Ignored, Use
+    from kraftlake.settings.uses import BROKER_ROLE, CONTROLLER_ROLE, Heeded, Ignored, Use
 
 __all__ = [
     "BROKER",
     "BROKER_CONFIGS",
+    "BROKER_ROLE",
     "CLIENT_METRICS",
     "CLIENT_METRICS_CONFIGS",
     "CLUSTER_WIDE",
     "CONFIGS",
+    "CONTROLLER_ROLE",
     "GROUP",
     "GROUP_CONFIGS",
+    "NODE_SETTINGS",
     "PER_BROKER",
     "READ_ONLY",
     "TOPIC",
@@ -44,7 +51,10 @@ __all__ = [
     "Ignored",
     "UpdateMode",
     "Use",
+    "heeded_by",
     "key_of",
+    "problem_of_combination",
+    "why_ignored",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, __all__)

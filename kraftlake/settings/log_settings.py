@@ -59,9 +59,7 @@ LOG_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     ),
     "log.flush.interval.ms": ConfigKey("LONG", None, update=CLUSTER_WIDE, use=LIVE_BY_BROKERS),
     "log.flush.offset.checkpoint.interval.ms": ConfigKey("INT", "60000", at_least(0), use=BY_BROKERS),
-    "log.flush.scheduler.interval.ms": ConfigKey(
-        "LONG", "9223372036854775807", use=Ignored("each log is flushed when its own time has come")
-    ),
+    "log.flush.scheduler.interval.ms": ConfigKey("LONG", "9223372036854775807", use=BY_BROKERS),
     "log.flush.start.offset.checkpoint.interval.ms": ConfigKey(
         "INT", "60000", at_least(0), use=Ignored("start offsets are written with the recovery points")
     ),

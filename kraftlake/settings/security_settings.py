@@ -118,3 +118,12 @@ SECURITY_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     "ssl.truststore.password": ConfigKey("PASSWORD", None, update=PER_BROKER, use=PLAIN_LISTENERS),
     "ssl.truststore.type": ConfigKey("STRING", "JKS", update=PER_BROKER, use=PLAIN_LISTENERS),
 }
+
+AUTHORIZER_SETTINGS: Final[Mapping[str, ConfigKey]] = {
+    "allow.everyone.if.no.acl.found": ConfigKey("STRING", None, use=BY_ALL_NODES),
+    "super.users": ConfigKey("STRING", None, use=BY_ALL_NODES),
+}
+"""Those that Kafka's own authorizer reads, and KafkaConfig does not define.
+
+Source: org.apache.kafka.metadata.authorizer.StandardAuthorizer.
+"""

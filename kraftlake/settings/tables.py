@@ -16,8 +16,9 @@ from kraftlake.settings.network_settings import NETWORK_SETTINGS
 from kraftlake.settings.other_settings import OTHER_SETTINGS
 from kraftlake.settings.remote_settings import REMOTE_SETTINGS
 from kraftlake.settings.replication_settings import REPLICATION_SETTINGS
-from kraftlake.settings.security_settings import SECURITY_SETTINGS
+from kraftlake.settings.security_settings import AUTHORIZER_SETTINGS, SECURITY_SETTINGS
 from kraftlake.settings.topic_configs import TOPIC_CONFIGS
+from kraftlake.settings.uses import Heeded, Ignored
 
 TOPIC: Final = 2
 BROKER: Final = 4
@@ -36,6 +37,9 @@ BROKER_CONFIGS: Final[Mapping[str, ConfigKey]] = {
 }
 """Every config of a node, whichever its role."""
 
+NODE_SETTINGS: Final[Mapping[str, ConfigKey]] = {**BROKER_CONFIGS, **AUTHORIZER_SETTINGS}
+"""Every setting that a properties file of a node may have."""
+
 CONFIGS: Final[Mapping[int, Mapping[str, ConfigKey]]] = {
     TOPIC: TOPIC_CONFIGS,
     BROKER: BROKER_CONFIGS,
@@ -53,3 +57,18 @@ def key_of(resource_type: int, name: str) -> ConfigKey | None:
     if resource_type == BROKER and (prefix := _LISTENER_PREFIX.match(name)) is not None:
         name = name[prefix.end() :]
     return CONFIGS.get(resource_type, {}).get(name)
+
+
+def why_ignored(resource_type: int, name: str, value: str) -> Ignored | None:
+    """Why a config of a resource has no effect here, None where it has; also for what is unknown, and for defaults."""
+    key = key_of(resource_type, name)
+    return None if key is None else key.why_ignored(value)
+
+
+def heeded_by(role: str, *, live: bool = False) -> frozenset[str]:
+    """The settings that nodes of a role heed; with `live` those that they heed while they run."""
+    return frozenset(
+        name
+        for name, key in NODE_SETTINGS.items()
+        if isinstance(key.use, Heeded) and role in key.use.by and (key.use.live or not live)
+    )

@@ -7,8 +7,8 @@ from typing import Final, TypeAlias
 
 import attrs
 
-BROKER: Final = "broker"
-CONTROLLER: Final = "controller"
+BROKER_ROLE: Final = "broker"
+CONTROLLER_ROLE: Final = "controller"
 
 
 @attrs.frozen
@@ -37,9 +37,9 @@ class Heeded:
 
 Use: TypeAlias = Heeded | Ignored
 
-BY_BROKERS: Final = Heeded(frozenset({BROKER}))
-BY_CONTROLLERS: Final = Heeded(frozenset({CONTROLLER}))
-BY_ALL_NODES: Final = Heeded(frozenset({BROKER, CONTROLLER}))
+BY_BROKERS: Final = Heeded(frozenset({BROKER_ROLE}))
+BY_CONTROLLERS: Final = Heeded(frozenset({CONTROLLER_ROLE}))
+BY_ALL_NODES: Final = Heeded(frozenset({BROKER_ROLE, CONTROLLER_ROLE}))
 LIVE_BY_BROKERS: Final = attrs.evolve(BY_BROKERS, live=True)
 LIVE_BY_CONTROLLERS: Final = attrs.evolve(BY_CONTROLLERS, live=True)
 LIVE_BY_ALL_NODES: Final = attrs.evolve(BY_ALL_NODES, live=True)

@@ -43,22 +43,41 @@ def test_what_is_given_goes_over_the_file(tmp_path: Path) -> None:
     file = tmp_path / "node.properties"
     file.write_text("# a node\nnode.id = 7\nnum.partitions=3\\\n4\nlisteners=A://:1, B://[::1]:2\n")
     read = NodeSettings.read(str(file), [("num.partitions", "5")])
-    assert (read.integer("node.id", 0), read.integer("num.partitions", 1)) == (7, 5)
+    assert (read.value("node.id"), read.value("num.partitions")) == (7, 5)
     assert [str(one) for one in read.listeners("listeners")] == ["A://127.0.0.1:1", "B://::1:2"]
-    assert NodeSettings.read(str(file)).integer("num.partitions", 1) == 34
+    assert NodeSettings.read(str(file)).value("num.partitions") == 34
     assert read.text("none") is None
-    assert read.integer("none", 9) == 9
-    assert read.flag("none", default=True)
+    assert (read.value("num.io.threads"), read.value("log.retention.ms")) == (8, None)
+    assert read.value("delete.topic.enable") is True
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [("whole", "1.5"), ("whole", ""), ("whole", "-1"), ("whole", "11"), ("flag", "yes"), ("flag", "")],
+    ("values", "sentence"),
+    [
+        ({"num_partitions": "1.5"}, "num.partitions has the value '1.5' in the settings: it is no whole number."),
+        ({"num_partitions": ""}, "num.partitions has the value '' in the settings: it is no whole number."),
+        ({"num_partitions": "0"}, "num.partitions has the value '0' in the settings: it is below 1."),
+        ({"delete_topic_enable": "yes"}, "delete.topic.enable has the value 'yes' in the settings: "),
+        ({"ssl_client_auth": "maybe"}, "ssl.client.auth has the value 'maybe' in the settings: 'maybe' is none of "),
+        ({"log_roll_ms": "0"}, "the settings can't be those of a node: log.roll.ms is below 1."),
+        ({"log_retention_minutes": "0"}, "log.retention.ms is 0: it is 1 at least, or -1 without limit."),
+        ({"queued_max_request_bytes": "9"}, "queued.max.request.bytes is below socket.request.max.bytes."),
+        ({"max_connections_per_ip": "0"}, "max.connections.per.ip is 0, and no max.connections.per.ip.overrides are"),
+        ({"node_id": "1", "broker_id": "2"}, "broker.id is 2, and node.id is 1."),
+    ],
 )
-def test_a_value_that_is_none_of_its_kind_is_named(name: str, value: str) -> None:
-    made = settings(**{name: value})
-    with pytest.raises(UsageError, match=f"^{name} has the value {value!r} in the settings: "):
-        _ = made.integer("whole", 0, most=10) if name == "whole" else made.flag("flag", default=True)
+def test_what_kafka_refuses_is_refused(values: dict[str, str], sentence: str) -> None:
+    with pytest.raises(UsageError) as fault:
+        settings(**values).check()
+    assert sentence in str(fault.value)
+
+
+def test_what_kafka_takes_is_taken() -> None:
+    settings(
+        node_id="1", broker_id="1", log_retention_ms="-1", log_retention_hours="0", max_connections_per_ip="0",
+        max_connections_per_ip_overrides="h:1", connections_max_idle_ms="-1", broker_session_timeout_ms="-1",
+        no_such_setting="x", listener_name_a_ssl_client_auth="none",
+    ).check()  # fmt: skip
 
 
 @pytest.mark.parametrize(("content", "reason"), [(None, "can't be read"), (b"a=\\u12", "is no properties file")])
@@ -71,9 +90,19 @@ def test_a_file_that_can_not_be_read_is_named(tmp_path: Path, content: bytes | N
     assert str(file) in str(fault.value)
 
 
-def test_names_that_are_not_known_come_with_a_hint() -> None:
-    made = settings(num_partitons="1", num_partitions="2", foo="3")
-    assert made.not_among(["num.partitions"]) == {"foo": "", "num.partitons": "did you mean num.partitions?"}
+def test_settings_without_effect_have_their_reasons() -> None:
+    made = settings(
+        num_partitons="1", num_partitions="2", foo="3", offsets_topic_num_partitions="1", num_network_threads="3",
+        log_cleanup_policy="compact,delete", log_cleaner_enable="true", super_users="User:a",
+        listener_name_a_ssl_client_auth="required",
+    )  # fmt: skip
+    assert made.without_effect == {
+        "foo": "Kafka has no such setting",
+        "listener.name.a.ssl.client.auth": "listeners have neither TLS nor logins yet",
+        "log.cleanup.policy": "logs are not compacted yet, and keep all records of a key",
+        "num.partitons": "did you mean num.partitions?",
+        "offsets.topic.num.partitions": "consumer, share and streams groups are not served",
+    }
 
 
 def test_there_is_one_authorizer() -> None:

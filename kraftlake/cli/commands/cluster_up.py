@@ -111,8 +111,8 @@ def up(
         lake, folder.absolute(), brokers=brokers, controllers=controllers, port=port,
         settings=NodeSettings.read(config, settings),
     )  # fmt: skip
-    if plan.unheeded:
-        call.terminal.warn(f"settings that no node heeds: {', '.join(plan.unheeded)}")
+    for name, why in plan.unheeded.items():
+        call.terminal.warn(f"{name} has no effect: {why}")
     from kraftlake.cli.views.cluster_view import ClusterView
 
     again = threading.Event()

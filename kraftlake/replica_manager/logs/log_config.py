@@ -13,6 +13,8 @@ from kraftlake.runtime.java_values import parse_boolean, parse_double, parse_int
 
 COMPACT: Final = "compact"
 DELETE: Final = "delete"
+_SEGMENT_BYTES: Final = "segment.bytes"
+_INTERNAL_SEGMENT_BYTES: Final = "internal.segment.bytes"
 _LARGEST_LONG: Final = (1 << 63) - 1
 _DAY_MS: Final = 24 * 60 * 60 * 1000
 
@@ -59,9 +61,12 @@ class LogConfig:
     def overridden(self, configs: Mapping[str, str]) -> LogConfig:
         """This configuration with a topic's configs; configs without a field here are ignored.
 
-        Raises UsageError for a value that is not of the config's type.
+        `internal.segment.bytes` goes over `segment.bytes`. Raises UsageError for a value that is not of the config's
+        type.
         """
         values = {}
+        if _INTERNAL_SEGMENT_BYTES in configs:
+            configs = {**configs, _SEGMENT_BYTES: configs[_INTERNAL_SEGMENT_BYTES]}
         for name in _PARSERS.keys() & configs.keys():
             try:
                 values[name.replace(".", "_")] = _PARSERS[name](trim(configs[name]))

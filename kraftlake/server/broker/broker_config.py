@@ -7,45 +7,13 @@ from typing import Any, Final
 
 import attrs
 
+from kraftlake.controller import in_milliseconds
 from kraftlake.publisher import AuthorizerConfig
 from kraftlake.replica_manager import LifecycleConfig, LogConfig, ReplicaManagerConfig
-from kraftlake.runtime import UsageError, did_you_mean, is_loopback, parse_integer, split_list, trim
+from kraftlake.runtime import UsageError, did_you_mean, is_loopback, parse_integer, trim
 from kraftlake.server.node_config import ListenerAddress, NodeSettings, has_authorizer
-from kraftlake.settings import TOPIC_CONFIGS
-
-_MINUTE_MS: Final = 60_000
-_HOUR_MS: Final = 60 * _MINUTE_MS
-_LOG_SETTINGS: Final[Mapping[str, tuple[str, int]]] = {
-    "log.cleanup.policy": ("cleanup.policy", 0),
-    "compression.gzip.level": ("compression.gzip.level", 1),
-    "compression.lz4.level": ("compression.lz4.level", 1),
-    "compression.type": ("compression.type", 0),
-    "compression.zstd.level": ("compression.zstd.level", 1),
-    "log.cleaner.delete.retention.ms": ("delete.retention.ms", 1),
-    "log.segment.delete.delay.ms": ("file.delete.delay.ms", 1),
-    "log.flush.interval.messages": ("flush.messages", 1),
-    "log.flush.interval.ms": ("flush.ms", 1),
-    "log.index.interval.bytes": ("index.interval.bytes", 1),
-    "log.index.size.max.bytes": ("segment.index.bytes", 1),
-    "message.max.bytes": ("max.message.bytes", 1),
-    "min.insync.replicas": ("min.insync.replicas", 1),
-    "log.retention.bytes": ("retention.bytes", 1),
-    "log.retention.hours": ("retention.ms", _HOUR_MS),
-    "log.retention.minutes": ("retention.ms", _MINUTE_MS),
-    "log.retention.ms": ("retention.ms", 1),
-    "log.roll.hours": ("segment.ms", _HOUR_MS),
-    "log.roll.ms": ("segment.ms", 1),
-    "log.roll.jitter.hours": ("segment.jitter.ms", _HOUR_MS),
-    "log.roll.jitter.ms": ("segment.jitter.ms", 1),
-    "log.segment.bytes": ("segment.bytes", 1),
-    "unclean.leader.election.enable": ("unclean.leader.election.enable", 0),
-}
-"""The topic config that a broker's setting is the default of, and its unit in that of the topic config (0: a text).
-
-Of several for one topic config the last counts. Source: org.apache.kafka.server.config.ServerTopicConfigSynonyms.
-"""
-DYNAMIC_SETTINGS: Final = frozenset(name for name, (_, unit) in _LOG_SETTINGS.items() if unit in (0, 1))
-"""The settings that are heeded, too, when they are made while the cluster runs."""
+from kraftlake.server.requests.listener_limits import ListenerLimits, listener_limits
+from kraftlake.settings import BROKER_ROLE, NODE_SETTINGS, TOPIC_CONFIGS, heeded_by
 
 LEADER_RATE: Final = "leader.replication.throttled.rate"
 FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
@@ -70,36 +38,28 @@ class UpkeepConfig:
 _REPLICATION_SETTINGS: Final = _by_setting(ReplicaManagerConfig)
 _LIFECYCLE_SETTINGS: Final = _by_setting(LifecycleConfig)
 _UPKEEP_SETTINGS: Final = _by_setting(UpkeepConfig)
+_INTER_BROKER: Final = "inter.broker.listener.name"
 _CORDONED: Final = "cordoned.log.dirs"
 _ALL: Final = "*"
-_LARGEST: Final = {32: 2**31 - 1, 64: 2**63 - 1}
-_RANGES: Final[Mapping[str, tuple[int, int]]] = {
-    **dict.fromkeys({*_REPLICATION_SETTINGS, *_LIFECYCLE_SETTINGS, *_UPKEEP_SETTINGS}, (1, _LARGEST[64])),
-    **dict.fromkeys(
-        ("replica.fetch.backoff.ms", "replica.fetch.wait.max.ms", "replica.fetch.min.bytes", "replica.fetch.max.bytes"),
-        (0, _LARGEST[32]),
-    ),
-    "log.segment.bytes": (14, _LARGEST[32]),
-    "log.index.size.max.bytes": (4, _LARGEST[32]),
-    "log.index.interval.bytes": (0, _LARGEST[32]),
-    "message.max.bytes": (0, _LARGEST[32]),
-    "min.insync.replicas": (1, _LARGEST[32]),
-    **dict.fromkeys((LEADER_RATE, FOLLOWER_RATE), (0, _LARGEST[64])),
-}
-"""The smallest and the largest value of settings that mean nothing outside of that, or that no file has room for."""
+_NO_LIMIT: Final = "-1"
 _DEFAULT_LISTENER: Final = ListenerAddress(name="PLAINTEXT", host="127.0.0.1", port=9092)
 _AUTO_CREATE: Final = "auto.create.topics.enable"
-_AUTHORIZER: Final = "authorizer.class.name"
-_SERVING_SETTINGS: Final = {_AUTO_CREATE, _AUTHORIZER, "super.users", "allow.everyone.if.no.acl.found"}
-HEEDED_SETTINGS: Final = frozenset(
+_OF_LOGS: Final = {
+    name: key for name, key in TOPIC_CONFIGS.items() if name.replace(".", "_") in attrs.fields_dict(LogConfig)
+}
+"""The configs of topics that a log heeds."""
+HEEDED_WITHOUT_CLIENTS: Final = frozenset(
     {
-        *_LOG_SETTINGS, *_REPLICATION_SETTINGS, *_LIFECYCLE_SETTINGS, *_UPKEEP_SETTINGS, _CORDONED, *_SERVING_SETTINGS,
+        *(synonym for key in _OF_LOGS.values() for synonym in key.synonyms), *_REPLICATION_SETTINGS,
+        *_LIFECYCLE_SETTINGS, *_UPKEEP_SETTINGS, _CORDONED,
     }
+    - {_INTER_BROKER, "replica.lag.time.max.ms"}
 )  # fmt: skip
-"""The settings that a broker of a lake's cluster heeds."""
+"""The settings that a broker heeds that replicates and serves nobody."""
+DYNAMIC_SETTINGS: Final = heeded_by(BROKER_ROLE, live=True)
+"""The settings that are heeded, too, when they are made while the cluster runs."""
 _OF_THE_NODE: Final = {"node.id", "process.roles", "listeners", "log.dirs", "log.dir", "broker.rack"}
 """Those that say which broker it is."""
-_NOT_TO_BE_SET: Final = {"inter.broker.listener.name", "replica.lag.time.max.ms"}
 
 
 @attrs.frozen(kw_only=True)
@@ -131,20 +91,21 @@ class BrokerConfig:
                 f"{self.listener} can be reached from other machines, and listeners have neither TLS nor logins: give "
                 f"127.0.0.1, or --insecure-listeners if that is meant."
             )
-        known = HEEDED_SETTINGS - _SERVING_SETTINGS - _NOT_TO_BE_SET
         for name in self.settings:
-            if not self.serves and name not in known:
-                hint = did_you_mean(name, sorted(known)) or "it is none for logs, replication or heartbeats."
+            if not self.serves and name not in HEEDED_WITHOUT_CLIENTS:
+                hint = (
+                    did_you_mean(name, sorted(HEEDED_WITHOUT_CLIENTS))
+                    or "it is none for logs, replication or heartbeats."
+                )
                 raise UsageError(f"{name} is no broker setting that is known here: {hint}")
+        self._node.check()
+        between_brokers = self._node.text(_INTER_BROKER, self.listener.name)
+        if between_brokers != self.listener.name:
+            raise UsageError(f"{_INTER_BROKER} is {between_brokers}: the one listener is {self.listener.name}.")
         for directory in self.cordoned_log_dirs:
             if directory not in self.log_dirs:
                 raise UsageError(f"{_CORDONED} names {directory}, which is none of the log directories.")
-        assert self.replication
-        assert self.lifecycle
-        assert self.upkeep
-        assert self.log_defaults
         self.authorizer  # noqa: B018 - raises for settings that can't be
-        self.auto_create_topics  # noqa: B018
 
     @classmethod
     def of(
@@ -174,7 +135,7 @@ class BrokerConfig:
         if not directories:
             raise UsageError("A broker needs a folder for its logs: --log-dirs, or log.dirs in the file of --config.")
         return cls(
-            broker_id=settings.integer("node.id", 0) if broker_id is None else broker_id,
+            broker_id=settings.value("node.id") if broker_id is None else broker_id,
             lake=lake, listener=listeners[0], log_dirs=directories, rack=rack or settings.text("broker.rack"),
             settings={name: value for name, value in settings.values.items() if name not in _OF_THE_NODE},
             insecure=insecure,
@@ -182,8 +143,12 @@ class BrokerConfig:
 
     @property
     def without_effect(self) -> Mapping[str, str]:
-        """The settings that are not heeded, each with a hint where a known one is alike."""
-        return NodeSettings(values=self.settings).not_among(HEEDED_SETTINGS)
+        """The settings that no node heeds, each with the reason."""
+        return self._node.without_effect
+
+    @property
+    def _node(self) -> NodeSettings:
+        return NodeSettings(values=self.settings)
 
     @property
     def serves(self) -> bool:
@@ -193,12 +158,17 @@ class BrokerConfig:
     @property
     def auto_create_topics(self) -> bool:
         """Whether a topic that clients ask for is created (`auto.create.topics.enable`)."""
-        return NodeSettings(values=self.settings).flag(_AUTO_CREATE, default=True)
+        return bool(self._node.value(_AUTO_CREATE))
+
+    @property
+    def limits(self) -> ListenerLimits:
+        """What the listener takes at most."""
+        return listener_limits(self._node)
 
     @property
     def authorizer(self) -> AuthorizerConfig | None:
         """The settings of the authorizer, None without one (`authorizer.class.name`)."""
-        return AuthorizerConfig.of(self.settings) if has_authorizer(NodeSettings(values=self.settings)) else None
+        return AuthorizerConfig.of(self.settings) if has_authorizer(self._node) else None
 
     @property
     def replication(self) -> ReplicaManagerConfig:
@@ -230,25 +200,31 @@ class BrokerConfig:
     @property
     def cordoned_log_dirs(self) -> tuple[str, ...]:
         """The log directories that are to get no new replicas (KIP-1066)."""
-        named = tuple(filter(None, split_list(self.settings.get(_CORDONED, ""))))
+        named = tuple(self._node.value(_CORDONED))
         return self.log_dirs if named == (_ALL,) else named
 
     def _values(self, names: Mapping[str, str]) -> dict[str, Any]:
-        return {field: _number(name, self.settings[name]) for name, field in names.items() if name in self.settings}
+        """The values that are set; a time that no range of Kafka's bounds is 1 ms at least."""
+        found = {}
+        for name, field in names.items():
+            if name in self.settings:
+                value = self._node.value(name)
+                found[field] = value if NODE_SETTINGS[name].check or not name.endswith(".ms") else max(1, value)
+        return found
 
 
 def log_defaults(settings: Mapping[str, str]) -> LogConfig:
-    """The topic configs that broker settings are the defaults of; others are ignored.
+    """The topic configs that broker settings are the defaults of; of several for one the finest unit counts.
 
-    Raises UsageError for a value that is not of the setting's type, or out of its range.
+    Raises UsageError for a value that a setting can't have.
     """
-    configs = {}
-    for name, (config, unit) in _LOG_SETTINGS.items():
-        if name in settings:
-            value = settings[name]
-            configs[config] = value if unit == 0 else str(_in_unit(_number(name, value), unit))
-            if unit == 0 or name == config:
-                _check_as_topics(name, value, config)
+    node, configs = NodeSettings(values=settings), {}
+    for config, key in _OF_LOGS.items():
+        setting = next((synonym for synonym in key.synonyms if synonym in settings), None)
+        if setting is not None:
+            node.value(setting)  # raises
+            text = in_milliseconds(setting, settings[setting])
+            configs[config] = _NO_LIMIT if config == "retention.ms" and parse_integer(trim(text), 64) < 0 else text
     return LogConfig().overridden(configs)
 
 
@@ -257,58 +233,21 @@ def throttled_rate(name: str, settings: Mapping[str, str]) -> int | None:
 
     Raises UsageError for a value that is no such number.
     """
-    return _number(name, settings[name]) if name in settings else None
+    return NodeSettings(values=settings).value(name) if name in settings else None
 
 
 def check_dynamic_setting(name: str, value: str) -> None:
-    """Raises UsageError for a value that a setting can't get while the broker runs; what is not heeded may have any."""
-    if name in (LEADER_RATE, FOLLOWER_RATE):
-        throttled_rate(name, {name: value})
-    elif name in DYNAMIC_SETTINGS:
-        log_defaults({name: value})
-
-
-def _check_as_topics(name: str, value: str, config: str) -> None:
-    try:
-        TOPIC_CONFIGS[config].parse(value)
-    except ValueError as problem:
-        raise UsageError(f"The broker setting {name} has the value {value!r}: {problem}.") from None
-
-
-def synonyms_of(name: str) -> list[str]:
-    """The settings of the same thing in other units, with `name` among them, in Kafka's order: the finest first."""
-    config, _ = _LOG_SETTINGS.get(name, (None, 0))
-    return [other for other, (its, _) in reversed(list(_LOG_SETTINGS.items())) if its == config] or [name]
+    """Raises UsageError for a value that a setting can't get while the broker runs; what is unknown may have any."""
+    if name in NODE_SETTINGS:
+        NodeSettings(values={name: value}).value(name)
 
 
 def default_settings() -> dict[str, str | None]:
     """The settings that are known here as they are when nothing sets them; None where another unit has the default."""
-    of_logs, defaults = LogConfig(), dict[str, str | None]()
-    for name, (config, unit) in _LOG_SETTINGS.items():
-        value = getattr(of_logs, config.replace(".", "_"))
-        text = ",".join(value) if isinstance(value, tuple) else str(value).lower()
-        defaults[name] = None if name != synonyms_of(name)[-1] else str(value // unit) if unit > 1 else text
-    for names, made in (
-        (_REPLICATION_SETTINGS, ReplicaManagerConfig()),
-        (_LIFECYCLE_SETTINGS, LifecycleConfig()),
-        (_UPKEEP_SETTINGS, UpkeepConfig()),
-    ):
-        defaults |= {name: str(getattr(made, field)) for name, field in names.items()}
-    # as many as there are log directories
-    defaults |= {"num.replica.alter.log.dirs.threads": None, _CORDONED: ""}
-    return {name: value for name, value in defaults.items() if name not in _NOT_TO_BE_SET}
+    return {name: NODE_SETTINGS[name].default for name in HEEDED_WITHOUT_CLIENTS}
 
 
-def _in_unit(value: int, unit: int) -> int:
-    return value if value < 0 else value * unit  # −1 is "without limit" in every unit
-
-
-def _number(name: str, value: str) -> int:
-    try:
-        number = parse_integer(trim(value), bits=64)
-    except ValueError as problem:
-        raise UsageError(f"The broker setting {name} has the value {value!r}: {problem}.") from None
-    least, most = _RANGES.get(name, (number, number))
-    if not least <= number <= most:
-        raise UsageError(f"The broker setting {name} has the value {value!r}: it goes from {least} to {most}.")
-    return number
+def synonyms_of(name: str) -> list[str]:
+    """The settings of the same thing in other units, with `name` among them, in Kafka's order: the finest first."""
+    found = (key.synonyms for key in _OF_LOGS.values() if name in key.synonyms)
+    return list(next(found, (name,)))

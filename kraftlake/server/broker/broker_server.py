@@ -51,7 +51,9 @@ class BrokerServer(BrokerLife):
         self.dispatcher: Dispatcher | None = None
         self.broker: Broker | None = None
         """The parts, once they are made."""
-        self.listener = RequestListener(config.listener.name, config.listener.host, config.listener.port, self._handle)
+        self.listener = RequestListener(
+            config.listener.name, config.listener.host, config.listener.port, self._handle, limits=config.limits
+        )
 
     def _handle(self, frame: bytes, peer: Peer, respond: Respond) -> None:
         if self.dispatcher is None:
@@ -63,9 +65,8 @@ class BrokerServer(BrokerLife):
         """Raises LakeError for what is no lake, or one that no controller of ours writes to."""
         config = self._config
         log = open_controlled(self._lake)
-        if config.without_effect:
-            hints = [hint for hint in config.without_effect.values() if hint]
-            self._log.warning("settings_without_effect", settings=sorted(config.without_effect), hints=hints)
+        for setting, why in config.without_effect.items():
+            self._log.warning("setting_without_effect", setting=setting, why=why)
         closing.callback(self.listener.close)
         self.listener.start()
         endpoint = Endpoint(host=config.listener.host, port=self.listener.port, security_protocol=_PLAINTEXT)

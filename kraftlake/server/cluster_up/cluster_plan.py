@@ -12,17 +12,21 @@ from typing import Final
 import attrs
 
 from kraftlake.runtime import UsageError
-from kraftlake.server.broker.broker_config import HEEDED_SETTINGS, BrokerConfig
-from kraftlake.server.controller.controller_config import KNOWN as CONTROLLER_SETTINGS
+from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.controller.controller_config import ControllerServerConfig
 from kraftlake.server.node_config import ListenerAddress, NodeSettings
+from kraftlake.settings import BROKER_ROLE, CONTROLLER_ROLE, heeded_by
 
 HOST: Final = "127.0.0.1"
 FIRST_CONTROLLER: Final = 101
 """The id of the first controller; brokers count from 1."""
 _MOST_BROKERS: Final = FIRST_CONTROLLER - 1
-_OF_ONE_NODE: Final = {"node.id", "listeners", "process.roles", "controller.listener.names"}
-"""Settings that differ from node to node, and so can't come from a file for all of them."""
+_OF_ONE_NODE: Final = {
+    **dict.fromkeys(("node.id", "broker.id", "process.roles"), "each node has its own"),
+    **dict.fromkeys(("listeners", "controller.listener.names"), "each node listens at a port from --port on"),
+    **dict.fromkeys(("log.dirs", "log.dir"), "each broker's logs lie below --data"),
+}
+"""Why settings can't come from a file for all nodes."""
 _LARGEST_PORT: Final = 65_535
 
 
@@ -78,12 +82,12 @@ class NodePlan:
 
 @attrs.frozen(kw_only=True)
 class ClusterPlan:
-    """The nodes of a cluster of a lake. `unheeded` are the names of settings that no node heeds."""
+    """The nodes of a cluster of a lake. `unheeded` are the settings that no node heeds, each with the reason."""
 
     lake: str
     data: Path
     nodes: tuple[NodePlan, ...]
-    unheeded: tuple[str, ...] = ()
+    unheeded: Mapping[str, str] = attrs.field(factory=dict)
 
     @classmethod
     def of(
@@ -111,10 +115,10 @@ class ClusterPlan:
         ports = _free_ports(count) if port is None else list(range(port, port + count))
         ids = [(NodeKind.BROKER, number) for number in range(1, brokers + 1)]
         ids += [(NodeKind.CONTROLLER, FIRST_CONTROLLER + number) for number in range(controllers)]
-        values = {} if settings is None else settings.values
+        given = settings or NodeSettings()
         heeded = {
-            NodeKind.BROKER: _among(values, HEEDED_SETTINGS),
-            NodeKind.CONTROLLER: _among(values, CONTROLLER_SETTINGS - _OF_ONE_NODE),
+            kind: _among(given.values, heeded_by(role) - _OF_ONE_NODE.keys())
+            for kind, role in ((NodeKind.BROKER, BROKER_ROLE), (NodeKind.CONTROLLER, CONTROLLER_ROLE))
         }
         nodes = tuple(
             NodePlan(
@@ -124,8 +128,9 @@ class ClusterPlan:
         )  # fmt: skip
         for node in nodes:
             _check(node)
-        unheeded = sorted(values.keys() - heeded[NodeKind.BROKER].keys() - heeded[NodeKind.CONTROLLER].keys())
-        return cls(lake=lake, data=data, nodes=nodes, unheeded=tuple(unheeded))
+        given.check()
+        own = {name: why for name, why in _OF_ONE_NODE.items() if name in given.values}
+        return cls(lake=lake, data=data, nodes=nodes, unheeded={**given.without_effect, **own})
 
     def of_kind(self, kind: NodeKind) -> tuple[NodePlan, ...]:
         """The nodes of a kind."""

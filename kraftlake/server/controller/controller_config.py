@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
 
 import attrs
 
@@ -12,27 +11,7 @@ from kraftlake.metadata_log import SnapshotPolicy
 from kraftlake.publisher import AuthorizerConfig
 from kraftlake.runtime import UsageError, is_loopback
 from kraftlake.server.node_config import ListenerAddress, NodeSettings, has_authorizer
-from kraftlake.server.requests.listener_limits import ListenerLimits
-from kraftlake.settings import TOPIC_CONFIGS
-
-_LISTENER_LIMITS: Final = {
-    field.name.replace("_", "."): field.name
-    for field in attrs.fields(ListenerLimits)
-    if field.name not in ("buffered_max_bytes", "queued_max_request_bytes")
-}
-_TOPIC_DEFAULTS: Final = frozenset(synonym for key in TOPIC_CONFIGS.values() for synonym in key.synonyms)
-KNOWN: Final = frozenset(
-    {
-        "allow.everyone.if.no.acl.found", "authorizer.class.name", "auto.leader.rebalance.enable",
-        "broker.heartbeat.interval.ms", "broker.session.timeout.ms", "controller.listener.names",
-        "controller.quorum.fetch.timeout.ms", "default.replication.factor", "delegation.token.expiry.check.interval.ms",
-        "delete.topic.enable", "leader.imbalance.check.interval.seconds", "listeners",
-        "metadata.log.max.record.bytes.between.snapshots", "metadata.log.max.snapshot.interval.ms",
-        "metadata.max.idle.interval.ms", "node.id", "num.partitions", "process.roles", "super.users",
-        "unclean.leader.election.interval.ms", *_LISTENER_LIMITS, *_TOPIC_DEFAULTS,
-    }
-)  # fmt: skip
-"""The settings that a controller heeds."""
+from kraftlake.server.requests.listener_limits import ListenerLimits, listener_limits
 
 
 @attrs.frozen(kw_only=True)
@@ -67,9 +46,7 @@ class ControllerServerConfig:
         roles = self.settings.names("process.roles")
         if roles and "controller" not in roles:
             raise UsageError(f"process.roles is {','.join(roles)} in {self.settings.source}, without controller.")
-        assert self.controller("", ())
-        assert self.limits
-        assert self.snapshots
+        self.settings.check()
         self.authorizer  # noqa: B018 - raises for settings that can't be
 
     @classmethod
@@ -93,54 +70,45 @@ class ControllerServerConfig:
             names = settings.names("controller.listener.names")
             listeners = tuple(one for one in settings.listeners("listeners") if not names or one.name in names)
         return cls(
-            lake=lake, node_id=settings.integer("node.id", 0) if node_id is None else node_id, listeners=listeners,
+            lake=lake, node_id=settings.value("node.id") if node_id is None else node_id, listeners=listeners,
             settings=settings, insecure=insecure,
         )  # fmt: skip
 
     def controller(self, cluster_id: str, quorum_node_ids: tuple[int, ...]) -> ControllerConfig:
         """The settings of the quorum's controller."""
-        settings = self.settings
-        balances = settings.flag("auto.leader.rebalance.enable", default=True)
+        value = self.settings.value
+        balances = value("auto.leader.rebalance.enable")
         return ControllerConfig(
             node_id=self.node_id,
             cluster_id=cluster_id,
             quorum_node_ids=quorum_node_ids,
-            default_replication_factor=settings.integer("default.replication.factor", 1, least=1, most=32_767),
-            num_partitions=settings.integer("num.partitions", 1, least=1),
-            broker_session_timeout_ms=settings.integer("broker.session.timeout.ms", 9_000, least=1),
-            max_idle_interval_ms=settings.integer("metadata.max.idle.interval.ms", 500) or None,
+            default_replication_factor=value("default.replication.factor"),
+            num_partitions=value("num.partitions"),
+            broker_session_timeout_ms=max(1, value("broker.session.timeout.ms")),
+            max_idle_interval_ms=value("metadata.max.idle.interval.ms") or None,
             leader_imbalance_check_interval_seconds=(
-                settings.integer("leader.imbalance.check.interval.seconds", 300, least=1) if balances else None
+                value("leader.imbalance.check.interval.seconds") if balances else None
             ),
-            unclean_leader_election_interval_ms=settings.integer(
-                "unclean.leader.election.interval.ms", 300_000, least=1
-            ),
-            quorum_fetch_timeout_ms=settings.integer("controller.quorum.fetch.timeout.ms", 2_000, least=1),
-            delegation_token_expiry_check_interval_ms=settings.integer(
-                "delegation.token.expiry.check.interval.ms", 3_600_000, least=1
-            ),
-            static_configs={name: value for name, value in settings.values.items() if name in _TOPIC_DEFAULTS},
+            unclean_leader_election_interval_ms=value("unclean.leader.election.interval.ms"),
+            quorum_fetch_timeout_ms=max(1, value("controller.quorum.fetch.timeout.ms")),
+            delegation_token_expiry_check_interval_ms=value("delegation.token.expiry.check.interval.ms"),
+            static_configs=dict(self.settings.values),
         )
 
     @property
     def heartbeat_timeout_ms(self) -> float:
         """How long a heartbeat waits for the controller: half of the interval between two."""
-        return self.settings.integer("broker.heartbeat.interval.ms", 2_000, least=1) / 2
+        return float(max(1, self.settings.value("broker.heartbeat.interval.ms")) / 2)
 
     @property
     def delete_topic_enable(self) -> bool:
         """Whether topics may be deleted."""
-        return self.settings.flag("delete.topic.enable", default=True)
+        return bool(self.settings.value("delete.topic.enable"))
 
     @property
     def limits(self) -> ListenerLimits:
         """What a listener takes at most."""
-        values: dict[str, Any] = {
-            field: self.settings.integer(name, 0, least=1)
-            for name, field in _LISTENER_LIMITS.items()
-            if name in self.settings.values
-        }
-        return ListenerLimits(**values)
+        return listener_limits(self.settings)
 
     @property
     def authorizer(self) -> AuthorizerConfig | None:
@@ -150,13 +118,12 @@ class ControllerServerConfig:
     @property
     def snapshots(self) -> SnapshotPolicy:
         """When the next snapshot is due."""
-        name = "metadata.log.max.record.bytes.between.snapshots"
         return SnapshotPolicy(
-            max_bytes=self.settings.integer(name, 20 * 1024 * 1024, least=1, most=2**63 - 1),
-            max_interval_ms=self.settings.integer("metadata.log.max.snapshot.interval.ms", 3_600_000) or None,
+            max_bytes=self.settings.value("metadata.log.max.record.bytes.between.snapshots"),
+            max_interval_ms=self.settings.value("metadata.log.max.snapshot.interval.ms") or None,
         )
 
     @property
     def without_effect(self) -> Mapping[str, str]:
-        """The settings that are not heeded, each with a hint where a known one is alike."""
-        return self.settings.not_among(KNOWN)
+        """The settings that no node heeds, each with the reason."""
+        return self.settings.without_effect

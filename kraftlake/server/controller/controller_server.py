@@ -98,10 +98,8 @@ class ControllerServer:
         """
         config = self._config
         log = open_controlled(config.lake)
-        if config.without_effect:
-            self._log.warning("settings_without_effect", settings=sorted(config.without_effect), hints=[
-                hint for hint in config.without_effect.values() if hint
-            ])  # fmt: skip
+        for setting, why in config.without_effect.items():
+            self._log.warning("setting_without_effect", setting=setting, why=why)
         with ExitStack() as stack:
             for listener in self.listeners:
                 stack.callback(listener.close)

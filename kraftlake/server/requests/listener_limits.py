@@ -6,6 +6,8 @@ from typing import Final
 
 import attrs
 
+from kraftlake.server.node_config import NodeSettings
+
 _NO_LIMIT: Final = 2**31 - 1
 _MEBIBYTE: Final = 1024 * 1024
 
@@ -39,3 +41,20 @@ class ListenerLimits:
     at once are turned away and try again after a second: one thread accepts here and does the rest, too."""
     num_io_threads: int = 8
     """Threads that handle requests."""
+
+
+def listener_limits(settings: NodeSettings) -> ListenerLimits:
+    """The limits of a node's settings. Raises UsageError for a value that a setting can't have."""
+    values = {field: settings.value(name) for name, field in _FIELDS.items() if name in settings.values}
+    if values.get("queued_max_request_bytes", 1) <= 0:  # without a limit of Kafka's own
+        del values["queued_max_request_bytes"]
+    if values.get("connections_max_idle_ms", 0) < 0:
+        values["connections_max_idle_ms"] = _NO_LIMIT
+    return ListenerLimits(**values)
+
+
+_FIELDS: Final = {
+    field.name.replace("_", "."): field.name
+    for field in attrs.fields(ListenerLimits)
+    if field.name != "buffered_max_bytes"
+}

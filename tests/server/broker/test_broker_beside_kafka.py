@@ -59,7 +59,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 
 @pytest.fixture
 def broker(node: KafkaNode, tmp_path: Path) -> Iterator[BrokerProcess]:
-    settings = SESSION | {"replica.fetch.backoff.ms": "100", "log.segment.bytes": "300000"}
+    settings = SESSION | {"replica.fetch.backoff.ms": "100", "log.segment.bytes": "1048576"}
     broker = BrokerProcess(controllers=node.controller, folder=tmp_path, settings=settings)
     yield broker
     broker.kill()
@@ -263,7 +263,7 @@ def test_elected_it_leaves_and_alone_it_stays(node: KafkaNode, broker: BrokerPro
 
     dynamic, static = ConfigSource.DYNAMIC_BROKER_CONFIG.value, ConfigSource.STATIC_BROKER_CONFIG.value
     wait_for(lambda: described()["log.retention.ms"] == ("7000000", dynamic), "it has heard of the change")
-    assert described()["log.segment.bytes"] == ("300000", static)
+    assert described()["log.segment.bytes"] == ("1048576", static)
     assert broker.stop() == 0
     assert [one["partitions"] for one in broker.events("leaves_unavailable")] == [["alone-0"]]
     # with cordoned directories it keeps its replicas, and gets no new ones

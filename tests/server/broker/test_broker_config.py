@@ -7,6 +7,7 @@ import pytest
 from kraftlake.runtime import UsageError
 from kraftlake.server import BrokerConfig, ListenerAddress
 from kraftlake.server.broker.broker_config import log_defaults
+from kraftlake.server.requests.listener_limits import ListenerLimits
 
 HOUR_MS = 3_600_000
 
@@ -76,18 +77,27 @@ def test_texts_are_taken_as_they_are() -> None:
     ("settings", "sentence"),
     [
         ({"log_retention_hour": "1"}, "log.retention.hour is no broker setting that is known here: did you mean log"),
-        ({"log_retention_hours": "soon"}, "The broker setting log.retention.hours has the value 'soon'"),
-        ({"num_replica_fetchers": "0"}, "num.replica.fetchers has the value '0': it goes from 1 to "),
-        ({"broker_heartbeat_interval_ms": "0"}, "broker.heartbeat.interval.ms has the value '0': it goes from 1 to "),
-        ({"log_segment_bytes": "0"}, "log.segment.bytes has the value '0': it goes from 14 to 2147483647."),
-        ({"log_segment_bytes": "2147483648"}, "it goes from 14 to 2147483647."),
-        ({"replica_fetch_max_bytes": "-5"}, "it goes from 0 to 2147483647."),
+        (
+            {"log_retention_hours": "soon"},
+            "log.retention.hours has the value 'soon' in the settings: it is no whole number.",
+        ),
+        ({"num_replica_fetchers": "0"}, "num.replica.fetchers has the value '0' in the settings: it is below 1."),
+        (
+            {"log_segment_bytes": "1048575"},
+            "log.segment.bytes has the value '1048575' in the settings: it is below 1048576.",
+        ),
+        ({"log_segment_bytes": "2147483648"}, "it needs more than 32 bits"),
+        ({"replica_fetch_max_bytes": "-5"}, "it is below 0."),
+        ({"replica_fetch_wait_max_ms": "30001"}, "replica.fetch.wait.max.ms is above replica.socket.timeout.ms."),
         (
             {"log_cleanup_policy": "remove"},
-            "log.cleanup.policy has the value 'remove': 'remove' is none of compact",
+            "log.cleanup.policy has the value 'remove' in the settings: 'remove' is none of compact",
         ),
-        ({"compression_type": "brotli"}, "compression.type has the value 'brotli': 'brotli' is none of "),
-        ({"compression_gzip_level": "10"}, "compression.gzip.level has the value '10': it is above 9."),
+        (
+            {"compression_type": "brotli"},
+            "compression.type has the value 'brotli' in the settings: 'brotli' is none of ",
+        ),
+        ({"compression_gzip_level": "10"}, "compression.gzip.level has the value '10' in the settings: it is above 9."),
         ({"num_replica_fetchers": "many"}, "num.replica.fetchers has the value 'many'"),
         ({"cordoned_log_dirs": "a,c"}, "cordoned.log.dirs names c, which is none of the log directories."),
         ({"inter_broker_listener_name": "X"}, "inter.broker.listener.name is no broker setting"),
@@ -97,3 +107,22 @@ def test_what_is_wrong_is_said(settings: dict[str, str], sentence: str) -> None:
     with pytest.raises(UsageError) as fault:
         config(**settings)
     assert sentence in str(fault.value)
+
+
+def test_times_that_kafka_takes_and_no_node_can_work_with_are_a_millisecond() -> None:
+    made = config(broker_heartbeat_interval_ms="0", broker_session_timeout_ms="-5", replica_fetch_backoff_ms="0")
+    assert (made.lifecycle.broker_heartbeat_interval_ms, made.lifecycle.broker_session_timeout_ms) == (1, 1)
+    assert made.replication.replica_fetch_backoff_ms == 0
+
+
+def test_the_listener_of_a_broker_has_the_limits_of_its_settings() -> None:
+    settings = {"socket.request.max.bytes": "4096", "queued.max.request.bytes": "-1", "num.io.threads": "3"}
+    listener = ListenerAddress(name="INTERNAL", host="127.0.0.1", port=1)
+    limits = BrokerConfig(broker_id=7, lake="lake", log_dirs=("a",), listener=listener, settings=settings).limits
+    assert (limits.socket_request_max_bytes, limits.num_io_threads) == (4096, 3)
+    assert limits.queued_max_request_bytes == ListenerLimits().queued_max_request_bytes
+    with pytest.raises(UsageError, match=r"inter\.broker\.listener\.name is OTHER: the one listener is INTERNAL"):
+        BrokerConfig(
+            broker_id=7, lake="lake", log_dirs=("a",), listener=listener,
+            settings={"inter.broker.listener.name": "OTHER"},
+        )  # fmt: skip

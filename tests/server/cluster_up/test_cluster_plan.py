@@ -45,7 +45,7 @@ def test_each_node_gets_the_settings_that_it_heeds(tmp_path: Path) -> None:
     broker, controller = made.nodes
     assert dict(broker.settings) == {"min.insync.replicas": "2", "replica.fetch.wait.max.ms": "50"}
     assert dict(controller.settings) == {"min.insync.replicas": "2", "num.partitions": "6"}
-    assert made.unheeded == ("no.such", "node.id")
+    assert made.unheeded == {"no.such": "Kafka has no such setting", "node.id": "each node has its own"}
     assert broker.arguments == [
         "broker", "--json", "--lake", "lake", "--id", "1", "--listener", "PLAINTEXT://127.0.0.1:9092",
         "--log-dirs", str(tmp_path / "broker-1" / "logs"),

@@ -59,8 +59,8 @@ _BROKER_SETTINGS = {
     "broker.heartbeat.interval.ms": "20000", "broker.session.timeout.ms": str(_SESSION_MS),
     "initial.broker.registration.timeout.ms": "300000", "replica.lag.time.max.ms": "80000",
     "replica.fetch.wait.max.ms": "25000", "replica.socket.timeout.ms": "40000", "replica.fetch.backoff.ms": "3000",
-    "replica.high.watermark.checkpoint.interval.ms": "20000", "log.segment.bytes": "20000",
-    "log.segment.delete.delay.ms": "30000", "auto.create.topics.enable": "false",
+    "replica.high.watermark.checkpoint.interval.ms": "20000", "log.segment.delete.delay.ms": "30000",
+    "auto.create.topics.enable": "false",
 }  # fmt: skip
 _CONTROLLER_SETTINGS = {
     "broker.session.timeout.ms": str(_SESSION_MS), "broker.heartbeat.interval.ms": "20000",
@@ -339,7 +339,7 @@ class VirtualCluster:
                 if admin.client.refresh() and name in admin.client.ids:
                     break
                 try:
-                    admin.create_topic(name, partitions)
+                    admin.create_topic(name, partitions, {"internal.segment.bytes": "20000"})
                 except Exception as fault:  # the cluster is not ready yet
                     self.tell(f"not created yet: {fault}")
                 self.scheduler.sleep(10 * SECOND)

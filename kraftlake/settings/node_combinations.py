@@ -1,0 +1,58 @@
+"""Combinations of a node's settings that Kafka refuses. Source: kafka.server.KafkaConfig (validateValues)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+_MEBIBYTE: Final = 1 << 20
+_IN_UNITS: Final = {
+    "log.roll": ("ms", "hours"),
+    "log.roll.jitter": ("ms", "hours"),
+    "log.retention": ("ms", "minutes", "hours"),
+}
+"""Settings that are made in several units, the finest first: one that is set counts."""
+
+
+def problem_of_combination(value: Callable[[str], Any]) -> str | None:
+    """The reason why a node can't have its settings together, or None; `value` gives one, parsed, or its default."""
+    return next(filter(None, _problems(value)), None)
+
+
+def _problems(value: Callable[[str], Any]) -> Iterator[str | None]:
+    yield _refuse(_finest(value, "log.roll") < 1, "log.roll.ms is below 1")
+    yield _refuse(_finest(value, "log.roll.jitter") < 0, "log.roll.jitter.ms is below 0")
+    yield _refuse(_finest(value, "log.retention") == 0, "log.retention.ms is 0: it is 1 at least, or -1 without limit")
+    threads, buffer = value("log.cleaner.threads"), value("log.cleaner.dedupe.buffer.size")
+    yield _refuse(
+        threads == 0 or buffer // threads <= _MEBIBYTE,
+        "log.cleaner.dedupe.buffer.size is not above 1 MiB for each of log.cleaner.threads",
+    )
+    for longer in ("replica.socket.timeout.ms", "replica.lag.time.max.ms"):
+        yield _refuse(
+            value("replica.fetch.wait.max.ms") > value(longer), f"replica.fetch.wait.max.ms is above {longer}"
+        )
+    queued = value("queued.max.request.bytes")
+    yield _refuse(
+        0 < queued < value("socket.request.max.bytes"), "queued.max.request.bytes is below socket.request.max.bytes"
+    )
+    yield _refuse(
+        value("max.connections.per.ip") == 0 and not value("max.connections.per.ip.overrides"),
+        "max.connections.per.ip is 0, and no max.connections.per.ip.overrides are given",
+    )
+    idle = value("connections.max.idle.ms")
+    yield _refuse(
+        0 <= idle <= value("connection.failed.authentication.delay.ms"),
+        "connections.max.idle.ms is not above connection.failed.authentication.delay.ms",
+    )
+    ids = value("node.id"), value("broker.id")
+    yield _refuse(None not in ids and ids[1] not in (-1, ids[0]), f"broker.id is {ids[1]}, and node.id is {ids[0]}")
+
+
+def _finest(value: Callable[[str], Any], name: str) -> int:
+    found = (value(f"{name}.{unit}") for unit in _IN_UNITS[name])
+    return int(next(one for one in found if one is not None))
+
+
+def _refuse(is_wrong: bool, problem: str) -> str | None:
+    return problem if is_wrong else None

@@ -1,5 +1,5 @@
 # make demo   a real Kafka log, all the way: files → Delta lake → Spark stream → images → local changes; then a cluster of our own
-# make test   format, lint, types, import contracts, tests (quick profile), the samples' tests in a bare install too
+# make test   format, lint, types, import contracts, assertions that may be skipped, tests (quick profile), the samples' tests in a bare install too
 # make test-long   the same tests at full size; the result is kept in docs/test-long.md
 # make bench  the benchmarks: start-up times, and ratios to Kafka's own tools and classes, delta-rs and Spark (15 minutes)
 
@@ -47,6 +47,7 @@ lint: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/skippable_assertions.py
 
 format: .venv/dev
 	$(BIN)/ruff format .

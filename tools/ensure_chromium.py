@@ -1,7 +1,7 @@
-"""Makes sure, where that is possible, that Chromium and its driver are there: `make test` runs this first.
+"""Makes sure that Chromium and its driver are there: `make test` runs this first.
 
-Found: says nothing. Missing, where apt can be run as root without asking: installs them. Else it says in one sentence
-what to install; the tests that drive a browser are skipped then. The exit code is always 0.
+Found: says nothing, exit 0. Missing, where apt can be run as root without asking: installs them. Else it says in one
+sentence what to install, exit 1.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def say(line: str) -> None:
 
 
 def main() -> int:
-    """Always 0."""
+    """0 when both are there in the end, else 1."""
     if _is_there():
         return 0
     if shutil.which("apt-get") is not None and os.geteuid() == 0:
@@ -30,10 +30,10 @@ def main() -> int:
         if _apt("install", "-y", "--no-install-recommends", *PACKAGES) and _is_there():
             return 0
     say(
-        "Chromium and its driver are not here, so the tests of `kraftlake page` in a browser are skipped: on Debian "
+        "Chromium and its driver are not here, and the tests of `kraftlake page` need them: on Debian "
         f"`apt-get install {' '.join(PACKAGES)}` brings them."
     )
-    return 0
+    return 1
 
 
 def _is_there() -> bool:

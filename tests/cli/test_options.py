@@ -14,6 +14,7 @@ import pytest
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.views.reports import show_run
 from kraftlake.records import metadata_records as r
+from tests.at_least_one import at_least_one
 from tests.cli.made_logs import batch_of, directory_of, unreplayable_log
 from tests.cli.running import DIRECTORY, commands, fault, run
 
@@ -28,7 +29,7 @@ SINGLE = [
 
 @pytest.mark.parametrize("command", sorted({path for path, _ in SINGLE}))
 def test_no_option_of_one_value_keeps_the_last_of_two_in_silence(command: str) -> None:
-    for path, option in SINGLE:
+    for path, option in at_least_one(SINGLE):
         if path != command or (option.is_flag and not option.secondary_opts):
             continue
         given = [option.opts[-1], option.secondary_opts[0]] if option.is_flag else [option.opts[-1], "1"] * 2

@@ -25,6 +25,7 @@ from kraftlake.cli.views.watch_view import status_pieces
 from kraftlake.image import MetadataImage, count_cluster
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.batch import RecordBatch
+from tests.at_least_one import at_least_one
 from tests.cli.made_logs import hostile_log, unreplayable_log
 from tests.cli.running import DIRECTORY, ROOT, fault, run
 from tests.replay.live.growing import cut, empty_directory, segment_bytes
@@ -147,7 +148,7 @@ def test_a_pipe_gets_each_line_at_once_and_an_interrupt_ends_without_a_word(
     log = made_lake(tmp_path / "lake")
     with watching(tmp_path / "lake", "--json", "--from", 0) as process:
         told: list[Any] = []
-        for piece in cut(batches, [4, 20, 21, 60]):
+        for piece in at_least_one(cut(batches, [4, 20, 21, 60])):
             log.append(piece)
             expected = events_up_to(log.end_offset - 1)
             told += read_json(process, len(expected) - len(told))

@@ -24,6 +24,7 @@ from kraftlake.image import (
     TopicImage,
     TopicsImage,
 )
+from tests.at_least_one import at_least_one
 from tests.histories import uuid_of
 from tests.image.sample_images import images
 
@@ -92,7 +93,7 @@ def test_comparing_maps_relies_on_equality_alone():
 
 @pytest.mark.parametrize("room", [kraftlake.image, kraftlake.delta])
 def test_the_door_opens_to_what_it_lists(room):
-    assert all(hasattr(room, name) for name in room.__all__)
+    assert all(hasattr(room, name) for name in at_least_one(room.__all__))
 
 
 def test_images_and_deltas_need_no_heavy_import():

@@ -24,6 +24,7 @@ from kraftlake.records.control_records import LeaderChangeMessage, SnapshotFoote
 from kraftlake.records.metadata_records import NoOpRecord, TopicRecord
 from kraftlake.records.varint import varint
 from kraftlake.runtime import CorruptDataError, KraftlakeError, UnwritableMetadataError
+from tests.at_least_one import at_least_one
 from tests.memory import peak_memory
 from tests.records.sample_logs import TORN
 from tests.strategies import batches
@@ -137,8 +138,8 @@ def test_a_torn_tail_is_named_with_file_and_position() -> None:
 def test_a_batch_cut_anywhere_is_torn_and_those_before_it_are_read(kept: int) -> None:
     whole = encode_batch(BATCH)
     for tail in (b"", bytes(1000)):
-        if (encode_batch(NEXT)[:kept] + tail).startswith(encode_batch(NEXT)):
-            continue  # what was cut off were zeros
+        if (encode_batch(NEXT)[:kept] + tail).startswith(encode_batch(NEXT)):  # may assert nothing: zeros were cut off
+            continue
         seen: list[RecordBatch] = []
         with pytest.raises(TornBatchError) as fault:
             seen.extend(read_batches(whole + encode_batch(NEXT)[:kept] + tail, file="a.log"))
@@ -335,5 +336,5 @@ def test_a_batch_that_claims_much_does_not_get_it() -> None:
         return call
 
     refuse(bombs[0])()
-    for bomb in bombs:
+    for bomb in at_least_one(bombs):
         assert peak_memory(refuse(bomb)) < 4 * len(bomb) + 3_000_000

@@ -31,7 +31,7 @@ def check(batches: list[RecordBatch], compression: str = "none") -> int:
 
 @given(logs())
 def test_any_batches_are_encoded_as_each_of_them_is(batches: list[RecordBatch]) -> None:
-    check(batches)
+    check(batches)  # may assert nothing: few examples have no batches of one kind
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)

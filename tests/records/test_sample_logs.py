@@ -17,6 +17,7 @@ from kraftlake.records import (
 )
 from kraftlake.records.batch_format import COMPRESSIONS
 from kraftlake.records.rows import from_rows, to_rows
+from tests.at_least_one import at_least_one
 from tests.records.sample_logs import LOG_FILES, dumped_records, whole_batches
 
 files = pytest.mark.parametrize("path", LOG_FILES, ids=lambda path: f"{path.parts[-4]}-{path.name}")
@@ -39,7 +40,7 @@ def test_every_batch_is_written_as_it_was_read(path: Path) -> None:
 
 @files
 def test_every_record_is_written_as_it_was_read(path: Path) -> None:
-    for batch in whole_batches(path):
+    for batch in at_least_one(whole_batches(path)):
         for value, read in zip(batch.values, batch.messages(), strict=True):
             again = encode_control(read.message)[1] if batch.control else encode_value(read.message, read.version)
             assert again == value
@@ -56,7 +57,7 @@ def test_every_record_is_what_kafkas_dump_tool_says(path: Path) -> None:
 
 @files
 def test_every_record_is_read_back_from_its_json(path: Path) -> None:
-    for batch in whole_batches(path):
+    for batch in at_least_one(whole_batches(path)):
         for record in log_records(batch):
             data = json.loads(json.dumps(record.to_json()["data"]))
             assert from_json(type(record.message), data, record.version) == record.message
@@ -70,6 +71,6 @@ def test_batches_become_rows_and_batches_again(path: Path) -> None:
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_batches_are_the_same_under_every_compression(compression: str) -> None:
-    for batch in whole_batches(LOG_FILES[-2]):
+    for batch in at_least_one(whole_batches(LOG_FILES[-2])):
         (again,) = read_batches(encode_batch(batch, compression), file=compression)
         assert again == batch

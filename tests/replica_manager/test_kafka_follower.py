@@ -23,6 +23,7 @@ from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
 from kraftlake.replica_manager.fetch.leader_end_point import EpochEndOffset, FetchedPartition, FetchRequest
 from kraftlake.replica_manager.logs.partition_log import OffsetAndEpoch
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
+from tests.at_least_one import at_least_one
 from tests.kafka_node import KafkaNode, started_node
 from tests.replica_manager.kafka_follower import ID, PATIENCE, KafkaFollower, forwarding, wait_for
 
@@ -189,7 +190,7 @@ def test_a_session_with_a_leader_holds_what_the_follower_wants(node: KafkaNode) 
         topics = node.admin.describe_topics(TopicCollection([name.topic]))
         return Uuid.from_string(str(topics[name.topic].result(timeout=PATIENCE).topic_id))
 
-    for name in names:
+    for name in at_least_one(names):
         create(node, name.topic, [1])
         produce(node, name, 5)
     wanted = {name: FetchPartition(topic_id=id_of(name), fetch_offset=0) for name in names}

@@ -19,6 +19,7 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.append.creation import Contents
 from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.requests.log_dir_moves import alter_replica_log_dirs
+from tests.at_least_one import at_least_one
 from tests.controller.controlled_cluster import CLUSTER_ID
 from tests.replica_manager.data_batches import batch
 from tests.simulation.brokers_on_a_lake import PATIENCE, LakeCluster
@@ -101,7 +102,7 @@ def test_a_changed_topic_config_applies_to_the_logs_of_every_broker(cluster: Lak
     cluster.controller.submit(
         lambda state: legacy_alter_configs(state, {ConfigResource(TOPIC_RESOURCE, "foo"): {"min.insync.replicas": "4"}})
     ).result(PATIENCE)
-    for node in cluster.nodes.values():
+    for node in at_least_one(cluster.nodes.values()):
         node.await_image(lambda image: bool(image.configs.config_map(ConfigResource(TOPIC_RESOURCE, "foo"))))
         assert {log.config.min_insync_replicas for log in node.logs.logs().values()} == {4}
 
@@ -110,7 +111,7 @@ def test_a_deleted_topic_is_deleted_on_every_broker(cluster: LakeCluster) -> Non
     create(cluster)
     topic_id = cluster.nodes[1].cache.topic_id("foo")
     cluster.controller.submit(lambda state: delete_topics(state, [topic_id])).result(PATIENCE)
-    for node in cluster.nodes.values():
+    for node in at_least_one(cluster.nodes.values()):
         node.await_image(lambda image: foo(image) is None)
         assert node.roles() == (set(), set())
         assert node.logs.logs() == {}

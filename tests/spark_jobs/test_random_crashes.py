@@ -20,6 +20,7 @@ from kraftlake.spark_jobs import StreamOptions, run_job
 from kraftlake.tables import update_tables
 from kraftlake.tables.jobs import JOBS
 from kraftlake.tables.table_locks import JOBS_FOLDER
+from tests.at_least_one import at_least_one
 from tests.tables.catch_up.test_log_fold import BATCHES
 from tests.tables.sample_log import append_in
 
@@ -166,5 +167,5 @@ def test_no_row_is_lost_or_doubled_in_any_table(
         lake.run("all", 2, None, patch)
         lake.run("records", 2, None, patch)
         rows = lake.rows()
-        for name in TABLES:
+        for name in at_least_one(TABLES):
             assert rows[name] == undisturbed[name], name

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kraftlake.metadata_log import MetadataLog
@@ -66,8 +66,7 @@ def test_all_tables_at_once_have_the_rows_that_each_has_alone(
     bulk_from: int,
 ) -> None:
     """Some tables are up to an earlier offset when the run of all begins."""
-    if not log:
-        return
+    assume(log)
     folder = tmp_path_factory.mktemp("all")
     append_in(MetadataLog.create(folder / "together"), 2 if len(log) > 1 else 1, log)
     shutil.copytree(folder / "together", folder / "alone")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kraftlake.image import PartitionRegistration
 from kraftlake.image.topics.partition_rows import COLUMNS, RowWriter, registration_of
 from kraftlake.tables.row_lists import LISTS, RowLists
+from tests.at_least_one import at_least_one
 from tests.tables.events.test_event_rows import registrations
 
 
@@ -24,7 +25,7 @@ def test_every_list_is_that_of_the_object_wherever_it_lies(states: list[Partitio
     lists = RowLists(np.array(rows, np.int32).reshape(-1, COLUMNS), heap[:base_size], heap[base_size:])
     back = [registration_of(row, heap, writer.directories) for row in rows]
     assert back == states
-    for name in {*LISTS} - {"directories"}:
+    for name in at_least_one({*LISTS} - {"directories"}):
         bounds, members = lists.flat(name)
         assert [tuple(members[a:b].tolist()) for a, b in itertools.pairwise(bounds)] == [
             getattr(state, name) for state in states

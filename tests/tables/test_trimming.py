@@ -16,6 +16,7 @@ from kraftlake.metadata_log.delta_table.table_state import read_table
 from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
 from kraftlake.tables import first_offsets, known_offset_since, state_at, trim_tables, trimming, update_tables
 from kraftlake.tables.jobs import HISTORY, JOBS
+from tests.at_least_one import at_least_one
 from tests.tables.sample_log import LAST_OFFSET, append_in, batches_between, lake_of
 
 BEFORE = 2000
@@ -84,7 +85,7 @@ def test_later_questions_have_the_same_answers(untrimmed: Path, tmp_path: Path) 
         log = MetadataLog.open(each)
         append_in(log, 1, batches_between(log.end_offset, LAST_OFFSET))
         update_tables(each)
-    for table in TABLES:
+    for table in at_least_one(TABLES):
         assert rows_of(both[0], table) == kept(rows_of(both[1], table), table, BEFORE), table
 
 

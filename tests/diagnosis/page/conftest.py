@@ -17,7 +17,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chr
     """The browser of a worker."""
     browser = started_chromium(tmp_path_factory.mktemp("profile"))
     if browser is None:
-        pytest.skip(HOW_TO_GET_IT)
+        pytest.fail(f"this test {HOW_TO_GET_IT}")
     yield browser
     browser.quit()
 

@@ -182,7 +182,8 @@ TestTopics = Topics.TestCase
 
 
 def test_a_name_that_two_topics_have_is_refused_when_they_are_packed():
-    table = pytest.importorskip("kraftlake.image.topics.packed_topics")
+    from kraftlake.image.topics import packed_topics as table
+
     topics = [("a", uuid_of(1), {}), ("a", uuid_of(2), {})]
     with pytest.raises(AssertionError, match="different names"):
         _ = table.pack(None, (), {}, topics).table.by_name

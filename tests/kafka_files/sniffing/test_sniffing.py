@@ -263,5 +263,5 @@ def test_control_characters_of_a_name_are_escaped(tmp_path: Path) -> None:
 def test_arbitrary_bytes_are_something_or_refused(content: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("any") / "x"
     path.write_bytes(content)
-    with contextlib.suppress(KraftlakeError):
+    with contextlib.suppress(KraftlakeError):  # may assert nothing: any other error fails
         assert isinstance(sniff(path), SourceKind)

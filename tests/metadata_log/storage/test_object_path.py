@@ -18,7 +18,6 @@ from kraftlake.replay import LakeReader, choose_base
 from kraftlake.runtime.errors import LakeError
 from tests.metadata_log.log_batches import TIME, data_batch, snapshot_batches
 
-obstore = pytest.importorskip("obstore")
 PLACE = "s3://bucket/lakes/lake"
 
 

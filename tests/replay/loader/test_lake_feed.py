@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 import pytest
+from obstore.store import MemoryStore
 
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
@@ -293,7 +294,7 @@ class Requests:
 
     def renew(self, grants: int | None) -> None:
         """A new store, without an object."""
-        self.store = pytest.importorskip("obstore").store.MemoryStore()
+        self.store = MemoryStore()
         self.answered, self.grants = 0, grants
 
     @contextmanager

@@ -329,7 +329,7 @@ def test_broken_frames_are_an_unreachable_leader_and_never_a_wait(seed: int, kin
     leader.spoil = spoil
     with leader.serving() as address, closing(end_point_to(address, timeout=0.02)) as end_point:
         for _ in range(4):
-            with suppress(LeaderUnreachableError):
+            with suppress(LeaderUnreachableError):  # may assert nothing: any other error fails
                 response = end_point.fetch(FetchRequest(params=PARAMS, partitions={FOO0: WANTED}))
                 assert response.partitions.keys() <= {FOO0}
                 assert all(len(one.data) <= 200 for one in response.partitions.values())

@@ -8,7 +8,7 @@ from itertools import groupby
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kraftlake.delta import TopicPartition
@@ -133,14 +133,14 @@ def test_the_telling_batches_tell_what_all_do(fetch: list[LogBatch]) -> None:
 
 @given(fetch=fetches(), offset=st.integers(0, 300))
 def test_a_run_is_divided_where_batches_end_at_or_after_an_offset(fetch: list[LogBatch], offset: int) -> None:
+    assume(fetch)
     for least in (0, 1 << 30):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(batch_run, "_COMPILED_FROM", least)
             run, _ = find_batches(joined(fetch), expected=0)
-        if run:
-            below, others = ([] if part is None else part.batches for part in run.divided_at(offset))
-            assert below == [one for one in fetch if one.last_offset < offset]
-            assert others == [one for one in fetch if one.last_offset >= offset]
+        below, others = ([] if part is None else part.batches for part in run.divided_at(offset))
+        assert below == [one for one in fetch if one.last_offset < offset]
+        assert others == [one for one in fetch if one.last_offset >= offset]
 
 
 @given(fetch=fetches())
@@ -163,6 +163,7 @@ def test_few_of_many_batches_are_looked_at(way: str, producers: tuple[int, ...],
 @given(fetch=fetches(), interval=st.integers(0, 400), unindexed=st.integers(0, 300), largest=st.integers(-1, 1_050))
 def test_an_entry_follows_each_interval(fetch: list[LogBatch], interval: int, unindexed: int, largest: int) -> None:
     """As Kafka's LogSegment does it, a batch after the other."""
+    assume(fetch)
     offsets: list[int] = []
     times: list[int] = []
     left, newest, of_newest, indexed, position = unindexed, largest, 3, largest - 1, 1_000
@@ -181,11 +182,10 @@ def test_an_entry_follows_each_interval(fetch: list[LogBatch], interval: int, un
         for least in (0, 1 << 30):
             patch.setattr(batch_run, "_COMPILED_FROM", least)
             run, _ = find_batches(joined(fetch))
-            if run:
-                assert run.index(
-                    0, 1_000, interval, unindexed=unindexed, largest_timestamp=largest, offset_of_largest=3,
-                    indexed_timestamp=largest - 1,
-                ) == (offsets, times, left, newest, of_newest)  # fmt: skip
+            assert run.index(
+                0, 1_000, interval, unindexed=unindexed, largest_timestamp=largest, offset_of_largest=3,
+                indexed_timestamp=largest - 1,
+            ) == (offsets, times, left, newest, of_newest)  # fmt: skip
 
 
 def test_what_is_wrong_is_said(way: str) -> None:

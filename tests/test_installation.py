@@ -1,0 +1,24 @@
+"""What a complete installation has: where it is missing other tests may be skipped, but one of these fails."""
+
+from __future__ import annotations
+
+import shutil
+
+from kraftlake import kernels
+from kraftlake.spark_jobs.java import find_java
+from tests.chromium import HOW_TO_GET_IT
+
+
+def test_compiled_code_is_used() -> None:
+    assert kernels.available(), (
+        "numba does not work here: `make test` installs it into .venv, and says above what is wrong"
+    )
+
+
+def test_a_browser_is_here() -> None:
+    assert shutil.which("chromium"), HOW_TO_GET_IT
+    assert shutil.which("chromedriver"), HOW_TO_GET_IT
+
+
+def test_a_java_is_here() -> None:
+    assert find_java()

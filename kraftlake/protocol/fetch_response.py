@@ -11,6 +11,7 @@ import struct
 import attrs
 
 from kraftlake.protocol.address import Address
+from kraftlake.protocol.message_scan import MessageScan
 from kraftlake.records.uuid import Uuid
 from kraftlake.records.varint import MalformedError, read_uvarint
 
@@ -64,32 +65,33 @@ def decode_fetch(data: bytes, position: int) -> FetchResponse:
     Raises MalformedError, IndexError, struct.error or UnicodeDecodeError where the bytes are no such answer.
     """
     _, error, session_id = _HEAD.unpack_from(data, position)
-    topics, position = _count(data, position + _HEAD.size)
+    scan = MessageScan()
+    topics, position = _elements(data, position + _HEAD.size, scan)
     partitions: list[PartitionResponse] = []
     for _ in range(topics):
         topic_id = Uuid(data[position : position + _UUID_BYTES])
-        count, position = _count(data, position + _UUID_BYTES)
+        count, position = _elements(data, position + _UUID_BYTES, scan)
         for _ in range(count):
-            partition, position = _decode_partition(topic_id, data, position)
+            partition, position = _decode_partition(topic_id, data, position, scan)
             partitions.append(partition)
-        _, position = _tagged_fields(data, position)
-    tags, position = _tagged_fields(data, position)
+        _, position = _tagged_fields(data, position, scan)
+    tags, position = _tagged_fields(data, position, scan)
     if position != len(data):
         raise MalformedError(f"{len(data) - position} bytes follow the answer")
-    endpoints = _decode_endpoints(data, tags[0]) if 0 in tags else {}
+    endpoints = _decode_endpoints(data, tags[0], scan) if 0 in tags else {}
     return FetchResponse(error=error, session_id=session_id, partitions=tuple(partitions), endpoints=endpoints)
 
 
-def _decode_partition(topic_id: Uuid, data: bytes, position: int) -> tuple[PartitionResponse, int]:
+def _decode_partition(topic_id: Uuid, data: bytes, position: int, scan: MessageScan) -> tuple[PartitionResponse, int]:
     index, error, high_watermark, _, log_start_offset = _PARTITION.unpack_from(data, position)
-    aborted, position = _count(data, position + _PARTITION.size)
+    aborted, position = _elements(data, position + _PARTITION.size, scan)
     for _ in range(aborted):
-        _, position = _tagged_fields(data, position + _ABORTED_BYTES)
-    size, start = _count(data, position + _INT32.size)  # after the preferred read replica
+        _, position = _tagged_fields(data, position + _ABORTED_BYTES, scan)
+    size, start = _length(data, position + _INT32.size)  # after the preferred read replica
     end = start + size
     if end > len(data):
         raise MalformedError(f"{size} bytes of records do not fit into the answer")
-    tags, position = _tagged_fields(data, end)
+    tags, position = _tagged_fields(data, end, scan)
     diverging = _EPOCH_AND_OFFSET.unpack_from(data, tags[0]) if 0 in tags else None
     snapshot = _OFFSET_AND_EPOCH.unpack_from(data, tags[2]) if 2 in tags else None
     partition = PartitionResponse(
@@ -106,28 +108,35 @@ def _decode_partition(topic_id: Uuid, data: bytes, position: int) -> tuple[Parti
     return partition, position
 
 
-def _decode_endpoints(data: bytes, position: int) -> dict[int, Address]:
+def _decode_endpoints(data: bytes, position: int, scan: MessageScan) -> dict[int, Address]:
     endpoints: dict[int, Address] = {}
-    count, position = _count(data, position)
+    count, position = _elements(data, position, scan)
     for _ in range(count):
         (node_id,) = _INT32.unpack_from(data, position)
-        size, start = _count(data, position + _INT32.size)
+        size, start = _length(data, position + _INT32.size)
         (port,) = _INT32.unpack_from(data, start + size)
         endpoints[node_id] = Address(data[start : start + size].decode(), port)
-        size, start = _count(data, start + size + _INT32.size)  # the rack
-        _, position = _tagged_fields(data, start + size)
+        size, start = _length(data, start + size + _INT32.size)  # the rack
+        _, position = _tagged_fields(data, start + size, scan)
     return endpoints
 
 
-def _count(data: bytes, position: int) -> tuple[int, int]:
+def _elements(data: bytes, position: int, scan: MessageScan) -> tuple[int, int]:
+    """The length of a compact array, counted, and the position of its first element."""
+    count, position = _length(data, position)
+    scan.add(count, len(data) - position)
+    return count, position
+
+
+def _length(data: bytes, position: int) -> tuple[int, int]:
     """The length of a compact array or string, 0 for a null one, and the position after it."""
     length, position = read_uvarint(data, position)
     return (length - 1 if length else 0), position
 
 
-def _tagged_fields(data: bytes, position: int) -> tuple[dict[int, int], int]:
+def _tagged_fields(data: bytes, position: int, scan: MessageScan) -> tuple[dict[int, int], int]:
     """The positions of tagged fields by their tags, and the position after all."""
-    count, position = read_uvarint(data, position)
+    count, position = scan.tagged_fields(data, position)
     fields: dict[int, int] = {}
     for _ in range(count):
         tag, position = read_uvarint(data, position)

@@ -1,8 +1,9 @@
-"""Checks that the arrays of a message fit into its bytes, and counts their elements, before kio reads it.
+"""Checks that a message fits into its bytes, and counts its elements and tagged fields, before kio reads it.
 
 kio's reader reserves memory for whatever length an array claims, and ends the process where there is not so much. It
 also reads a null in place of an array that can't be null, and refuses tagged fields that it does not know, which newer
-clients and nodes may send in any version (KIP-482): they are left out of what it gets.
+clients and nodes may send in any version (KIP-482): they are left out of what it gets. As kio and Kafka do, the scan
+reads a tagged field that it knows by its content, whatever size is announced.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import attrs
 from kio.serial import entity_reader
 from kio.serial._introspect import EntityField, EntityTupleField, PrimitiveTupleField, classify_field, is_optional
 
-from kraftlake.records.schema import LONGEST_STRING
+from kraftlake.records.schema import LONGEST_STRING, MOST_TAGGED_FIELDS
 from kraftlake.records.varint import MalformedError, read_uvarint, uvarint
 
 _INT16: Final = struct.Struct(">h")
@@ -27,29 +28,39 @@ _SIZES: Final = {
     "timedelta_i64": 8, "datetime_i64": 8, "float64": 8, "uuid": 16,
 }  # fmt: skip
 _STRING: Final = "string"
-_NULL: Final = b"\xff\xff\xff\xff"
-_NULL_COMPACT: Final = b"\0"
+MOST_ELEMENTS: Final = 1_000_000
+"""The elements of all arrays of a message, and its tagged fields. Two bytes may be a topic, which becomes an object,
+and another in the answer: a hundred MiB of them would take ten GiB."""
 
 
 @attrs.define
 class MessageScan:
     """What is found on the way through a message.
 
-    `elements` counts those of its arrays; more than `most` are refused, as each becomes an object or two.
+    `elements` counts those of its arrays and its tagged fields; more than `most` are refused, before anything is made
+    of them.
     """
 
-    most: int | None = None
+    most: int = MOST_ELEMENTS
     elements: int = 0
     _replaced: list[tuple[int, int, bytes]] = attrs.field(factory=list, init=False)
-    """What stands where in the data, and what has to stand there for kio."""
-    _spared: int = attrs.field(default=0, init=False)
-    """By how many bytes that is shorter."""
+    """Where data has to be replaced for kio, and by what: a few for each section of tagged fields."""
 
-    def add(self, count: int) -> None:
-        """Count elements. Raises MalformedError beyond `most`."""
+    def add(self, count: int, left: int) -> None:
+        """Count the elements of an array. Raises MalformedError beyond `most` or the bytes that are left."""
+        if count > left:  # each element has at least a byte
+            raise MalformedError(f"an array of {count} elements does not fit into {left} bytes")
         self.elements += count
-        if self.most is not None and self.elements > self.most:
-            raise MalformedError(f"its arrays have more than {self.most} elements")
+        if self.elements > self.most:
+            raise MalformedError(f"it has more than {self.most} elements and tagged fields")
+
+    def tagged_fields(self, data: bytes, position: int) -> tuple[int, int]:
+        """The number of tagged fields that follow, counted, and the position of the first. Raises as `add`."""
+        count, position = read_uvarint(data, position)
+        if count > MOST_TAGGED_FIELDS:
+            raise MalformedError(f"it has {count} tagged fields, and {MOST_TAGGED_FIELDS} is the most")
+        self.add(count, len(data) - position)
+        return count, position
 
     def without_unknown_tags(self, data: bytes) -> bytes:
         """The data that was passed over, without the tagged fields that the message's type does not have."""
@@ -60,30 +71,37 @@ class MessageScan:
             position = end
         return b"".join((*parts, data[position:])) if parts else data
 
+    def length(self, data: bytes, begin: int, *, flexible: bool, short: bool = False) -> tuple[int, int]:
+        """A length, below 0 for null, and the position after it; without tagged fields `short` ones have two bytes."""
+        if flexible:
+            length, position = read_uvarint(data, begin)
+            return length - 1, position
+        number = _INT16 if short else _INT32
+        (length,) = number.unpack_from(data, begin)
+        if length < -1:  # any number below 0 is a null for Kafka, -1 alone for kio
+            self._replaced.append((begin, begin + number.size, number.pack(-1)))
+        return length, begin + number.size
+
     def end_of_tags(self, tagged: Mapping[int, _Plan], data: bytes, begin: int) -> int:
         """The position after the tagged fields that begin somewhere."""
-        count, position = read_uvarint(data, begin)
-        end_of_count, unknown = position, 0
+        count, position = self.tagged_fields(data, begin)
+        end_of_count, unknown, begin_of_unknown = position, 0, position
         for _ in range(count):
             begin_of_tag = position
-            tag, begin_of_size = read_uvarint(data, position)
-            size, content = read_uvarint(data, begin_of_size)
-            position = content + size
-            if tag in tagged:
-                spared = self._spared
-                tagged[tag].end(data, content, self, flexible=True)
-                if self._spared > spared:
-                    self._replace(begin_of_size, content, uvarint(size - (self._spared - spared)))
-            else:
+            tag, position = read_uvarint(data, position)
+            size, position = read_uvarint(data, position)
+            if tag not in tagged:
                 unknown += 1
-                self._replace(begin_of_tag, position, b"")
+                position += size
+                continue
+            if begin_of_unknown < begin_of_tag:
+                self._replaced.append((begin_of_unknown, begin_of_tag, b""))
+            position = begin_of_unknown = tagged[tag].end(data, position, self, flexible=True)
+        if begin_of_unknown < position:
+            self._replaced.append((begin_of_unknown, position, b""))
         if unknown:
-            self._replace(begin, end_of_count, uvarint(count - unknown))
+            self._replaced.append((begin, end_of_count, uvarint(count - unknown)))
         return position
-
-    def _replace(self, begin: int, end: int, new: bytes) -> None:
-        self._replaced.append((begin, end, new))
-        self._spared += end - begin - len(new)
 
 
 class _Plan:
@@ -102,13 +120,12 @@ class _Plan:
         """The position after the field."""
         if not self.is_array:
             return self._end_of_one(data, position, scan, flexible=flexible)
-        begin = position
-        count, position = _length(data, position, flexible=flexible)
-        if not self.may_be_null and data[begin:position] == (_NULL_COMPACT if flexible else _NULL):
-            raise MalformedError(f"the array {self.name} is null")
-        if count > len(data) - position:  # each element has at least a byte
-            raise MalformedError(f"an array of {count} elements does not fit into {len(data) - position} bytes")
-        scan.add(count)
+        count, position = scan.length(data, position, flexible=flexible)
+        if count < 0:
+            if not self.may_be_null:
+                raise MalformedError(f"the array {self.name} is null")
+            return position
+        scan.add(count, len(data) - position)
         if self.size is not None:
             return position + count * self.size
         for _ in range(count):
@@ -125,10 +142,10 @@ class _Plan:
         if self.size is not None:
             return position + self.size
         is_string = self.kind == _STRING
-        length, position = _length(data, position, flexible=flexible, short=is_string)
+        length, position = scan.length(data, position, flexible=flexible, short=is_string)
         if is_string and length > LONGEST_STRING:  # records of it could not be read by Kafka
             raise MalformedError(f"the string {self.name} has more than {LONGEST_STRING} bytes")
-        return position + length
+        return position + max(length, 0)
 
 
 @lru_cache
@@ -142,7 +159,7 @@ def end_of_message(message: Any, data: bytes, position: int, scan: MessageScan) 
     """The position after a message of a type of kio's; `scan` gets what is found in it.
 
     Raises MalformedError, IndexError or struct.error where an array is longer than what is left of `data`, and
-    MalformedError where there are more elements than may be.
+    MalformedError where there are more elements or tagged fields than may be.
     """
     in_order, tagged = _plans(message)
     flexible = message.__flexible__
@@ -160,12 +177,3 @@ def read_message(message: Any, data: bytes, position: int) -> tuple[Any, int]:
     scan = MessageScan()
     end = end_of_message(message, data, position, scan)
     return entity_reader(message)(scan.without_unknown_tags(data), position)[0], end
-
-
-def _length(data: bytes, position: int, *, flexible: bool, short: bool = False) -> tuple[int, int]:
-    """A length, 0 for null, and the position after it; without tagged fields `short` ones have two bytes."""
-    if flexible:
-        length, position = read_uvarint(data, position)
-        return max(length - 1, 0), position
-    number = _INT16 if short else _INT32
-    return max(number.unpack_from(data, position)[0], 0), position + number.size

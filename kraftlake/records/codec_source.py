@@ -14,7 +14,16 @@ from typing import Any
 import attrs
 
 from kraftlake.records.fast_construct import mutable_class
-from kraftlake.records.schema import LONGEST_STRING, FieldSpec, Primitive, Struct, field_specs, json_name, memoized
+from kraftlake.records.schema import (
+    LONGEST_STRING,
+    MOST_TAGGED_FIELDS,
+    FieldSpec,
+    Primitive,
+    Struct,
+    field_specs,
+    json_name,
+    memoized,
+)
 from kraftlake.records.uuid import Uuid
 from kraftlake.records.varint import MalformedError, read_uvarint, uvarint
 from kraftlake.runtime.errors import UnwritableMetadataError
@@ -29,7 +38,6 @@ _FORMATS: dict[Primitive, str] = {
     Primitive.FLOAT64: "d",
     Primitive.UUID: "16s",
 }
-_MOST_TAGGED_FIELDS = 1024  # an empty one takes two bytes of the input, and 130 of memory
 _SMALLEST_STRUCT = 1  # bytes: a struct's count of tagged fields
 
 _int32_arrays = tuple(struct.Struct(f">{n}i") for n in range(33))
@@ -65,7 +73,7 @@ def _write_tagged(buffer: bytearray, known: list[tuple[int, bytes]], unknown: tu
     tagged = sorted((*known, *unknown), key=lambda field: field[0])
     if any(a[0] == b[0] for a, b in pairwise(tagged)):
         raise ValueError("a tagged field is there twice")
-    if len(tagged) > _MOST_TAGGED_FIELDS:
+    if len(tagged) > MOST_TAGGED_FIELDS:
         raise ValueError("it has more tagged fields than can be read again")
     buffer += uvarint(len(tagged))
     for tag, value in tagged:
@@ -213,7 +221,7 @@ def _decode_tagged(w: _Writer, fields: list[tuple[str, FieldSpec]], version: int
     w("count = b[p]; p += 1")
     w("if count > 127:")
     w("    count, p = read_uvarint(b, p - 1)")
-    w(f"    if count > {_MOST_TAGGED_FIELDS}: raise malformed('it has more tagged fields than can be')")
+    w(f"    if count > {MOST_TAGGED_FIELDS}: raise malformed('it has more tagged fields than can be')")
     w("for _ in range(count):")
     w.depth += 1
     w("tag = b[p]; p += 1")

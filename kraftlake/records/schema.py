@@ -22,6 +22,9 @@ SPEC = "kraftlake.spec"
 LONGEST_STRING = 0x7FFF
 """The bytes of a string in UTF-8: Kafka refuses to read a longer one, also where its length takes a varint."""
 
+MOST_TAGGED_FIELDS = 10_000
+"""The tagged fields of a struct: Kafka refuses to read more."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 

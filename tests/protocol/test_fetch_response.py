@@ -19,7 +19,8 @@ from kio.static.primitive import i32, i32Timedelta, i64
 
 from kraftlake.protocol import FETCH_VERSIONS, Address, FetchResponse, PartitionResponse, decode_fetch
 from kraftlake.records.uuid import Uuid
-from kraftlake.records.varint import MalformedError
+from kraftlake.records.varint import MalformedError, uvarint
+from tests.memory import peak_memory
 from tests.protocol.fake_nodes import encoded
 from tests.protocol.test_fetch_request import IDS, INT32, INT64, NAMES
 
@@ -129,3 +130,15 @@ def test_a_length_that_the_frame_cannot_hold_is_refused_without_memory_for_it(le
     for data in (head + length, head + b"\x02" + b"t" * 16 + length, head + b"\x01" + length):
         with pytest.raises(UNREADABLE):
             decode_fetch(data, 0)
+
+
+@pytest.mark.parametrize("tags", [10_001, 2 * 1024 * 1024])
+def test_megabytes_of_tagged_fields_are_refused_at_no_cost(tags: int) -> None:
+    data = by_kio(17, FetchResponse(error=0, session_id=8, partitions=()))
+    hostile = data[:-1] + uvarint(tags) + b"\x63\x00" * tags
+
+    def refused() -> None:
+        with pytest.raises(MalformedError, match=f"it has {tags} tagged fields, and 10000 is the most"):
+            decode_fetch(hostile, 0)
+
+    assert peak_memory(refused) < 100_000

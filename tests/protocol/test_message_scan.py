@@ -5,6 +5,7 @@ from dataclasses import fields
 from datetime import timedelta
 from importlib import import_module
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from kio.serial._introspect import EntityField, EntityTupleField, PrimitiveTuple
 from kraftlake.protocol import Connection, NodeClient, NodeError
 from kraftlake.protocol.message_scan import MessageScan, end_of_message, read_message
 from kraftlake.records.varint import MalformedError, uvarint
+from tests.memory import peak_memory
 from tests.protocol.fake_nodes import encoded, frame, receive_frame, serving
 
 RESPONSES = {
@@ -81,7 +83,7 @@ def test_the_elements_of_all_arrays_are_counted() -> None:
     scan = MessageScan(8)
     end_of_message(kind, data, 0, scan)
     assert scan.elements == 8
-    with pytest.raises(MalformedError, match="more than 7 elements"):
+    with pytest.raises(MalformedError, match="more than 7 elements and tagged fields"):
         end_of_message(kind, data, 0, MessageScan(7))
 
 
@@ -187,3 +189,88 @@ def test_an_array_that_can_not_be_null_is_not() -> None:
     assert data[at] == 1
     with pytest.raises(MalformedError, match="the array brokers is null"):
         end_of_message(kind, data[:at] + b"\0" + data[at + 1 :], 0, MessageScan())
+
+
+FETCH = import_module("kio.schema.fetch.v17.request")
+
+
+def fetch_of(*partition_tags: bytes) -> bytes:
+    """The body of a Fetch of one partition, the only tagged fields in which are these."""
+    partition = FETCH.FetchPartition(partition=3, fetch_offset=9, partition_max_bytes=1)
+    topic = FETCH.FetchTopic(topic_id=UUID(int=7), partitions=(partition,))
+    data = encoded(
+        FETCH.FetchRequest(
+            max_wait=timedelta(0), min_bytes=0, max_bytes=0, isolation_level=0, session_id=0, session_epoch=0,
+            topics=(topic,), forgotten_topics_data=(), rack_id="",
+        )
+    )  # fmt: skip
+    own = encoded(partition)
+    assert data.count(own) == 1
+    tags = uvarint(len(partition_tags)) + b"".join(partition_tags)
+    return data.replace(own, own[:-1] + tags)
+
+
+def directory(number: int, size: int = 16) -> bytes:
+    """A known tagged field of a partition, that announces a size."""
+    return b"\0" + uvarint(size) + UUID(int=number).bytes
+
+
+def partition_in(data: bytes) -> Any:
+    made, end = read_message(FETCH.FetchRequest, data, 0)
+    assert end == len(data)
+    return made.topics[0].partitions[0]
+
+
+@pytest.mark.parametrize("size", [0, 1, 15, 17, 10_000, 2**32 - 1])
+def test_a_known_tagged_field_is_read_by_its_content_whatever_size_it_announces(size: int) -> None:
+    """Else kio would read other bytes than were passed over, and reserve what they claim."""
+    assert partition_in(fetch_of(directory(5, size))).replica_directory_id == UUID(int=5)
+
+
+def test_of_tagged_fields_in_any_order_the_last_of_a_tag_counts() -> None:
+    data = fetch_of(b"\x63\x01x", directory(5), b"\x07\x00", b"\x63\x00", directory(6), b"\x0c\x02yz")
+    assert partition_in(data).replica_directory_id == UUID(int=6)
+
+
+def test_a_section_has_10_000_tagged_fields_at_most() -> None:
+    assert partition_in(fetch_of(*[b"\x63\x00"] * 10_000)).partition == 3
+    with pytest.raises(MalformedError, match="it has 10001 tagged fields, and 10000 is the most"):
+        end_of_message(FETCH.FetchRequest, fetch_of(*[b"\x63\x00"] * 10_001), 0, MessageScan())
+    with pytest.raises(MalformedError, match="it has 4294967295 tagged fields"):
+        end_of_message(FETCH.FetchRequest, fetch_of()[:-1] + uvarint(2**32 - 1), 0, MessageScan())
+
+
+def test_tagged_fields_count_as_elements_and_cost_little_before_they_are_refused() -> None:
+    kind = import_module("kio.schema.metadata.v12.request").MetadataRequest
+    topic = bytes(16) + b"\x02a" + uvarint(2_000) + b"\x63\x00" * 2_000
+    data = uvarint(1_001) + topic * 1_000 + b"\0\0\0"
+
+    def refused() -> None:
+        with pytest.raises(MalformedError, match="more than 1000000 elements and tagged fields"):
+            read_message(kind, data, 0)
+
+    assert peak_memory(refused) < 1024 * 1024
+
+
+@pytest.mark.parametrize("number", [-1, -2, -(2**31)])
+def test_any_length_below_zero_is_null(number: int) -> None:
+    kind = import_module("kio.schema.metadata.v1.request").MetadataRequest
+    data = struct.pack(">i", number)
+    assert read_message(kind, data, 0) == (kind(topics=None), 4)
+    names = import_module("kio.schema.metadata.v0.request").MetadataRequest
+    with pytest.raises(MalformedError, match="the array topics is null"):
+        read_message(names, data, 0)
+
+
+def test_a_number_counts_not_how_many_bytes_it_takes() -> None:
+    kind = import_module("kio.schema.metadata.v12.request").MetadataRequest
+    rest = b"\x01\x00\x00"
+    for null in (b"\x00", b"\x80\x00", b"\x80\x80\x80\x80\x00"):
+        made, end = read_message(kind, null + rest, 0)
+        assert (made.topics, end) == (None, len(null + rest))
+    topics = import_module("kio.schema.create_topics.v7.request").CreateTopicsRequest
+    for null in (b"\x00", b"\x80\x00"):
+        with pytest.raises(MalformedError, match="the array topics is null"):
+            read_message(topics, null + bytes(6), 0)
+    with pytest.raises(MalformedError, match="longer than 32 bits"):
+        read_message(kind, b"\x80\x80\x80\x80\x80\x00" + rest, 0)

@@ -21,12 +21,9 @@ from kio.static.constants import EntityType
 from kio.static.primitive import i32Timedelta
 
 from kraftlake.protocol import REQUEST_HEADER, MessageScan, end_of_message, read_message
-from kraftlake.records.varint import MalformedError, read_uvarint
+from kraftlake.records.varint import MalformedError
 
 _CORRELATION: Final = struct.Struct(">i")
-MOST_ELEMENTS: Final = 1_000_000
-"""The elements of all lists of a request. Two bytes may be a topic, which becomes an object, and another in the answer:
-a hundred MiB of them would take ten GiB."""
 _MANY_ELEMENTS: Final = 100_000
 UNREADABLE: Final = (SerialError, ValueError, TypeError, IndexError, OverflowError, struct.error, MalformedError)
 """What is raised for bytes that are no request."""
@@ -42,15 +39,15 @@ def api_of(frame: bytes) -> str | None:
 def request_in(frame: bytes) -> Any:
     """A request as kio declares it; None for a version or an API that is not known here.
 
-    Raises one of UNREADABLE for what is no request, and for one of more than `MOST_ELEMENTS`.
+    Raises one of UNREADABLE for what is no request, and for one of too many elements.
     """
     return scanned_request_in(frame, scan_of(frame))
 
 
 def scan_of(frame: bytes) -> MessageScan:
     """What is found on the way through a request; nothing in one that is not known here. Raises as `request_in`."""
+    scan = MessageScan()
     request, position = _body_of(frame)
-    scan = MessageScan(MOST_ELEMENTS)
     if request is not None:
         end_of_message(request, frame, position, scan)
     return scan
@@ -118,12 +115,8 @@ def entity(name: str, version: int, kind: EntityType) -> Any:
 
 
 def _after_tags(frame: bytes, position: int) -> int:
-    count, position = read_uvarint(frame, position)
-    for _ in range(count):
-        _, position = read_uvarint(frame, position)
-        size, position = read_uvarint(frame, position)
-        position += size
-    return position
+    """The end of a header; none of its tagged fields is known here."""
+    return MessageScan().end_of_tags({}, frame, position)
 
 
 def encoded(correlation: int, response: Any, *, flexible_header: bool) -> bytes:

@@ -12,9 +12,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from kraftlake.protocol import Address, NodeConnector, NodeError
+from kraftlake.protocol.message_scan import MOST_ELEMENTS
 from kraftlake.runtime import EnvironmentFaultError
 from kraftlake.server.broker.broker_listener import BrokerListener
-from kraftlake.server.requests.messages import MOST_ELEMENTS
 from tests.protocol.fake_nodes import frame, receive, receive_frame, serving
 from tests.server.broker.test_refusals import framed, read, request
 

@@ -15,8 +15,11 @@ from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
 from kraftlake.protocol import REQUEST_HEADER
+from kraftlake.protocol.message_scan import MOST_ELEMENTS
+from kraftlake.records.varint import uvarint
 from kraftlake.server.requests.dispatcher import Api, Dispatcher, NodeFeatures, Peer, Request
-from kraftlake.server.requests.messages import MOST_ELEMENTS, entity, response_in
+from kraftlake.server.requests.messages import entity, response_in
+from tests.memory import peak_memory
 
 PEER = Peer(listener="PLAINTEXT", host="127.0.0.1")
 
@@ -132,6 +135,29 @@ def test_tagged_fields_of_newer_clients_are_ignored() -> None:
     node.ask(frame_of(request)[:-1] + b"\x02\x63\x00\x64\x02xy")
     assert [one.body for one in node.requests] == [request]
     assert node.told == []
+
+
+def metadata_with(header: int = 0, body: int = 0) -> bytes:
+    """A request whose header and body have so many tagged fields that are not known."""
+    tags = [uvarint(count) + b"\x63\x00" * count for count in (header, body)]
+    return REQUEST_HEADER.pack(3, 12, 7, 1) + b"x" + tags[0] + b"\1\0\0" + tags[1]
+
+
+def test_a_header_and_a_body_have_10_000_tagged_fields_each_at_most() -> None:
+    node = Node(api="metadata", versions=range(13))
+    node.ask(metadata_with(header=10_000, body=10_000))
+    assert [one.body.topics for one in node.requests] == [()]
+    node.ask(metadata_with(header=10_001))
+    node.ask(metadata_with(body=10_001))
+    assert (node.answers, node.told) == ([None, None], ["unreadable_request"] * 2)
+
+
+@pytest.mark.parametrize("where", ["header", "body"])
+def test_megabytes_of_tagged_fields_cost_no_memory(where: str) -> None:
+    node = Node(api="metadata", versions=range(13))
+    frame = metadata_with(**{where: 2 * 1024 * 1024})
+    assert peak_memory(lambda: node.ask(frame)) < 1024 * 1024
+    assert (node.answers, node.requests) == ([None], [])
 
 
 def metadata(count: int) -> bytes:

@@ -36,6 +36,12 @@ if TYPE_CHECKING:
         effective_configs,
     )
     from kraftlake.publisher.features import FeaturesPublisher
+    from kraftlake.publisher.ignored_configs import (
+        IgnoredConfig,
+        IgnoredConfigs,
+        IgnoredConfigsPublisher,
+        configs_without_effect,
+    )
     from kraftlake.publisher.metadata_cache import MetadataCache
     from kraftlake.publisher.metadata_responses import (
         Cursor,
@@ -86,6 +92,9 @@ __all__ = [
     "FilterComponent",
     "FinalizedFeatures",
     "GroupCoordinator",
+    "IgnoredConfig",
+    "IgnoredConfigs",
+    "IgnoredConfigsPublisher",
     "LakeSnapshotEmitter",
     "LeaderAndIsr",
     "LogManager",
@@ -103,6 +112,7 @@ __all__ = [
     "StandardAuthorizer",
     "TopicMetadata",
     "UnderMinIsrCounter",
+    "configs_without_effect",
     "effective_configs",
 ]
 

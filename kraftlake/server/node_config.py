@@ -14,7 +14,7 @@ import attrs
 
 from kraftlake.protocol import parse_addresses
 from kraftlake.runtime import UsageError, did_you_mean, parse_properties, split_list, trim
-from kraftlake.settings import BROKER, NODE_SETTINGS, ConfigKey, key_of, problem_of_combination, why_ignored
+from kraftlake.settings import BROKER, NODE_SETTINGS, ConfigKey, key_of, problem_of_combination
 
 _MISTYPED: Final = 0.9
 """How alike two names are of which one may be the other, mistyped: many of Kafka's are rather alike."""
@@ -92,10 +92,11 @@ class NodeSettings:
         """The settings that no node heeds, each with the reason."""
         found = {}
         for name, text in sorted(self.values.items()):
-            if key_of(BROKER, name) is None and name not in NODE_SETTINGS:
+            key = key_of(BROKER, name) or NODE_SETTINGS.get(name)
+            if key is None:
                 near = get_close_matches(name, sorted(NODE_SETTINGS), n=1, cutoff=_MISTYPED)
                 found[name] = did_you_mean(name, near) or "Kafka has no such setting"
-            elif (ignored := why_ignored(BROKER, name, trim(text))) is not None:
+            elif (ignored := key.why_ignored(trim(text))) is not None:
                 found[name] = ignored.reason
         return found
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         why_ignored,
     )
     from kraftlake.settings.topic_configs import TOPIC_CONFIGS
-    from kraftlake.settings.uses import BROKER_ROLE, CONTROLLER_ROLE, Heeded, Ignored, Use
+    from kraftlake.settings.uses import BROKER_ROLE, CLIENT_QUOTAS, CONTROLLER_ROLE, Heeded, Ignored, Use
 
 __all__ = [
     "BROKER",
@@ -36,6 +36,7 @@ __all__ = [
     "BROKER_ROLE",
     "CLIENT_METRICS",
     "CLIENT_METRICS_CONFIGS",
+    "CLIENT_QUOTAS",
     "CLUSTER_WIDE",
     "CONFIGS",
     "CONTROLLER_ROLE",

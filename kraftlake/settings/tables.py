@@ -18,7 +18,7 @@ from kraftlake.settings.remote_settings import REMOTE_SETTINGS
 from kraftlake.settings.replication_settings import REPLICATION_SETTINGS
 from kraftlake.settings.security_settings import AUTHORIZER_SETTINGS, SECURITY_SETTINGS
 from kraftlake.settings.topic_configs import TOPIC_CONFIGS
-from kraftlake.settings.uses import Heeded, Ignored
+from kraftlake.settings.uses import AT_START_ALONE, Heeded, Ignored
 
 TOPIC: Final = 2
 BROKER: Final = 4
@@ -60,9 +60,16 @@ def key_of(resource_type: int, name: str) -> ConfigKey | None:
 
 
 def why_ignored(resource_type: int, name: str, value: str) -> Ignored | None:
-    """Why a config of a resource has no effect here, None where it has; also for what is unknown, and for defaults."""
+    """Why a config of a resource in the metadata log has no effect here.
+
+    None where it has; also for what is unknown, and for defaults.
+    """
     key = key_of(resource_type, name)
-    return None if key is None else key.why_ignored(value)
+    if key is None:
+        return None
+    if resource_type == BROKER and isinstance(key.use, Heeded) and not key.use.live:
+        return AT_START_ALONE
+    return key.why_ignored(value)
 
 
 def heeded_by(role: str, *, live: bool = False) -> frozenset[str]:

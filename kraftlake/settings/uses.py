@@ -44,6 +44,8 @@ LIVE_BY_BROKERS: Final = attrs.evolve(BY_BROKERS, live=True)
 LIVE_BY_CONTROLLERS: Final = attrs.evolve(BY_CONTROLLERS, live=True)
 LIVE_BY_ALL_NODES: Final = attrs.evolve(BY_ALL_NODES, live=True)
 
+AT_START_ALONE: Final = Ignored("a node heeds it at its start alone, from its properties file")
+
 GROUPS: Final = Ignored("consumer, share and streams groups are not served", is_non_goal=True)
 TRANSACTIONS: Final = Ignored("transactions are not served", is_non_goal=True)
 VOTERS: Final = Ignored("the metadata log is the lake, without a KRaft quorum and files of its own", is_non_goal=True)

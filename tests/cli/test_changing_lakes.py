@@ -60,6 +60,19 @@ def test_a_day_in_the_life_of_a_cluster(lake: Path) -> None:
     assert run_json("image", lake)["topics"] == {}
 
 
+def test_what_has_no_effect_is_warned_of(lake: Path) -> None:
+    made = run("topics", "create", "orders", "--config", "cleanup.policy=compact", "--lake", lake)
+    warning = "warning: cleanup.policy of topic orders has no effect: logs are not compacted yet, and keep all records"
+    assert made.stderr.startswith(warning)
+    alter = ("configs", "alter", "topic:orders", "--lake", lake)
+    assert run(*alter, "--set", "retention.ms=60000").stderr == ""
+    assert run(*alter, "--append", "cleanup.policy=delete", "--json").stderr.startswith(warning)
+    quota = run("quotas", "alter", "--user", "alice", "--set", "request_percentage=50", "--lake", lake)
+    assert quota.stderr == (
+        "warning: request_percentage of user alice has no effect: client quotas are not enforced yet\n"
+    )
+
+
 def test_settings_are_changed(lake: Path) -> None:
     run("topics", "create", "orders", "--config", "flush.ms=7", "--lake", lake)
     alter = ("configs", "alter", "topic:orders", "--lake", lake)

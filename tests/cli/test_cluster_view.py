@@ -94,3 +94,12 @@ def test_that_it_is_up_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert (told["bootstrap"], told["controllers"]) == (addresses, "127.0.0.1:9095,127.0.0.1:9096")
     assert told["nodes"][0] == {"id": 1, "kind": "broker", "address": "127.0.0.1:9092", "pid": 4711}
     assert view.is_silent
+
+
+def test_a_warning_is_on_stderr_where_no_terminal_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
+    view = ClusterView(Terminal(), PLAN, "MkU3OEVBNTcwNTJENDM2Qg", as_json=True)
+    view.warning("cleanup.policy of topic a has no effect: logs are not compacted yet")
+    view.close()
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "warning: cleanup.policy of topic a has no effect: logs are not compacted yet\n" in told.err

@@ -99,6 +99,8 @@ def up(
     down, and the others go on. Before all nodes were up, it ends the command. Nodes never outlive this process, on
     Linux not even where it is killed.
 
+    Settings, configs and quotas that have no effect here are warned of, each once.
+
     With --json stdout gets one line when all nodes are up, with `bootstrap`, `controllers` and the `nodes`.
     """
     from kraftlake.metadata_log import is_object_uri
@@ -142,6 +144,8 @@ def _watch(running: ClusterUp, view: ClusterView, stop: threading.Event, again: 
         state = running.state
         was_up = was_up or state.is_up
         view.state(state)
+        for ignored in running.newly_ignored():
+            view.warning(ignored.sentence)
         for node in running.newly_ended():
             view.ended(node)
             if not was_up and not is_leaving:

@@ -125,6 +125,14 @@ class ClusterView:
             for line in lines:
                 self._terminal.note(f"{node.plan.name}: {line[:_LONGEST_LINE]}")
 
+    def warning(self, sentence: str) -> None:
+        """Warn of something among the events, or on stderr."""
+        if self._live is not None:
+            now = _time_of_day(int(time.time() * 1000))
+            self._events.append(ClusterEvent(None, now, sentence, Style.WARNING))
+        if self._live is None or not sys.stderr.isatty():
+            self._terminal.warn(sentence)
+
     def leaving(self) -> None:
         """Tell that the nodes are being ended."""
         self._is_leaving = True

@@ -11,6 +11,7 @@ from kraftlake.controller import format_lake, open_controlled
 from kraftlake.image import BrokerCounts, MetadataImage, count_partitions_of_brokers
 from kraftlake.metadata_log import MetadataLog, lake_location
 from kraftlake.protocol import Address
+from kraftlake.publisher import IgnoredConfig, IgnoredConfigs
 from kraftlake.runtime import EnvironmentFaultError
 from kraftlake.server.cluster_up.cluster_plan import HOST, ClusterPlan, NodeKind
 from kraftlake.server.cluster_up.cluster_processes import ClusterProcesses
@@ -34,6 +35,7 @@ class ClusterUp:
         self._plan = plan
         self._stack = ExitStack()
         self._processes = ClusterProcesses(plan)
+        self._ignored = IgnoredConfigs()
         self._counts: tuple[MetadataImage, dict[int, BrokerCounts]] | None = None
 
     def __enter__(self) -> Self:
@@ -86,6 +88,10 @@ class ClusterUp:
     def newly_ended(self) -> list[NodeProcess]:
         """The nodes that have ended since the last call."""
         return self._processes.newly_ended()
+
+    def newly_ignored(self) -> list[IgnoredConfig]:
+        """The configs and quotas in the log without effect that were not given before."""
+        return self._ignored.newly_set(self._watch.image)
 
     @property
     def _leader(self) -> int | None:

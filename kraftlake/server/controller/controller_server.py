@@ -20,7 +20,7 @@ from kraftlake.controller import (
 from kraftlake.controller.quorum.embedded import WATCH_SECONDS
 from kraftlake.image import Endpoint, MetadataImage
 from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepThread
-from kraftlake.publisher import LakeSnapshotEmitter, SnapshotGenerator, StandardAuthorizer
+from kraftlake.publisher import IgnoredConfigsPublisher, LakeSnapshotEmitter, SnapshotGenerator, StandardAuthorizer
 from kraftlake.records.metadata_records import ControllerEndpoint, ControllerFeature
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay import LakeFeed, LakeReader, MetadataLoader, MetadataPublisher, QuorumState, leader_at
@@ -151,7 +151,9 @@ class ControllerServer:
         feed = LakeFeed(
             MetadataLog.open(config.lake), self._clock, self._faults, poll=_POLL_SECONDS, idle_poll=_IDLE_POLL_SECONDS
         )
-        loader = self._loader(node, feed, [view, *([] if authorizer is None else [authorizer])])
+        loader = self._loader(
+            node, feed, [view, IgnoredConfigsPublisher(config.node_id), *([] if authorizer is None else [authorizer])]
+        )
         stack.callback(loader.close)
         upkeep = UpkeepThread(Upkeep(config.lake), due=lambda: controller.is_active)
         stack.callback(upkeep.close)

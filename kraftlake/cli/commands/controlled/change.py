@@ -37,7 +37,9 @@ class Change:
         """The lake's controller from now on. Check the command line before."""
         from kraftlake.controller import EmbeddedController, open_controlled
 
-        return EmbeddedController(open_controlled(self._lake), take_over=self._take_over)
+        controller = EmbeddedController(open_controlled(self._lake), take_over=self._take_over)
+        self._before = controller.image
+        return controller
 
     def result(self, name: str, error: ApiError | None = None, /, **told: Any) -> None:
         """Add the result for one thing; no error is success."""
@@ -48,6 +50,11 @@ class Change:
     def tell(self) -> None:
         """Show all results; exits with 1 if any is an error."""
         terminal = self.call.terminal
+        if "controller" in vars(self):
+            from kraftlake.publisher import configs_without_effect
+
+            for ignored in sorted(configs_without_effect(self._before, self.controller.image)):
+                terminal.warn(ignored.sentence)
         if self.call.as_json:
             form = {"lake": self._lake, "epoch": self.controller.epoch, "offset": self.controller.image.offset}
             terminal.json(form | {"liveClusterChanged": False, "results": [_as_json(*one) for one in self._results]})

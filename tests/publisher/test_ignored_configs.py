@@ -1,0 +1,92 @@
+"""Which configs and quotas of a log are warned of, and how often."""
+
+from __future__ import annotations
+
+import pytest
+from structlog.testing import capture_logs
+
+from kraftlake.publisher import IgnoredConfigs, IgnoredConfigsPublisher, configs_without_effect
+from kraftlake.records import metadata_records as r
+from kraftlake.records.schema import Message
+from kraftlake.replay import LeaderAndEpoch
+from tests.publisher.updates import Cluster, cluster
+
+TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
+NOT_COMPACTED = "logs are not compacted yet, and keep all records of a key"
+NO_GROUPS = "consumer, share and streams groups are not served"
+
+
+def config(kind: int, resource: str, name: str, value: str | None) -> r.ConfigRecord:
+    return r.ConfigRecord(resource_type=kind, resource_name=resource, name=name, value=value)
+
+
+def sentences(made: Cluster, *changes: Message) -> list[str]:
+    before = made.image
+    made.change(*changes)
+    return [one.sentence for one in sorted(configs_without_effect(before, made.image))]
+
+
+QUOTA = r.ClientQuotaRecord(
+    entity=(
+        r.EntityData(entity_type="user", entity_name="bob"), r.EntityData(entity_type="client-id", entity_name=None)
+    ),
+    key="producer_byte_rate", value=1.0, remove=False,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("record", "whose", "reason"),
+    [
+        (config(TOPIC, "a", "cleanup.policy", "compact"), "topic a", NOT_COMPACTED),
+        (config(TOPIC, "a", "cleanup.policy", "delete,compact"), "topic a", NOT_COMPACTED),
+        (config(BROKER, "", "log.cleaner.threads", "2"), "all brokers", NOT_COMPACTED),
+        (
+            config(BROKER, "1", "num.partitions", "2"), "broker 1",
+            "a node heeds it at its start alone, from its properties file",
+        ),
+        (config(GROUP, "g", "consumer.session.timeout.ms", "50000"), "group g", NO_GROUPS),
+        (config(CLIENT_METRICS, "m", "metrics", "a"), "client metrics m", "client telemetry is not collected"),
+        (QUOTA, "each client-id and user bob", "client quotas are not enforced yet"),
+    ],
+)  # fmt: skip
+def test_what_has_no_effect_has_its_reason(record: Message, whose: str, reason: str) -> None:
+    name = record.key if isinstance(record, r.ClientQuotaRecord) else record.name  # type: ignore[attr-defined]
+    assert sentences(cluster(), record) == [f"{name} of {whose} has no effect: {reason}"]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        config(TOPIC, "a", "cleanup.policy", "delete"), config(TOPIC, "a", "retention.ms", "5"),
+        config(TOPIC, "a", "preallocate", "false"), config(TOPIC, "a", "no.such", "1"),
+        config(BROKER, "", "log.retention.ms", "5"),
+    ],
+)  # fmt: skip
+def test_what_is_heeded_or_the_default_or_unknown_is_not_warned_of(record: Message) -> None:
+    assert sentences(cluster(), record) == []
+
+
+def test_what_is_removed_or_stays_is_not_given_again() -> None:
+    made = cluster(config(TOPIC, "a", "cleanup.policy", "compact"), config(TOPIC, "a", "preallocate", "true"))
+    assert sentences(made, config(TOPIC, "a", "preallocate", None)) == []
+    assert len(sentences(made, config(TOPIC, "a", "cleanup.policy", "compact,delete"))) == 1
+
+
+def test_each_config_of_a_resource_is_given_once() -> None:
+    made, configs = cluster(config(TOPIC, "a", "cleanup.policy", "compact")), IgnoredConfigs()
+    assert [one.resource for one in configs.newly_set(made.image)] == ["topic a"]
+    made.change(config(TOPIC, "a", "cleanup.policy", "compact,delete"), config(TOPIC, "b", "cleanup.policy", "compact"))
+    assert [one.resource for one in configs.newly_set(made.image)] == ["topic b"]
+    assert configs.newly_set(made.image) == []
+
+
+def test_a_node_logs_what_it_finds_at_its_start_and_later_what_is_new_while_it_leads() -> None:
+    made, publisher = cluster(config(TOPIC, "a", "cleanup.policy", "compact")), IgnoredConfigsPublisher(7)
+    with capture_logs() as logs:
+        made.introduce(publisher)
+        made.change(config(TOPIC, "b", "cleanup.policy", "compact"))
+        publisher.on_controller_change(LeaderAndEpoch(leader_id=7, epoch=3))
+        made.change(config(TOPIC, "c", "cleanup.policy", "compact"))
+    found = [(one["event"], one["log_level"], one["resource"], one["config"], one["why"]) for one in logs]
+    event = ("config_without_effect", "warning")
+    assert found == [(*event, topic, "cleanup.policy", NOT_COMPACTED) for topic in ("topic a", "topic c")]

@@ -22,7 +22,14 @@ LOWEST_LEVEL, HIGHEST_LEVEL = 7, len(ALL)
 BROKER_IDS = range(1, 6)
 TOPIC_NAMES = ("foo", "bar", "föö", "__consumer_offsets", "a.b-c")
 USERS = ("alice", "bob", "u\x1b[31m", "")
-CONFIGS = ("retention.ms", "cleanup.policy", "sasl.jaas.config", "no.such.config")
+CONFIGS = (
+    "retention.ms",
+    "cleanup.policy",
+    "interval.ms",
+    "message.format.version",
+    "sasl.jaas.config",
+    "no.such.config",
+)
 MIGRATING = Uuid.ZERO
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -247,7 +254,9 @@ class World:
     # the small parts
 
     def config(self) -> None:
-        type_, name = self.one_of(*((2, topic) for topic in TOPIC_NAMES), (4, ""), (4, "1"), (16, "m"), (32, "g"))
+        type_, name = self.one_of(
+            *((2, topic) for topic in TOPIC_NAMES), (4, ""), (4, "1"), (8, "1"), (16, "m"), (32, "g")
+        )
         value = self.one_of(None, "", "1", "ü")
         self.write(r.ConfigRecord(resource_type=type_, resource_name=name, name=self.one_of(*CONFIGS), value=value))
 
@@ -277,12 +286,12 @@ class World:
         self.write(
             r.AccessControlEntryRecord(
                 id=acl_id,
-                resource_type=self.one_of(2, 3, 4),
+                resource_type=self.one_of(2, 3, 4, 99),
                 resource_name=self.one_of("*", "foo"),
                 pattern_type=self.one_of(3, 4),
                 principal=self.one_of("User:*", "User:alice"),
                 host=self.one_of("*", "10.0.0.1"),
-                operation=self.one_of(2, 3, 15),
+                operation=self.one_of(2, 3, 15, 16),
                 permission_type=self.one_of(2, 3),
             )
         )
@@ -295,7 +304,7 @@ class World:
 
     def scram(self) -> None:
         if self.level >= 11:
-            user, mechanism = self.one_of(*USERS), self.one_of(1, 2)
+            user, mechanism = self.one_of(*USERS), self.one_of(1, 2, 2, 3, -1)
             key = self.one_of(b"", b"k", b"\xff" * 32)
             self.write(
                 self.one_of(

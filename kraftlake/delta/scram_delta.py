@@ -5,12 +5,15 @@ from __future__ import annotations
 from rpds import HashTrieMap
 
 from kraftlake.delta.changes import drop_missing, with_changes
+from kraftlake.image import known_mechanism
 from kraftlake.image.scram_image import ScramCredentialData, ScramImage
 from kraftlake.records.metadata_records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 
 
 class ScramDelta:
     """`changes` has the new credential by mechanism and user, None for a removed one.
+
+    A mechanism that Kafka 4.4 does not know is UNKNOWN, as there.
 
     Source: org.apache.kafka.image.ScramDelta.
     """
@@ -26,11 +29,11 @@ class ScramDelta:
 
     def replay_user_scram_credential(self, record: UserScramCredentialRecord) -> None:
         """Set a credential."""
-        self.changes.setdefault(record.mechanism, {})[record.name] = ScramCredentialData.from_record(record)
+        self._changes_of(record.mechanism)[record.name] = ScramCredentialData.from_record(record)
 
     def replay_remove_user_scram_credential(self, record: RemoveUserScramCredentialRecord) -> None:
         """Remove a credential; an unknown credential is no error, as in Kafka."""
-        self.changes.setdefault(record.mechanism, {})[record.name] = None
+        self._changes_of(record.mechanism)[record.name] = None
 
     def apply(self) -> ScramImage:
         """The image after the changes; the same object if there are none."""
@@ -41,3 +44,6 @@ class ScramDelta:
             changed[mechanism] = users if users else None
         result = with_changes(mechanisms, changed)
         return self.image if result is mechanisms else ScramImage(mechanisms=result)
+
+    def _changes_of(self, mechanism: int) -> dict[str, ScramCredentialData | None]:
+        return self.changes.setdefault(known_mechanism(mechanism), {})

@@ -64,5 +64,13 @@ def _why(source: LogSource, thing: Thing, at: int, line: Sequence[Change], *, le
     if line:
         gone = line[-1]
         return f": {gone.type} at offset {gone.offset} removed it, --at-offset {gone.since - 1} is before that."
-    near = did_you_mean(thing.text, paths_like(thing, source.replay(at, lenient=lenient).image))
+    image = source.replay(at, lenient=lenient).image
+    if thing.kind == "config":
+        resource, name = thing.key
+        ignored = image.configs.ignored.get(resource)
+        if ignored is not None and name in ignored.data:
+            return (
+                ": the log sets it, and Kafka 4.4, which does not know it, ignores it; kraftlake log lists the records."
+            )
+    near = did_you_mean(thing.text, paths_like(thing, image))
     return f": {near}" if near else ", and the log up to there never had it."

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from kraftlake.image.nodes.image_nodes import root_node
     from kraftlake.image.nodes.node import Directory, Leaf, Node, Subject
     from kraftlake.image.nodes.paths import Found, as_literal, matching, part_of, path_of
-    from kraftlake.image.scram_image import mechanism_name
+    from kraftlake.image.scram_image import known_mechanism, mechanism_name
     from kraftlake.image.topics.packed_topics import PackedTopics
     from kraftlake.image.topics.partition_registration import NO_LEADER
     from kraftlake.image.topics.topic_names import (
@@ -119,6 +119,7 @@ __all__ = [
     "diff_images",
     "image_to_json",
     "is_under_min_isr",
+    "known_mechanism",
     "matching",
     "mechanism_name",
     "min_insync_replicas",

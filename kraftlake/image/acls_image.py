@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import attrs
 from rpds import HashTrieMap
 
 from kraftlake.image.common_fields import common_fields
+from kraftlake.image.kafka_names import OPERATIONS, PATTERN_TYPES, PERMISSIONS, RESOURCE_TYPES, known_number
 from kraftlake.image.short_repr import short_repr
 from kraftlake.records.metadata_records import AccessControlEntryRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime import Value
+
+_CODES: Final = {
+    "resource_type": RESOURCE_TYPES,
+    "pattern_type": PATTERN_TYPES,
+    "operation": OPERATIONS,
+    "permission_type": PERMISSIONS,
+}
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -33,8 +41,9 @@ class StandardAcl(Value):
 
     @classmethod
     def from_record(cls, record: AccessControlEntryRecord) -> StandardAcl:
-        """The rule that a record holds."""
-        return cls(**common_fields(record, cls))
+        """The rule that a record holds; codes that Kafka 4.4 does not know become UNKNOWN, as there."""
+        fields = common_fields(record, cls)
+        return cls(**fields | {name: known_number(codes, fields[name]) for name, codes in _CODES.items()})
 
     def to_record(self, acl_id: Uuid) -> ApiMessageAndVersion:
         """The AccessControlEntryRecord with this rule."""

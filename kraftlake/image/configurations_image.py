@@ -12,10 +12,12 @@ from kraftlake.image.kafka_names import CONFIG_RESOURCES
 from kraftlake.image.short_repr import short_repr
 from kraftlake.records.metadata_records import ConfigRecord
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.runtime import Value
+from kraftlake.runtime import Value, in_words, shown
 
 TOPIC_RESOURCE: Final = 2
 BROKER_RESOURCE: Final = 4
+_NAMED: Final = 3
+_LONGEST_NAME: Final = 60
 
 
 @attrs.frozen(order=True)
@@ -53,11 +55,16 @@ class ConfigurationImage(Value):
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class ConfigurationsImage(Value):
-    """Configs by resource; resources without configs are absent. Source: org.apache.kafka.image.ConfigurationsImage."""
+    """Configs by resource; resources without configs are absent. Source: org.apache.kafka.image.ConfigurationsImage.
+
+    `ignored` has the configs that the records set and Kafka 4.4 does not know. They are no part of the state: they are
+    neither compared nor written.
+    """
 
     EMPTY: ClassVar[ConfigurationsImage]
 
     resource_data: HashTrieMap[ConfigResource, ConfigurationImage] = HashTrieMap()
+    ignored: HashTrieMap[ConfigResource, ConfigurationImage] = attrs.field(default=HashTrieMap(), eq=False, repr=False)
 
     def __repr__(self) -> str:
         return short_repr(self, resources=len(self.resource_data))
@@ -70,6 +77,19 @@ class ConfigurationsImage(Value):
         """The configs set for a resource: values by config name."""
         image = self.resource_data.get(resource)
         return {} if image is None else image.data
+
+    @property
+    def ignored_words(self) -> str:
+        """Which configs are ignored, of which resources: `x of topics a and b; y of group g`; empty for none."""
+        owners: dict[tuple[str, str], list[str]] = {}
+        for resource, image in sorted(self.ignored.items()):
+            for name in sorted(image.data):
+                owners.setdefault((name, resource.type_name), []).append(shown(resource.name, _LONGEST_NAME))
+        return "; ".join(
+            f"{shown(name, _LONGEST_NAME)} of {kind.lower().replace('_', ' ')}{'s' if len(named) > 1 else ''} "
+            f"{in_words(named if len(named) <= _NAMED else [*named[:_NAMED], f'{len(named) - _NAMED:,} more'])}"
+            for (name, kind), named in owners.items()
+        )
 
     def write(self) -> Iterator[ApiMessageAndVersion]:
         """The records of the resources, by type and name."""

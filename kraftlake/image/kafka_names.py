@@ -81,6 +81,11 @@ def name_of(names: Mapping[int, str], number: int) -> str:
     return names.get(number, str(number))
 
 
+def known_number(names: Mapping[int, str], number: int) -> int:
+    """`number`, or 0, UNKNOWN, which Kafka 4.4 reads where it has no name for it."""
+    return number if number in names else 0
+
+
 def acl_words(acl: Mapping[str, Any]) -> str:
     """An ACL as a phrase: `allow User:alice read on topic foo (prefixed) from *`."""
     pattern = name_of(PATTERN_TYPES, acl["patternType"]).lower()

@@ -9,12 +9,17 @@ import attrs
 from rpds import HashTrieMap
 
 from kraftlake.image.common_fields import common_fields
-from kraftlake.image.kafka_names import SCRAM_MECHANISMS
+from kraftlake.image.kafka_names import SCRAM_MECHANISMS, known_number
 from kraftlake.image.short_repr import short_repr
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import UserScramCredentialRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.runtime import Value
+
+
+def known_mechanism(mechanism: int) -> int:
+    """A key of SCRAM_MECHANISMS: `mechanism`, or UNKNOWN where Kafka 4.4 does not know it, as there."""
+    return known_number(SCRAM_MECHANISMS, mechanism)
 
 
 def mechanism_name(mechanism: int) -> str:

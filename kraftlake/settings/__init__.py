@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         NODE_SETTINGS,
         TOPIC,
         heeded_by,
+        is_supported,
         key_of,
         why_ignored,
     )
@@ -53,6 +54,7 @@ __all__ = [
     "UpdateMode",
     "Use",
     "heeded_by",
+    "is_supported",
     "key_of",
     "problem_of_combination",
     "why_ignored",

@@ -59,6 +59,15 @@ def key_of(resource_type: int, name: str) -> ConfigKey | None:
     return CONFIGS.get(resource_type, {}).get(name)
 
 
+def is_supported(resource_type: int, name: str) -> bool:
+    """Whether Kafka 4.4 takes a config from the log; it ignores a config that it does not define, or no longer.
+
+    Brokers may have configs of any name: those of plugins and listeners are not defined anywhere.
+    Source: org.apache.kafka.server.config.DefaultSupportedConfigChecker.
+    """
+    return resource_type == BROKER or name in CONFIGS.get(resource_type, {})
+
+
 def why_ignored(resource_type: int, name: str, value: str) -> Ignored | None:
     """Why a config of a resource in the metadata log has no effect here.
 

@@ -47,7 +47,7 @@ def hostile_log(folder: Path) -> Path:
                     partition_epoch=0,
                 ),
             ),
-            batch_of(3, r.ConfigRecord(resource_type=2, resource_name=HOSTILE, name=HOSTILE, value=HOSTILE)),
+            batch_of(3, r.ConfigRecord(resource_type=4, resource_name=HOSTILE, name=HOSTILE, value=HOSTILE)),
             batch_of(
                 4,
                 r.ClientQuotaRecord(

@@ -167,7 +167,7 @@ def test_partitions_are_picked_by_how_many_in_sync_they_need() -> None:
     everything = run_json("image", DIRECTORY, "--at-offset", 4592)
     asked = {
         name: int(values.get("min.insync.replicas", everything["configs"]["BROKER"][""]["min.insync.replicas"]))
-        for name, values in ((name, everything["configs"]["TOPIC"].get(name, {})) for name in everything["topics"])
+        for name, values in ((name, everything["configs"]["BROKER"].get(name, {})) for name in everything["topics"])
     }
     in_sync = {
         f"{name}-{id_}": (one["leader"], len(one["isr"]) - asked[name])
@@ -455,7 +455,7 @@ def test_hostile_strings_come_out_of_json_as_they_went_in(tmp_path: Path) -> Non
 
     form = json.loads(run("image", hostile_log(tmp_path), "--json", "--show-secrets").stdout)
     assert list(form["topics"]) == [HOSTILE]
-    assert form["configs"]["TOPIC"][HOSTILE] == {HOSTILE: HOSTILE}
+    assert form["configs"]["BROKER"][HOSTILE] == {HOSTILE: HOSTILE}
 
 
 def test_an_unknown_cluster_is_called_so_until_it_is_named(tmp_path: Path) -> None:

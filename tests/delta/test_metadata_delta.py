@@ -101,6 +101,10 @@ SCRIPTS = {
         topic(), partition(eligible_leader_replicas=(2,)), r.ClearElrRecord(topic_name="foo"),
         topic("bar", 6), partition(0, 6, last_known_elr=(2,)), r.ClearElrRecord(topic_name=""),
     ],
+    "configs that Kafka has removed, set and removed": [
+        config("2.8", "message.format.version"), topic(), config("1"), config(None, "message.format.version"),
+        config("9", "message.timestamp.difference.max.ms", "bar"), config("3", "no.such", "bar"), remove_topic(),
+    ],
     "a snapshot's topic record in mid-log drops the partitions before it": [
         topic(), partition(0), partition(1), topic(), partition(0),
     ],
@@ -137,6 +141,56 @@ def test_an_acl_of_the_base_image_can_be_removed_once():
     with pytest.raises(ReplayError, match="does not exist"):
         delta.replay(r.RemoveAccessControlEntryRecord(id=uuid_of(7)))
     assert delta.apply(HERE).acls.is_empty()
+
+
+OLD = config("2.8", "message.format.version")
+
+
+def test_configs_that_kafka_has_removed_are_no_part_of_the_image():
+    image = applied(
+        [topic(), OLD, config("1"), r.ConfigRecord(resource_type=8, resource_name="1", name="a", value="1")]
+    )
+    assert image == applied([topic(), config("1")])
+    assert image.configs.ignored_words == "message.format.version of topic foo; a of broker logger 1"
+    assert [record.message.name for record in image.configs.write()] == ["retention.ms"]
+    assert (
+        applied([config(None, OLD.name)], [remove_topic()], base=image).configs.ignored_words == "a of broker logger 1"
+    )
+
+
+@pytest.mark.parametrize("gone", [config(None, OLD.name), remove_topic()], ids=["removed", "with its topic"])
+def test_an_ignored_config_is_named_for_as_long_as_the_log_has_it(gone):
+    base = applied([topic(), OLD])
+    assert applied([gone], base=base).configs.ignored_words == ""
+    assert applied([gone, OLD], base=base).configs.ignored_words == "message.format.version of topic foo"
+
+
+def test_a_snapshot_says_which_configs_are_ignored_from_there_on():
+    delta = MetadataDelta(applied([topic(), OLD, config("1", "old.too")]))
+    delta.replay_all([topic(), config("9", "old.too")])
+    delta.finish_snapshot()
+    assert delta.apply(HERE).configs.ignored_words == "old.too of topic foo"
+
+
+def test_many_ignored_configs_are_counted():
+    image = applied([config("1", OLD.name, f"t-{number}") for number in range(5)])
+    assert image.configs.ignored_words == "message.format.version of topics t-0, t-1, t-2 and 2 more"
+
+
+def test_codes_that_kafka_does_not_know_are_unknown():
+    rule = r.AccessControlEntryRecord(id=uuid_of(7), resource_type=99, pattern_type=5, operation=16, permission_type=-1)
+    image = applied(
+        [
+            rule,
+            scram("alice", 3),
+            scram("bob", -1),
+            scram("carol", 99),
+            r.RemoveUserScramCredentialRecord(name="bob", mechanism=7),
+        ]
+    )
+    acl = image.acls.acls[uuid_of(7)]
+    assert (acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type) == (0, 0, 0, 0)
+    assert {mechanism: sorted(users) for mechanism, users in image.scram.mechanisms.items()} == {0: ["alice", "carol"]}
 
 
 def test_configs_of_a_topic_that_came_and_went_within_a_delta_are_gone():

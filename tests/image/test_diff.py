@@ -45,7 +45,7 @@ BASE = after(
     r.TopicRecord(name="foo", topic_id=uuid_of(5)),
     *(partition(number) for number in range(12)),
     r.ConfigRecord(resource_type=2, resource_name="foo", name="retention.ms", value="1"),
-    r.ConfigRecord(resource_type=2, resource_name="foo", name="secret.thing", value="hunter2"),
+    r.ConfigRecord(resource_type=4, resource_name="1", name="secret.thing", value="hunter2"),
     r.UserScramCredentialRecord(name="alice", mechanism=2, salt=b"salt", stored_key=b"k", iterations=4096),
     r.ClientQuotaRecord(entity=(r.EntityData(entity_type="user", entity_name=None),), key="k", value=1.0),
 )
@@ -101,14 +101,14 @@ def test_a_topic_that_was_created_again_is_removed_and_added():
 def test_secrets_are_redacted_but_that_they_changed_is_shown():
     changed = after(
         BASE,
-        r.ConfigRecord(resource_type=2, resource_name="foo", name="secret.thing", value="hunter3"),
-        r.ConfigRecord(resource_type=2, resource_name="foo", name="other.secret", value="hunter4"),
+        r.ConfigRecord(resource_type=4, resource_name="1", name="secret.thing", value="hunter3"),
+        r.ConfigRecord(resource_type=4, resource_name="1", name="other.secret", value="hunter4"),
         r.UserScramCredentialRecord(name="alice", mechanism=2, salt=b"pepper", stored_key=b"k", iterations=8192),
         r.DelegationTokenRecord(owner="User:o", requester="User:q", token_id="t"),
     )
     diff = diff_images(BASE, changed)
     form = diff.to_json()
-    assert form["configs"]["changed"]["TOPIC:foo"] == {
+    assert form["configs"]["changed"]["BROKER:1"] == {
         "secret.thing": ["(redacted)", "(redacted)"],
         "other.secret": [None, "(redacted)"],
     }
@@ -118,7 +118,7 @@ def test_secrets_are_redacted_but_that_they_changed_is_shown():
     }
     told = json.dumps(form) + "".join(entry.describe() for entry in diff.changes) + repr(diff)
     assert not any(secret in told for secret in ("hunter", b"pepper".hex(), "User:o"))
-    assert diff.to_json(show_secrets=True)["configs"]["changed"]["TOPIC:foo"]["secret.thing"] == ["hunter2", "hunter3"]
+    assert diff.to_json(show_secrets=True)["configs"]["changed"]["BROKER:1"]["secret.thing"] == ["hunter2", "hunter3"]
 
 
 def test_added_and_removed_entries_have_all_their_fields():

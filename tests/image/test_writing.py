@@ -64,7 +64,9 @@ def test_a_snapshot_of_the_image_itself_changes_nothing(history):
     for record in image.write():
         delta.replay(record.message)
     delta.finish_snapshot()
-    assert delta.apply(HERE) is image
+    after = delta.apply(HERE)
+    assert after == image
+    assert after is image or image.configs.ignored  # of which a snapshot knows nothing
 
 
 @given(histories(max_steps=15), st.randoms())

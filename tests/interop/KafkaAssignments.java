@@ -35,6 +35,7 @@ import org.apache.kafka.server.AssignmentsManager;
 import org.apache.kafka.server.common.ControllerRequestCompletionHandler;
 import org.apache.kafka.server.common.NodeToControllerChannelManager;
 import org.apache.kafka.server.common.TopicIdPartition;
+import org.apache.kafka.server.config.DefaultSupportedConfigChecker;
 
 /**
  * Kafka's own AssignmentsManager, broker 1: one script a line on stdin (a JSON array of steps), one JSON object a line
@@ -153,7 +154,8 @@ public class KafkaAssignments {
 
     /** The partitions by number; whether broker 1 has a replica of each. */
     void become(Map partitions) {
-        MetadataDelta delta = new MetadataDelta.Builder().setImage(MetadataImage.EMPTY).build();
+        MetadataDelta delta = new MetadataDelta.Builder().setImage(MetadataImage.EMPTY)
+            .setSupportedConfigChecker(new DefaultSupportedConfigChecker()).build();
         if (!partitions.isEmpty()) {
             delta.replay(new TopicRecord().setName("foo").setTopicId(TOPIC));
         }

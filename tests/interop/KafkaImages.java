@@ -68,6 +68,7 @@ import org.apache.kafka.raft.internals.RecordsIterator;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
 import org.apache.kafka.server.common.MetadataVersion;
 import org.apache.kafka.server.common.OffsetAndEpoch;
+import org.apache.kafka.server.config.DefaultSupportedConfigChecker;
 import org.apache.kafka.server.fault.FaultHandler;
 import org.apache.kafka.snapshot.FileRawSnapshotReader;
 import org.apache.kafka.snapshot.RecordsSnapshotReader;
@@ -90,6 +91,7 @@ import org.apache.kafka.snapshot.RecordsSnapshotReader;
  */
 public class KafkaImages {
     private static final int BATCH_SIZE = 8 * 1024 * 1024;
+    private static final SupportedConfigChecker SUPPORTED = new DefaultSupportedConfigChecker();
 
     public static void main(String[] args) throws Exception {
         PrintStream out = new PrintStream(System.out, true, "UTF-8");
@@ -196,7 +198,7 @@ public class KafkaImages {
     /** Kafka's own loader, which publishes after each batch, but nothing of a transaction before its end. */
     static void publish(List batches, long at, MetadataBatchLoader.MetadataUpdater updater) {
         MetadataBatchLoader loader = new MetadataBatchLoader(
-            new LogContext(), Time.SYSTEM, new Thrower(), updater, SupportedConfigChecker.TRUE);
+            new LogContext(), Time.SYSTEM, new Thrower(), updater, SUPPORTED);
         loader.resetToImage(MetadataImage.EMPTY);
         for (Iterator b = batches.iterator(); b.hasNext(); ) {
             Batch batch = upTo((Batch) b.next(), at);
@@ -409,7 +411,7 @@ public class KafkaImages {
     }
 
     static MetadataDelta delta(MetadataImage image) {
-        return new MetadataDelta.Builder().setImage(image).build();
+        return new MetadataDelta.Builder().setImage(image).setSupportedConfigChecker(SUPPORTED).build();
     }
 
     static Object local(List batches, int broker, long from, long to) {

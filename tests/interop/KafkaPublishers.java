@@ -63,6 +63,7 @@ import org.apache.kafka.server.authorizer.internals.CidrUtils;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
 import org.apache.kafka.server.common.KRaftVersion;
 import org.apache.kafka.server.config.ClientQuotaManagerConfig;
+import org.apache.kafka.server.config.DefaultSupportedConfigChecker;
 import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaManager;
 import org.apache.kafka.server.quota.QuotaType;
@@ -274,7 +275,8 @@ public class KafkaPublishers {
     }
 
     static MetadataImage image(JsonNode records, long offset) throws Exception {
-        MetadataDelta delta = new MetadataDelta.Builder().setImage(MetadataImage.EMPTY).build();
+        MetadataDelta delta = new MetadataDelta.Builder().setImage(MetadataImage.EMPTY)
+            .setSupportedConfigChecker(new DefaultSupportedConfigChecker()).build();
         for (Iterator r = records.iterator(); r.hasNext(); ) {
             byte[] bytes = Base64.getDecoder().decode(((JsonNode) r.next()).asText());
             ApiMessageAndVersion record = (ApiMessageAndVersion) MetadataRecordSerde.INSTANCE.read(

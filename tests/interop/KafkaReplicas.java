@@ -65,6 +65,7 @@ import org.apache.kafka.server.common.DirectoryEventHandler;
 import org.apache.kafka.server.common.KRaftVersion;
 import org.apache.kafka.server.common.MetadataVersion;
 import org.apache.kafka.server.common.RequestLocal;
+import org.apache.kafka.server.config.DefaultSupportedConfigChecker;
 import org.apache.kafka.server.network.BrokerEndPoint;
 import org.apache.kafka.server.partition.AlterPartitionManager;
 import org.apache.kafka.server.quota.QuotaFactory;
@@ -335,7 +336,8 @@ public class KafkaReplicas {
     }
 
     MetadataDelta delta(List records) {
-        MetadataDelta delta = new MetadataDelta.Builder().setImage(image).build();
+        MetadataDelta delta = new MetadataDelta.Builder().setImage(image)
+            .setSupportedConfigChecker(new DefaultSupportedConfigChecker()).build();
         Iterator each = records.iterator();
         while (each.hasNext()) {
             delta.replay((ApiMessage) each.next());

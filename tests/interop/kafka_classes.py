@@ -20,7 +20,7 @@ from typing import IO, Any
 import pyspark
 
 from kraftlake.spark_jobs.java import find_java
-from tests.interop.jars import kafka_jars
+from tests.interop.jars import kafka_jars, kafka_node_jars
 
 _SOURCE = Path(__file__).with_name("KafkaImages.java")
 
@@ -90,7 +90,7 @@ class KafkaClasses:
 @cache
 def kafka_classes() -> KafkaClasses:
     """The one JVM of this process, ended with it."""
-    classes = KafkaClasses()
+    classes = KafkaClasses(jars=kafka_node_jars())  # which have the checker of configs, too
     atexit.register(classes.close)
     return classes
 

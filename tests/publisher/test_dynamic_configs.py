@@ -47,23 +47,23 @@ def test_each_type_has_its_handler_and_of_brokers_only_this_one_and_the_default_
 def test_a_handler_gets_all_configs_not_only_the_changed_ones() -> None:
     topics = Told()
     made = cluster(parts=(DynamicConfigPublisher(3, {ConfigType.TOPIC: topics}, Faults()),))
-    made.change(*topic_of("foo", 1), config(2, "foo", "a", "1"), config(2, "foo", "b", "2"))
-    made.change(config(2, "foo", "a", None))
+    made.change(*topic_of("foo", 1), config(2, "foo", "flush.ms", "1"), config(2, "foo", "segment.ms", "2"))
+    made.change(config(2, "foo", "flush.ms", None))
     made.change(r.RemoveTopicRecord(topic_id=uuid_of(1)))
-    assert topics.told == [("foo", {"a": "1", "b": "2"}), ("foo", {"b": "2"}), ("foo", {})]
+    assert topics.told == [("foo", {"flush.ms": "1", "segment.ms": "2"}), ("foo", {"segment.ms": "2"}), ("foo", {})]
 
 
 def test_a_failing_handler_is_named_without_values_and_the_next_resource_is_handled() -> None:
     topics, faults = Told(fail_at="foo"), Faults()
     made = cluster(parts=(DynamicConfigPublisher(3, {ConfigType.TOPIC: topics}, faults),))
-    made.change(config(2, "foo", "a", "secret-value"), config(2, "bar", "a", "1"))
+    made.change(config(2, "foo", "flush.ms", "secret-value"), config(2, "bar", "flush.ms", "1"))
     assert [name for name, _ in topics.told] == ["foo", "bar"]
     assert [what for what, _ in faults.told] == ["updating topic foo with new configs of MetadataDelta up to 2"]
 
 
 def test_a_resource_type_without_a_handler_is_ignored() -> None:
     faults = Faults()
-    cluster(parts=(DynamicConfigPublisher(3, {}, faults),)).change(config(2, "foo", "a", "1"))
+    cluster(parts=(DynamicConfigPublisher(3, {}, faults),)).change(config(2, "foo", "flush.ms", "1"))
     assert faults.told == []
 
 

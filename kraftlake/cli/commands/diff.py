@@ -112,6 +112,7 @@ def diff(
     opened = call.open(source)
     second = opened if other is None else call.open(other)
     images = image_at(call, opened, first), image_at(call, second, last)
+    call.note_ignored(*images)
     found = DiffSelection(topics, partitions, brokers, hosted).of(diff_images(*images), *images)
     sources = [opened] if second is opened else [opened, second]
     call.check_names(*sources, topics=topics, partitions=partitions, brokers=brokers, found=not found.is_empty())

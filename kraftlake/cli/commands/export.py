@@ -49,4 +49,6 @@ def export(call: Call, source: str, output: str, *, allow_loss: bool, force: boo
         report = opened.export(target, call.at, allow_loss=allow_loss, lenient=not call.strict).to_json()
     for loss in report["losses"]:
         call.terminal.warn(f"left out: {loss}")
+    for note in report["notes"]:
+        call.terminal.note(note)
     call.answer(report, show_export_report)

@@ -104,6 +104,7 @@ def image(
     check_hosted(brokers, hosted=hosted)
     opened = call.open(source)
     replay = call.replay(opened, call.at)
+    call.note_ignored(replay.image)
     troubles = [kind for kind in PARTITIONS if only[kind.replace("-", "_")]]
     named = topics + tuple(_name_of(replay.image, id_) for id_ in topic_ids)
     if not _holds(replay.image, named, partitions, brokers):

@@ -295,6 +295,12 @@ class Call:
         for sentence in told:
             self.terminal.warn(sentence)
 
+    def note_ignored(self, *images: MetadataImage) -> None:
+        """Say once which configs the log sets that no image has, since Kafka 4.4 does not know them."""
+        words = next(filter(None, (image.configs.ignored_words for image in reversed(images))), "")
+        if words:
+            self.terminal.note(f"the log sets configs that Kafka 4.4 does not know and ignores: {words}")
+
     def warn_unknown_names(
         self, image: MetadataImage, *, topics: Sequence[str] = (), brokers: Iterable[int] = ()
     ) -> None:

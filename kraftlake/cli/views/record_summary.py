@@ -11,6 +11,7 @@ from kraftlake.cli.output.words import NONE, amount, listed, moment, numbers
 from kraftlake.cli.selection.log_names import Names
 from kraftlake.image.kafka_names import CONFIG_RESOURCES, SCRAM_MECHANISMS, acl_words, name_of
 from kraftlake.records.redaction import REDACTED, SCRAM_SECRETS
+from kraftlake.settings import is_supported
 
 Data = Mapping[str, Any]
 
@@ -81,7 +82,9 @@ def _config(data: Data, _: Names) -> list[Piece]:
     resource: list[Piece] = [(kind + " ", Style.QUIET), _name(data["resourceName"] or "(default)"), "  "]
     if data["value"] is None:
         return [*resource, _WENT, data["name"]]
-    return [*resource, f"{data['name']}={data['value']}"]
+    known = is_supported(data["resourceType"], data["name"])
+    ignored: list[Piece] = [] if known else [("  unknown to Kafka 4.4, ignored", Style.QUIET)]
+    return [*resource, f"{data['name']}={data['value']}", *ignored]
 
 
 def _broker(data: Data, _: Names) -> list[Piece]:

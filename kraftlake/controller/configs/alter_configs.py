@@ -11,7 +11,7 @@ from enum import Enum
 import attrs
 
 from kraftlake.controller.configs.config_schema import MIN_ISR
-from kraftlake.controller.configs.config_validation import default_list, is_list, is_supported, validate_configs
+from kraftlake.controller.configs.config_validation import default_list, is_list, validate_configs
 from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
 from kraftlake.controller.result import ControllerResult, answer_each
 from kraftlake.controller.state import ControllerState
@@ -72,7 +72,7 @@ def legacy_alter_configs(
     """Give resources exactly these configs: configs that are not named, or have no value, are deleted."""
 
     def alter(resource: ConfigResource, wanted: Mapping[str, str | None]) -> list[ApiMessageAndVersion]:
-        current = current_configs(state, resource)
+        current = state.image.configs.config_map(resource)
         changed = {n: v for n, v in wanted.items() if current.get(n) != v or resource.type == BROKER_RESOURCE}
         deleted = {name: None for name in sorted(current) if name not in wanted}
         return _validated_records(state, resource, {**changed, **deleted}, newly_created=False, forwarded=forwarded)
@@ -94,7 +94,7 @@ def alter_config_resource(
 
     An unchanged config of a broker is written again, as Kafka does: the broker's file may have another value.
     """
-    current = current_configs(state, resource)
+    current = state.image.configs.config_map(resource)
     altered: dict[str, str | None] = {}
     for name, operation in operations.items():
         before = current.get(name)
@@ -102,12 +102,6 @@ def alter_config_resource(
         if after != before or resource.type == BROKER_RESOURCE:
             altered[name] = after
     return _validated_records(state, resource, altered, newly_created=newly_created, forwarded=forwarded)
-
-
-def current_configs(state: ControllerState, resource: ConfigResource) -> dict[str, str]:
-    """The configs of a resource, without those that Kafka 4.4 does not support and ignores in the log."""
-    found = state.image.configs.config_map(resource)
-    return {name: value for name, value in found.items() if is_supported(resource, name)}
 
 
 def _after(resource: ConfigResource, name: str, before: str | None, operation: ConfigOperation) -> str | None:
@@ -153,7 +147,7 @@ def _validated_records(
     newly_created: bool,
     forwarded: bool,
 ) -> list[ApiMessageAndVersion]:
-    current = current_configs(state, resource)
+    current = state.image.configs.config_map(resource)
     after = dict(current)
     for name, value in altered.items():
         if resource.type == BROKER_RESOURCE:

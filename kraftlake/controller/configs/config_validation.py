@@ -44,14 +44,6 @@ def default_list(resource: ConfigResource, name: str) -> str | None:
     return CONFIGS[resource.type][name].default
 
 
-def is_supported(resource: ConfigResource, name: str) -> bool:
-    """Whether Kafka 4.4 supports a config; an unsupported one that an older version has set counts as not set.
-
-    Source: org.apache.kafka.server.config.DefaultSupportedConfigChecker.
-    """
-    return resource.type == BROKER_RESOURCE or name in CONFIGS.get(resource.type, {})
-
-
 def validate_configs(
     node: ControllerConfig, resource: ConfigResource, before: Mapping[str, str], after: Mapping[str, str]
 ) -> None:

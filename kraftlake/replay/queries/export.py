@@ -22,7 +22,7 @@ class ExportReport:
     """A snapshot file that was written.
 
     `offset` is its last offset, `suggested_name` the file name that Kafka expects, None where the offset is unknown.
-    `losses` are sentences on what its metadata.version could not express.
+    `losses` are sentences on what its metadata.version could not express, `notes` on what Kafka 4.4 ignores anyway.
     """
 
     path: str
@@ -32,6 +32,7 @@ class ExportReport:
     suggested_name: str | None
     kraft_version: int
     losses: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The form of `kraftlake export --json`."""
@@ -61,7 +62,7 @@ def export(
     target = path / name if path.is_dir() and name else path
     check_folder_of(target)
     options = ImageWriterOptions.for_image(image, loss_handler=losses if allow_loss else refuse_loss)
-    quorum = replay.quorum
+    quorum, words = replay.quorum, image.configs.ignored_words
     size = write_checkpoint(
         target,
         image.write_bulk(options),
@@ -78,6 +79,7 @@ def export(
         suggested_name=name,
         kraft_version=quorum.kraft_version,
         losses=losses.losses,
+        notes=(f"configs that Kafka 4.4 does not know are not in it: {words}",) if words else (),
     )
 
 

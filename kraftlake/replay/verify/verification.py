@@ -129,6 +129,7 @@ class _Verification:
             except KraftlakeError as error:
                 self._findings.add(str(error), file=snapshot.name, in_snapshot=True)
                 continue
+            self._note_ignored(image)
             for skipped in loader.skipped:
                 self._findings.add(skipped.reason, offset=skipped.offset, file=snapshot.name, in_snapshot=True)
             if not loader.skipped and not snapshot.bootstrap:
@@ -202,9 +203,17 @@ class _Verification:
         except KraftlakeError as error:
             self._report_stop(error, loader)
             return
+        if loader is not None:
+            self._note_ignored(loader.image)
         if loader is not None and loader.in_transaction:
             self._findings.note(
                 f"The metadata transaction that began at offset {loader.transaction_begin_offset} is open at the end."
+            )
+
+    def _note_ignored(self, image: MetadataImage) -> None:
+        if words := image.configs.ignored_words:
+            self._findings.note(
+                f"Kafka 4.4 does not know these configs, and a replay ignores them as it does: {words}."
             )
 
     def check_newest(self) -> None:

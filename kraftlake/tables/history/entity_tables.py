@@ -9,7 +9,7 @@ from typing import Any, Final
 import attrs
 import pyarrow as pa
 
-from kraftlake.image import MetadataImage
+from kraftlake.image import MetadataImage, known_mechanism, mechanism_name
 from kraftlake.image.client_quotas_image import ClientQuotaEntity
 from kraftlake.image.configurations_image import TOPIC_RESOURCE, ConfigResource
 from kraftlake.image.features_image import METADATA_VERSION
@@ -21,7 +21,6 @@ from kraftlake.image.kafka_names import (
     SECURITY_PROTOCOLS,
     name_of,
 )
-from kraftlake.image.scram_image import mechanism_name
 from kraftlake.records import metadata_records as r
 from kraftlake.records.redaction import redact_config
 from kraftlake.tables.history.columns import VALIDITY, Column
@@ -253,13 +252,18 @@ FEATURES: Final = SmallTable(
     row=lambda key, state: (key, state),
 )
 
+
+def _credential(record: r.UserScramCredentialRecord | r.RemoveUserScramCredentialRecord) -> Key:
+    return known_mechanism(record.mechanism), record.name
+
+
 SCRAM: Final = SmallTable(
     name="scram_history",
     comment="Which users have SCRAM credentials, from when to when; the credentials themselves are not in it",
     key=("user", "mechanism"),
     key_of_record={
-        r.UserScramCredentialRecord: attrgetter("mechanism", "name"),
-        r.RemoveUserScramCredentialRecord: attrgetter("mechanism", "name"),
+        r.UserScramCredentialRecord: _credential,
+        r.RemoveUserScramCredentialRecord: _credential,
     },
     own_columns=(
         _column("user", pa.string(), "the user's name"),

@@ -28,7 +28,7 @@ RECORDS = st.lists(
         changes(),
         st.builds(r.RemoveTopicRecord, topic_id=TOPIC_ID),
         st.builds(r.ClearElrRecord, topic_name=st.sampled_from(["", "a", "zz"])),
-        st.just(r.ConfigRecord(resource_type=2, resource_name="a", name="k", value="v")),
+        st.just(r.ConfigRecord(resource_type=2, resource_name="a", name="flush.ms", value="v")),
     ),
     max_size=40,
 )

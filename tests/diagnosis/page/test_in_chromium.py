@@ -166,7 +166,7 @@ def test_dark_and_light_and_a_small_window(open_page: OpenPage, sample: Path) ->
 @pytest.mark.parametrize("name", [MARKUP, HOSTILE])
 def test_a_topic_named_like_markup_stays_text(open_page: OpenPage, tmp_path: Path, name: str) -> None:
     partition = r.PartitionRecord(partition_id=0, topic_id=TOPIC_ID, replicas=(1, 2), isr=(1,), leader=1)
-    setting = r.ConfigRecord(resource_type=2, resource_name=name, name=name, value=name)
+    setting = r.ConfigRecord(resource_type=4, resource_name=name, name=name, value=name)
     broker = r.RegisterBrokerRecord(broker_id=1, broker_epoch=1, rack=name)
     topic = r.TopicRecord(name=name, topic_id=TOPIC_ID)
     log = directory_of(tmp_path, [batch_of(0, broker, topic, partition, setting)], cluster_id=None)

@@ -103,7 +103,9 @@ RECORDS = st.lists(
         st.sampled_from([NoOpRecord(), BeginTransactionRecord(), EndTransactionRecord()]).map(
             lambda m: ApiMessageAndVersion(m, 0)
         ),
-        st.just(ApiMessageAndVersion(r.ConfigRecord(resource_type=2, resource_name="a", name="k", value="v"), 0)),
+        st.just(
+            ApiMessageAndVersion(r.ConfigRecord(resource_type=2, resource_name="a", name="flush.ms", value="v"), 0)
+        ),
         st.sampled_from(["", "", "a", "d", "nobody"]).map(
             lambda name: ApiMessageAndVersion(r.ClearElrRecord(topic_name=name), 0)
         ),

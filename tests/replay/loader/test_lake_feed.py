@@ -318,7 +318,7 @@ def check_followed(requests: Requests) -> None:
     """Read a lake from its snapshot and checkpoint, follow it, be trimmed past, and load a snapshot of two parts."""
     batches = small_log()
     values = [random.Random(seed).randbytes(2_000).hex() for seed in range(50)]
-    long = [r.ConfigRecord(resource_type=2, resource_name="t", name=value[:9], value=value) for value in values]
+    long = [r.ConfigRecord(resource_type=4, resource_name="1", name=value[:9], value=value) for value in values]
     batches.append(data(batches[-1].last_offset + 1, *long, epoch=3))
     batches.append(no_op(batches[-1].last_offset + 1, epoch=3))
     policy = UpkeepPolicy(checkpoint_after=1, keep_commits=1, compact_from=100, orphan_age_ms=0, exclusive=True)

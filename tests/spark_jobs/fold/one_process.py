@@ -125,7 +125,7 @@ def _never() -> Iterator[ApiMessageAndVersion]:
     yield _mark(r.TopicRecord(name="never", topic_id=uuid_of(77)))
     yield _mark(r.PartitionRecord(partition_id=0, topic_id=uuid_of(77), replicas=(1,), isr=(1,), leader=1,
                                   leader_epoch=0, partition_epoch=0))  # fmt: skip
-    yield _mark(r.ConfigRecord(resource_type=2, resource_name="foo", name="never", value="1"))
+    yield _mark(r.ConfigRecord(resource_type=2, resource_name="foo", name="flush.ms", value="1"))
     yield _mark(r.ClearElrRecord(topic_name="never"))
     yield _mark(r.RemoveTopicRecord(topic_id=uuid_of(77)))
 

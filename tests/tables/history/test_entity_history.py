@@ -84,7 +84,7 @@ def test_real_logs_have_the_histories_that_their_images_have(sample: str) -> Non
 
 
 def test_what_a_snapshot_of_the_past_knew_is_kept_where_it_began() -> None:
-    log = log_of([topic(1)], [r.ConfigRecord(resource_type=2, resource_name="topic-1", name="x", value="1")])
+    log = log_of([topic(1)], [r.ConfigRecord(resource_type=2, resource_name="topic-1", name="flush.ms", value="1")])
     states = EntityHistory(
         image=[*images(log)][-1],
         since=lambda table, key: (0, 5) if (table, key) == (TOPICS, (str(uuid_of(1)),)) else None,

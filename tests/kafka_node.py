@@ -34,6 +34,19 @@ SMALL_LOG = {
     "metadata.log.max.record.bytes.between.snapshots": "4096",
     "metadata.max.retention.bytes": "65536",
 }
+SMALL_NODE = {
+    "num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "log.index.size.max.bytes": "65536",
+    "num.network.threads": "1",
+    "num.io.threads": "2",
+}
+"""The settings of every node, unless its own say otherwise."""
 _START_TAKES_AT_MOST = 300.0  # seconds, on a busy machine
 _LOGGING = """
 appenders=console
@@ -209,16 +222,7 @@ class KafkaNode:
             "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
             "listeners": ",".join(listeners),
             "log.dirs": str(self.log_directory),
-            "num.partitions": "1",
-            "offsets.topic.replication.factor": "1",
-            "transaction.state.log.replication.factor": "1",
-            "transaction.state.log.min.isr": "1",
-            "share.coordinator.state.topic.replication.factor": "1",
-            "share.coordinator.state.topic.min.isr": "1",
-            "group.initial.rebalance.delay.ms": "0",
-            "log.index.size.max.bytes": "65536",
-            "num.network.threads": "1",
-            "num.io.threads": "2",
+            **SMALL_NODE,
             "controlled.shutdown.enable": "false" if self.roles == "broker" else "true",
             **self.settings,
         }

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kraftlake.controller.configs.alter_configs import (
         ConfigOperation,
         OpType,
+        altered_value,
         incremental_alter_configs,
         legacy_alter_configs,
     )
@@ -89,6 +90,7 @@ __all__ = [
     "allocate_producer_ids",
     "alter_partition",
     "alter_partition_reassignments",
+    "altered_value",
     "assign_replicas_to_dirs",
     "create_partitions",
     "create_topics",

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from kraftlake.image.json_form import JsonForm, acl_json, broker_json, image_to_json, partition_json
     from kraftlake.image.kafka_names import AclOperation, AclPermissionType, PatternType, ResourceType
     from kraftlake.image.nodes.image_nodes import root_node
+    from kraftlake.image.nodes.kafka_text import double_text
     from kraftlake.image.nodes.node import Directory, Leaf, Node, Subject
     from kraftlake.image.nodes.paths import Found, as_literal, matching, part_of, path_of
     from kraftlake.image.scram_image import known_mechanism, mechanism_name
@@ -117,6 +118,7 @@ __all__ = [
     "count_cluster",
     "count_partitions_of_brokers",
     "diff_images",
+    "double_text",
     "image_to_json",
     "is_under_min_isr",
     "known_mechanism",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kraftlake.runtime.fault_sentences import sentence_of
     from kraftlake.runtime.html import html_table
     from kraftlake.runtime.java_properties import parse_properties
-    from kraftlake.runtime.java_values import parse_boolean, parse_integer, split_list, trim
+    from kraftlake.runtime.java_values import parse_boolean, parse_integer, split, split_list, trim
     from kraftlake.runtime.json_names import camel_case, fields_as_json
     from kraftlake.runtime.log import get_logger
     from kraftlake.runtime.metrics import MetricName, MetricsRegistry, Tags
@@ -109,6 +109,7 @@ __all__ = [
     "return_freed_memory",
     "sentence_of",
     "shown",
+    "split",
     "split_list",
     "time_of",
     "trim",

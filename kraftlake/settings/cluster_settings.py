@@ -28,8 +28,12 @@ CLUSTER_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     "broker.rack": ConfigKey("STRING", None, use=BY_BROKERS),
     "broker.session.timeout.ms": ConfigKey("INT", "9000", use=BY_ALL_NODES),
     "controller.listener.names": ConfigKey("LIST", None, some_members(), use=BY_CONTROLLERS),
-    "controller.performance.always.log.threshold.ms": ConfigKey("LONG", "2000", at_least(0), use=SLOW_EVENTS),
-    "controller.performance.sample.period.ms": ConfigKey("LONG", "60000", at_least(100), use=SLOW_EVENTS),
+    "controller.performance.always.log.threshold.ms": ConfigKey(
+        "LONG", "2000", at_least(0), use=SLOW_EVENTS, internal=True
+    ),
+    "controller.performance.sample.period.ms": ConfigKey(
+        "LONG", "60000", at_least(100), use=SLOW_EVENTS, internal=True
+    ),
     "controller.quorum.append.linger.ms": ConfigKey("INT", "25", at_least(0), use=VOTERS),
     "controller.quorum.auto.join.enable": ConfigKey("BOOLEAN", "false", use=VOTERS),
     "controller.quorum.bootstrap.servers": ConfigKey("LIST", "", host_ports, use=VOTERS),
@@ -50,9 +54,9 @@ CLUSTER_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     "default.replication.factor": ConfigKey("INT", "1", use=BY_CONTROLLERS),
     "delete.topic.enable": ConfigKey("BOOLEAN", "true", use=BY_CONTROLLERS),
     "initial.broker.registration.timeout.ms": ConfigKey("INT", "60000", use=BY_BROKERS),
-    "internal.metadata.delete.delay.millis": ConfigKey("LONG", "60000", use=VOTERS),
-    "internal.metadata.log.segment.bytes": ConfigKey("INT", None, use=VOTERS),
-    "internal.metadata.max.batch.size.in.bytes": ConfigKey("INT", "8388608", use=VOTERS),
+    "internal.metadata.delete.delay.millis": ConfigKey("LONG", "60000", use=VOTERS, internal=True),
+    "internal.metadata.log.segment.bytes": ConfigKey("INT", None, use=VOTERS, internal=True),
+    "internal.metadata.max.batch.size.in.bytes": ConfigKey("INT", "8388608", use=VOTERS, internal=True),
     "leader.imbalance.check.interval.seconds": ConfigKey("LONG", "300", at_least(1), use=BY_CONTROLLERS),
     "metadata.log.dir": ConfigKey("STRING", None, use=VOTERS),
     "metadata.log.max.record.bytes.between.snapshots": ConfigKey("LONG", "20971520", at_least(1), use=BY_CONTROLLERS),
@@ -66,5 +70,5 @@ CLUSTER_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     "num.partitions": ConfigKey("INT", "1", at_least(1), use=BY_CONTROLLERS),
     "process.roles": ConfigKey("LIST", None, some_members("broker", "controller"), use=BY_ALL_NODES),
     "unclean.leader.election.enable": ConfigKey("BOOLEAN", "false", update=CLUSTER_WIDE, use=LIVE_BY_ALL_NODES),
-    "unclean.leader.election.interval.ms": ConfigKey("LONG", "300000", at_least(1), use=BY_CONTROLLERS),
+    "unclean.leader.election.interval.ms": ConfigKey("LONG", "300000", at_least(1), use=BY_CONTROLLERS, internal=True),
 }

@@ -38,7 +38,8 @@ class ConfigKey:
     """A config: its type under Kafka's name, its default (or None), its validator and its use here.
 
     `synonyms` are the broker configs that a topic config falls back on; the first one that is set counts. `update`
-    concerns configs of brokers: those of other resources are set in the metadata log alone.
+    concerns configs of brokers: those of other resources are set in the metadata log alone. One that is `internal` is
+    described only where it is set.
     """
 
     type: str
@@ -47,6 +48,7 @@ class ConfigKey:
     synonyms: tuple[str, ...] = ()
     update: UpdateMode = READ_ONLY
     use: Use | None = None
+    internal: bool = False
 
     @property
     def is_sensitive(self) -> bool:

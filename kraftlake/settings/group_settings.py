@@ -15,7 +15,9 @@ GROUP_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     "errors.deadletterqueue.auto.create.topics.enable": ConfigKey("BOOLEAN", "false", update=CLUSTER_WIDE, use=GROUPS),
     "errors.deadletterqueue.topic.name.prefix": ConfigKey("STRING", "dlq.", update=CLUSTER_WIDE, use=GROUPS),
     "group.consumer.assignment.interval.ms": ConfigKey("INT", "1000", at_least(0), update=CLUSTER_WIDE, use=GROUPS),
-    "group.consumer.assignor.offload.enable": ConfigKey("BOOLEAN", "true", update=CLUSTER_WIDE, use=GROUPS),
+    "group.consumer.assignor.offload.enable": ConfigKey(
+        "BOOLEAN", "true", update=CLUSTER_WIDE, use=GROUPS, internal=True
+    ),
     "group.consumer.assignors": ConfigKey("LIST", "uniform,range", some_members(), use=GROUPS),
     "group.consumer.heartbeat.interval.ms": ConfigKey("INT", "5000", at_least(1), use=GROUPS),
     "group.consumer.max.assignment.interval.ms": ConfigKey("INT", "15000", at_least(0), use=GROUPS),
@@ -28,7 +30,7 @@ GROUP_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     "group.consumer.min.assignment.interval.ms": ConfigKey("INT", "0", at_least(0), use=GROUPS),
     "group.consumer.min.heartbeat.interval.ms": ConfigKey("INT", "5000", at_least(1), use=GROUPS),
     "group.consumer.min.session.timeout.ms": ConfigKey("INT", "45000", at_least(1), use=GROUPS),
-    "group.consumer.regex.refresh.interval.ms": ConfigKey("INT", "600000", at_least(10000), use=GROUPS),
+    "group.consumer.regex.refresh.interval.ms": ConfigKey("INT", "600000", at_least(10000), use=GROUPS, internal=True),
     "group.consumer.session.timeout.ms": ConfigKey("INT", "45000", at_least(1), use=GROUPS),
     "group.coordinator.append.linger.ms": ConfigKey("INT", "-1", at_least(-1), use=GROUPS),
     "group.coordinator.background.threads": ConfigKey("INT", "2", at_least(1), use=GROUPS),
@@ -44,14 +46,14 @@ GROUP_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     "group.max.size": ConfigKey("INT", "2147483647", at_least(1), use=GROUPS),
     "group.min.session.timeout.ms": ConfigKey("INT", "6000", use=GROUPS),
     "group.share.assignment.interval.ms": ConfigKey("INT", "1000", at_least(0), update=CLUSTER_WIDE, use=GROUPS),
-    "group.share.assignor.offload.enable": ConfigKey("BOOLEAN", "true", update=CLUSTER_WIDE, use=GROUPS),
+    "group.share.assignor.offload.enable": ConfigKey("BOOLEAN", "true", update=CLUSTER_WIDE, use=GROUPS, internal=True),
     "group.share.assignors": ConfigKey("LIST", "simple", some_members(), use=GROUPS),
     "group.share.delivery.count.limit": ConfigKey("INT", "5", between(2, 10), use=GROUPS),
     "group.share.dlq.manager.class.name": ConfigKey(
-        "STRING", "org.apache.kafka.server.share.dlq.DefaultShareGroupDLQManager", use=GROUPS
+        "STRING", "org.apache.kafka.server.share.dlq.DefaultShareGroupDLQManager", use=GROUPS, internal=True
     ),
     "group.share.heartbeat.interval.ms": ConfigKey("INT", "5000", at_least(1), use=GROUPS),
-    "group.share.initialize.retry.interval.ms": ConfigKey("INT", "30000", at_least(1), use=GROUPS),
+    "group.share.initialize.retry.interval.ms": ConfigKey("INT", "30000", at_least(1), use=GROUPS, internal=True),
     "group.share.max.assignment.interval.ms": ConfigKey("INT", "15000", at_least(0), use=GROUPS),
     "group.share.max.delivery.count.limit": ConfigKey("INT", "10", between(5, 25), use=GROUPS),
     "group.share.max.heartbeat.interval.ms": ConfigKey("INT", "15000", at_least(1), use=GROUPS),
@@ -68,13 +70,15 @@ GROUP_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     "group.share.min.session.timeout.ms": ConfigKey("INT", "45000", at_least(1), use=GROUPS),
     "group.share.partition.max.record.locks": ConfigKey("INT", "2000", between(100, 10000), use=GROUPS),
     "group.share.persister.class.name": ConfigKey(
-        "STRING", "org.apache.kafka.server.share.persister.DefaultStatePersister", use=GROUPS
+        "STRING", "org.apache.kafka.server.share.persister.DefaultStatePersister", use=GROUPS, internal=True
     ),
     "group.share.record.lock.duration.ms": ConfigKey("INT", "30000", between(1000, 3600000), use=GROUPS),
     "group.share.session.timeout.ms": ConfigKey("INT", "45000", at_least(1), use=GROUPS),
-    "group.streams.acceptable.recovery.lag": ConfigKey("LONG", "10000", at_least(0), use=GROUPS),
+    "group.streams.acceptable.recovery.lag": ConfigKey("LONG", "10000", at_least(0), use=GROUPS, internal=True),
     "group.streams.assignment.interval.ms": ConfigKey("INT", "1000", at_least(0), update=CLUSTER_WIDE, use=GROUPS),
-    "group.streams.assignor.offload.enable": ConfigKey("BOOLEAN", "true", update=CLUSTER_WIDE, use=GROUPS),
+    "group.streams.assignor.offload.enable": ConfigKey(
+        "BOOLEAN", "true", update=CLUSTER_WIDE, use=GROUPS, internal=True
+    ),
     "group.streams.assignors": ConfigKey("LIST", "sticky", some_members(), use=GROUPS),
     "group.streams.heartbeat.interval.ms": ConfigKey("INT", "5000", at_least(1), use=GROUPS),
     "group.streams.initial.rebalance.delay.ms": ConfigKey("INT", "3000", at_least(0), use=GROUPS),
@@ -83,16 +87,16 @@ GROUP_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     "group.streams.max.session.timeout.ms": ConfigKey("INT", "60000", at_least(1), use=GROUPS),
     "group.streams.max.size": ConfigKey("INT", "2147483647", at_least(1), use=GROUPS),
     "group.streams.max.standby.replicas": ConfigKey("INT", "2", at_least(0), use=GROUPS),
-    "group.streams.max.warmup.replicas": ConfigKey("INT", "20", at_least(0), use=GROUPS),
+    "group.streams.max.warmup.replicas": ConfigKey("INT", "20", at_least(0), use=GROUPS, internal=True),
     "group.streams.min.assignment.interval.ms": ConfigKey("INT", "0", at_least(0), use=GROUPS),
     "group.streams.min.heartbeat.interval.ms": ConfigKey("INT", "5000", at_least(1), use=GROUPS),
     "group.streams.min.session.timeout.ms": ConfigKey("INT", "45000", at_least(1), use=GROUPS),
-    "group.streams.min.task.offset.interval.ms": ConfigKey("INT", "15000", at_least(1), use=GROUPS),
+    "group.streams.min.task.offset.interval.ms": ConfigKey("INT", "15000", at_least(1), use=GROUPS, internal=True),
     "group.streams.num.standby.replicas": ConfigKey("INT", "0", at_least(0), use=GROUPS),
-    "group.streams.num.warmup.replicas": ConfigKey("INT", "2", at_least(0), use=GROUPS),
+    "group.streams.num.warmup.replicas": ConfigKey("INT", "2", at_least(0), use=GROUPS, internal=True),
     "group.streams.rack.aware.assignment.tags": ConfigKey("LIST", "", members(), use=GROUPS),
     "group.streams.session.timeout.ms": ConfigKey("INT", "45000", at_least(1), use=GROUPS),
-    "group.streams.task.offset.interval.ms": ConfigKey("INT", "60000", at_least(1), use=GROUPS),
+    "group.streams.task.offset.interval.ms": ConfigKey("INT", "60000", at_least(1), use=GROUPS, internal=True),
     "group.streams.topology.description.plugin.class": ConfigKey("CLASS", None, use=GROUPS),
     "offset.metadata.max.bytes": ConfigKey("INT", "4096", use=GROUPS),
     "offsets.commit.timeout.ms": ConfigKey("INT", "5000", at_least(1), use=GROUPS),
@@ -107,13 +111,17 @@ GROUP_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     "share.coordinator.cached.buffer.max.bytes": ConfigKey(
         "INT", "1048588", at_least(524288), update=CLUSTER_WIDE, use=GROUPS
     ),
-    "share.coordinator.cold.partition.snapshot.interval.ms": ConfigKey("INT", "300000", at_least(1), use=GROUPS),
+    "share.coordinator.cold.partition.snapshot.interval.ms": ConfigKey(
+        "INT", "300000", at_least(1), use=GROUPS, internal=True
+    ),
     "share.coordinator.load.buffer.size": ConfigKey("INT", "5242880", at_least(1), use=GROUPS),
     "share.coordinator.snapshot.update.records.per.snapshot": ConfigKey("INT", "500", between(0, 500), use=GROUPS),
     "share.coordinator.state.topic.compression.codec": ConfigKey("INT", "0", use=GROUPS),
     "share.coordinator.state.topic.min.isr": ConfigKey("SHORT", "2", at_least(1), use=GROUPS),
     "share.coordinator.state.topic.num.partitions": ConfigKey("INT", "50", at_least(1), use=GROUPS),
-    "share.coordinator.state.topic.prune.interval.ms": ConfigKey("INT", "300000", at_least(1), use=GROUPS),
+    "share.coordinator.state.topic.prune.interval.ms": ConfigKey(
+        "INT", "300000", at_least(1), use=GROUPS, internal=True
+    ),
     "share.coordinator.state.topic.replication.factor": ConfigKey("SHORT", "3", at_least(1), use=GROUPS),
     "share.coordinator.state.topic.segment.bytes": ConfigKey("INT", "104857600", at_least(1), use=GROUPS),
     "share.coordinator.threads": ConfigKey("INT", "1", at_least(1), use=GROUPS),

@@ -66,7 +66,7 @@ LOG_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     "log.index.interval.bytes": ConfigKey("INT", "4096", at_least(0), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS),
     "log.index.size.max.bytes": ConfigKey("INT", "10485760", at_least(4), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS),
     "log.initial.task.delay.ms": ConfigKey(
-        "LONG", "30000", at_least(0), use=Ignored("the upkeep of logs begins after its first interval")
+        "LONG", "30000", at_least(0), use=Ignored("the upkeep of logs begins after its first interval"), internal=True
     ),
     "log.message.timestamp.after.max.ms": ConfigKey(
         "LONG", "3600000", at_least(0), update=CLUSTER_WIDE, use=TIMESTAMPS
@@ -101,6 +101,6 @@ LOG_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     "num.recovery.threads.per.data.dir": ConfigKey(
         "INT", "2", at_least(1), update=CLUSTER_WIDE, use=Ignored("logs are checked one after another")
     ),
-    "producer.id.expiration.check.interval.ms": ConfigKey("INT", "600000", at_least(1), use=BY_BROKERS),
+    "producer.id.expiration.check.interval.ms": ConfigKey("INT", "600000", at_least(1), use=BY_BROKERS, internal=True),
     "producer.id.expiration.ms": ConfigKey("INT", "86400000", at_least(1), update=CLUSTER_WIDE, use=BY_BROKERS),
 }

@@ -29,9 +29,9 @@ OTHER_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     "quota.window.num": ConfigKey("INT", "11", at_least(1), use=CLIENT_QUOTAS),
     "quota.window.size.seconds": ConfigKey("INT", "1", at_least(1), use=CLIENT_QUOTAS),
     "server.max.startup.time.ms": ConfigKey(
-        "LONG", "9223372036854775807", at_least(0), use=Ignored("a start takes as long as its logs need")
+        "LONG", "9223372036854775807", at_least(0), use=Ignored("a start takes as long as its logs need"), internal=True
     ),
     "telemetry.max.bytes": ConfigKey("INT", "1048576", at_least(1), use=TELEMETRY),
-    "unstable.api.versions.enable": ConfigKey("BOOLEAN", "false", use=UNSTABLE),
-    "unstable.feature.versions.enable": ConfigKey("BOOLEAN", "false", use=UNSTABLE),
+    "unstable.api.versions.enable": ConfigKey("BOOLEAN", "false", use=UNSTABLE, internal=True),
+    "unstable.feature.versions.enable": ConfigKey("BOOLEAN", "false", use=UNSTABLE, internal=True),
 }

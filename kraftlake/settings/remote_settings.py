@@ -22,7 +22,7 @@ REMOTE_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     "remote.log.index.file.cache.total.size.bytes": ConfigKey(
         "LONG", "1073741824", at_least(1), update=CLUSTER_WIDE, use=REMOTE_STORAGE
     ),
-    "remote.log.index.file.cache.ttl.ms": ConfigKey("LONG", "900000", at_least(-1), use=REMOTE_STORAGE),
+    "remote.log.index.file.cache.ttl.ms": ConfigKey("LONG", "900000", at_least(-1), use=REMOTE_STORAGE, internal=True),
     "remote.log.manager.copier.thread.pool.size": ConfigKey(
         "INT", "10", at_least(1), update=CLUSTER_WIDE, use=REMOTE_STORAGE
     ),
@@ -43,9 +43,15 @@ REMOTE_SETTINGS: Final[Mapping[str, ConfigKey]] = {
         "INT", "2", at_least(1), update=CLUSTER_WIDE, use=REMOTE_STORAGE
     ),
     "remote.log.manager.task.interval.ms": ConfigKey("LONG", "30000", at_least(1), use=REMOTE_STORAGE),
-    "remote.log.manager.task.retry.backoff.max.ms": ConfigKey("LONG", "30000", at_least(1), use=REMOTE_STORAGE),
-    "remote.log.manager.task.retry.backoff.ms": ConfigKey("LONG", "500", at_least(1), use=REMOTE_STORAGE),
-    "remote.log.manager.task.retry.jitter": ConfigKey("DOUBLE", "0.2", between(0, 0.5), use=REMOTE_STORAGE),
+    "remote.log.manager.task.retry.backoff.max.ms": ConfigKey(
+        "LONG", "30000", at_least(1), use=REMOTE_STORAGE, internal=True
+    ),
+    "remote.log.manager.task.retry.backoff.ms": ConfigKey(
+        "LONG", "500", at_least(1), use=REMOTE_STORAGE, internal=True
+    ),
+    "remote.log.manager.task.retry.jitter": ConfigKey(
+        "DOUBLE", "0.2", between(0, 0.5), use=REMOTE_STORAGE, internal=True
+    ),
     "remote.log.manager.thread.pool.size": ConfigKey("INT", "2", at_least(1), use=REMOTE_STORAGE),
     "remote.log.metadata.custom.metadata.max.bytes": ConfigKey("INT", "128", at_least(0), use=REMOTE_STORAGE),
     "remote.log.metadata.manager.class.name": ConfigKey(

@@ -13,10 +13,10 @@ REPLICATION_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     "alter.log.dirs.replication.quota.window.num": ConfigKey("INT", "11", at_least(1), use=REPLICATION_WINDOWS),
     "alter.log.dirs.replication.quota.window.size.seconds": ConfigKey("INT", "1", at_least(1), use=REPLICATION_WINDOWS),
     "follower.replication.throttled.rate": ConfigKey(
-        "LONG", "9223372036854775807", at_least(0), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS
+        "LONG", "9223372036854775807", at_least(0), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS, internal=True
     ),
     "leader.replication.throttled.rate": ConfigKey(
-        "LONG", "9223372036854775807", at_least(0), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS
+        "LONG", "9223372036854775807", at_least(0), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS, internal=True
     ),
     "num.replica.alter.log.dirs.threads": ConfigKey("INT", None, use=BY_BROKERS),
     "num.replica.fetchers": ConfigKey("INT", "1", at_least(1), update=CLUSTER_WIDE, use=BY_BROKERS),
@@ -26,6 +26,7 @@ REPLICATION_SETTINGS: Final[Mapping[str, ConfigKey]] = {
         at_least(0),
         update=CLUSTER_WIDE,
         use=Ignored("moves between log directories are not throttled"),
+        internal=True,
     ),
     "replica.fetch.backoff.ms": ConfigKey("INT", "1000", at_least(0), use=BY_BROKERS),
     "replica.fetch.max.bytes": ConfigKey("INT", "1048576", at_least(0), use=BY_BROKERS),

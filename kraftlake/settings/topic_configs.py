@@ -66,7 +66,7 @@ TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
     "index.interval.bytes": ConfigKey(
         "INT", "4096", at_least(0), synonyms=("log.index.interval.bytes",), use=LIVE_BY_BROKERS
     ),
-    "internal.segment.bytes": ConfigKey("INT", None, use=LIVE_BY_BROKERS),
+    "internal.segment.bytes": ConfigKey("INT", None, use=LIVE_BY_BROKERS, internal=True),
     "leader.replication.throttled.replicas": ConfigKey("LIST", "", throttled_replicas, use=LIVE_BY_BROKERS),
     "local.retention.bytes": ConfigKey(
         "LONG", "-2", at_least(-2), synonyms=("log.local.retention.bytes",), use=REMOTE_STORAGE

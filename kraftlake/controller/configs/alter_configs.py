@@ -98,14 +98,17 @@ def alter_config_resource(
     altered: dict[str, str | None] = {}
     for name, operation in operations.items():
         before = current.get(name)
-        after = _after(resource, name, before, operation)
+        after = altered_value(resource, name, before, operation)
         if after != before or resource.type == BROKER_RESOURCE:
             altered[name] = after
     return _validated_records(state, resource, altered, newly_created=newly_created, forwarded=forwarded)
 
 
-def _after(resource: ConfigResource, name: str, before: str | None, operation: ConfigOperation) -> str | None:
-    """The value after an operation; a list that is not set starts with the default of its definition."""
+def altered_value(resource: ConfigResource, name: str, before: str | None, operation: ConfigOperation) -> str | None:
+    """The value after an operation, None for none; a list that is not set starts with the default of its definition.
+
+    Raises ControllerApiError.
+    """
     if operation.op_type is OpType.SET:
         return operation.value
     if operation.op_type is OpType.DELETE:

@@ -142,6 +142,16 @@ class BrokerConfig:
         )  # fmt: skip
 
     @property
+    def static_settings(self) -> Mapping[str, str]:
+        """The settings as a property file has them, with those that say which broker it is."""
+        rack = {} if self.rack is None else {"broker.rack": self.rack}
+        id_ = str(self.broker_id)
+        return {
+            **self.settings, **rack, "broker.id": id_, "node.id": id_, "process.roles": "broker",
+            "listeners": str(self.listener), "log.dirs": ",".join(self.log_dirs),
+        }  # fmt: skip
+
+    @property
     def without_effect(self) -> Mapping[str, str]:
         """The settings that no node heeds, each with the reason."""
         return self._node.without_effect

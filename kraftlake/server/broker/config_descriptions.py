@@ -1,29 +1,53 @@
-"""What a broker that serves nobody says of its own configs: clients ask that broker alone.
+"""What a node says of configs: its own settings, and those of topics and groups, which fall back on them.
 
-Source: kafka.server.ConfigHelper, org.apache.kafka.server.config.DynamicBrokerConfig.
+Source: kafka.server.ConfigHelper, org.apache.kafka.server.config.DynamicBrokerConfig (brokerConfigSynonyms).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from copy import copy
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from itertools import dropwhile
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from kio.schema.errors import ErrorCode
 
-from kraftlake.image import ConfigResource, ConfigurationsImage
+from kraftlake.image import ConfigurationsImage
 from kraftlake.publisher import ConfigType
-from kraftlake.records import is_sensitive_config
-from kraftlake.server.broker.broker_config import DYNAMIC_SETTINGS, BrokerConfig, default_settings, synonyms_of
+from kraftlake.server.broker.broker_config import BrokerConfig
+from kraftlake.server.broker.dynamic_config import DynamicConfig
+from kraftlake.server.broker.effective_settings import OF_RUNNING_BROKERS, setting_text
+from kraftlake.server.broker.setting_checks import of_listener
 from kraftlake.server.requests.messages import api_of, encoded_answer, of_version, request_in, response_in
+from kraftlake.settings import BROKER_CONFIGS, READ_ONLY, TOPIC_CONFIGS, ConfigKey
 
 _BROKER_LOGGER: Final = 8
 """Kafka's number of a type of resource that has no dynamic configs."""
 DYNAMIC, DYNAMIC_DEFAULT, STATIC, DEFAULT = 2, 3, 4, 5
 """Kafka's numbers of what a value comes from."""
+_TYPES: Final = ("BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD")
+"""In the order of Kafka's numbers, which begin at 1; 0 is a type that is not known."""
+_IN_UNITS: Final = {
+    name: key.synonyms
+    for key in TOPIC_CONFIGS.values()
+    for name in key.synonyms
+    if name != "log.flush.scheduler.interval.ms"
+}
+"""The settings of the same thing by the name of each, the finest unit first."""
+_OF_MECHANISMS: Final = (
+    "sasl.jaas.config", "sasl.login.callback.handler.class", "sasl.login.class", "sasl.server.callback.handler.class",
+    "connections.max.reauth.ms",
+)  # fmt: skip
+"""Settings that may be of one mechanism of a listener."""
+
+
+class Described(NamedTuple):
+    """A value of a config: what it is called where it was set, and what it comes from."""
+
+    name: str
+    value: str | None
+    source: int
 
 
 def with_own_configs(frame: bytes, answer: bytes, config: BrokerConfig, image: ConfigurationsImage) -> bytes:
@@ -63,49 +87,93 @@ class Configured(Protocol):
         """Its node id."""
 
     @property
-    def settings(self) -> Mapping[str, str]:
-        """Its settings by Kafka's names."""
+    def static_settings(self) -> Mapping[str, str]:
+        """Its settings by Kafka's names, as a property file has them."""
 
 
 class BrokerConfigs:
-    """The settings of a broker, or another node, by what they come from, the strongest first."""
+    """The settings of a broker, or another node, by what they come from."""
 
     def __init__(self, config: Configured, image: ConfigurationsImage) -> None:
-        own, all_ = (image.config_map(ConfigResource(ConfigType.BROKER, name)) for name in (str(config.broker_id), ""))
-        self._dynamic = {*own, *all_}
-        self.tiers: list[tuple[int, Mapping[str, str | None]]] = [
-            (DYNAMIC, own), (DYNAMIC_DEFAULT, all_), (STATIC, config.settings), (DEFAULT, default_settings()),
-        ]  # fmt: skip
-        """The settings that are set or known, by what they come from."""
+        node = DynamicConfig.of(config.static_settings, config.broker_id, image)
+        self.effective = node.effective
+        self._of_all = node.of_all
+        self._tiers: tuple[tuple[int, Mapping[str, str | None]], ...] = (
+            (DYNAMIC, node.own), (DYNAMIC_DEFAULT, node.of_all), (STATIC, node.static),
+            (DEFAULT, {name: key.default for name, key in BROKER_CONFIGS.items() if name not in OF_RUNNING_BROKERS}),
+        )  # fmt: skip
 
-    def of_all_brokers(self) -> BrokerConfigs:
-        """What is set for all brokers alone."""
-        made = copy(self)
-        made.tiers = [(source, settings) for source, settings in self.tiers if source == DYNAMIC_DEFAULT]
-        return made
-
-    def described(self, module: Any, resource: Any, *, with_synonyms: bool) -> Iterable[Any]:
-        """The configs that a resource of a request asks for, as kio's `module` of the response declares them."""
-        names = {name for _, settings in self.tiers for name in settings}
-        for name in sorted(names & set(resource.configuration_keys) if resource.configuration_keys else names):
-            synonyms = list(self._synonyms(module, name))
-            yield of_version(
-                module.DescribeConfigsResourceResult,
-                name=name, value=synonyms[0].value if synonyms else None,
-                read_only=name not in DYNAMIC_SETTINGS and name not in self._dynamic,
-                config_source=synonyms[0].source if synonyms else DEFAULT,
-                is_sensitive=is_sensitive_config(ConfigType.BROKER, name), documentation=None,
-                synonyms=tuple(synonyms) if with_synonyms else (),
+    def described(self, module: Any, resource: Any, *, with_synonyms: bool) -> Iterator[Any]:
+        """The settings that a resource of a request asks for, as kio's `module` of the response declares them."""
+        shown = {name for name, key in BROKER_CONFIGS.items() if not key.internal}
+        for name in selected({*shown, *self.effective.values}, resource):
+            yield described(
+                module, name, _broker_key(name), setting_text(self.effective, name), self.synonyms(name),
+                read_only=_is_read_only(name), with_synonyms=with_synonyms,
             )  # fmt: skip
 
-    def _synonyms(self, module: Any, name: str) -> Iterable[Any]:
-        """What the config is set to and would be set to without that, from the first place that has its name on."""
+    def described_of_all(self, module: Any, resource: Any, *, with_synonyms: bool) -> Iterator[Any]:
+        """What is set for all brokers alone."""
+        for name in selected({*self._of_all}, resource):
+            of_all = [one for one in self.synonyms(name) if one.source == DYNAMIC_DEFAULT]
+            yield described(
+                module, name, _broker_key(name), self._of_all[name], of_all, read_only=_is_read_only(name),
+                with_synonyms=with_synonyms,
+            )  # fmt: skip
+
+    def synonyms(self, name: str) -> list[Described]:
+        """What a setting is set to, and would be set to without that; from the first place that has its name on."""
         found = (
-            module.DescribeConfigsSynonym(
-                name=synonym, value=None if is_sensitive_config(ConfigType.BROKER, name) else value, source=source
-            )
-            for source, settings in self.tiers
-            for synonym in synonyms_of(name)
+            Described(synonym, value, source)
+            for source, settings in self._tiers
+            for synonym in _synonyms_of(name)
             if (value := settings.get(synonym)) is not None
         )
-        return dropwhile(lambda one: one.name != name, found)
+        return list(dropwhile(lambda one: one.name != name, found))
+
+
+def selected(names: set[str], resource: Any) -> list[str]:
+    """The names that a resource of a request asks for, all of them where it names none."""
+    return sorted(names & {*resource.configuration_keys} if resource.configuration_keys else names)
+
+
+def described(
+    module: Any,
+    name: str,
+    key: ConfigKey | None,
+    value: str | None,
+    synonyms: Sequence[Described],
+    *,
+    with_synonyms: bool,
+    read_only: bool = False,
+) -> Any:
+    """A config as kio's `module` of the response declares it; what is not known may be a secret."""
+    is_secret = key is None or key.is_sensitive
+    return of_version(
+        module.DescribeConfigsResourceResult,
+        name=name, value=None if is_secret or key is None else value, read_only=read_only,
+        config_source=synonyms[0].source if synonyms else DEFAULT, is_sensitive=is_secret, documentation=None,
+        synonyms=tuple(
+            module.DescribeConfigsSynonym(name=one.name, value=None if is_secret else one.value, source=one.source)
+            for one in (synonyms if with_synonyms else ())
+        ),
+        config_type=0 if key is None else _TYPES.index(key.type) + 1,
+    )  # fmt: skip
+
+
+def _is_read_only(name: str) -> bool:
+    key = BROKER_CONFIGS.get(name)
+    return key is None or key.update is READ_ONLY
+
+
+def _broker_key(name: str) -> ConfigKey | None:
+    """The definition of a setting, also of one of a listener."""
+    return BROKER_CONFIGS.get(name) or BROKER_CONFIGS.get(_synonyms_of(name)[-1])
+
+
+def _synonyms_of(name: str) -> Sequence[str]:
+    """The settings of the same thing, with `name` among them: in other units, or of all listeners."""
+    base = of_listener(name)
+    if base is None:
+        return _IN_UNITS.get(name, (name,))
+    return name, next((one for one in _OF_MECHANISMS if base.endswith(one)), base)

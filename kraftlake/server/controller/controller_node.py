@@ -44,6 +44,11 @@ class ControllerNode:
         return self.node_id
 
     @property
+    def static_settings(self) -> Mapping[str, str]:
+        """The settings as a property file has them."""
+        return self.settings
+
+    @property
     def cache(self) -> QuorumView:
         """What is known of the cluster."""
         return self.view

@@ -16,9 +16,9 @@ from kraftlake.delta import ConfigurationsDelta
 from kraftlake.image import ConfigurationsImage
 from kraftlake.records import metadata_records as r
 from kraftlake.server import BrokerConfig, ListenerAddress
-from kraftlake.server.broker.broker_config import default_settings
 from kraftlake.server.broker.config_descriptions import with_own_configs
 from kraftlake.server.requests.messages import encoded_answer, entity, of_version, versions_of
+from kraftlake.settings import BROKER_CONFIGS
 from tests.server.broker.test_refusals import framed, read
 
 TOPIC, BROKER, LOGGER = 2, 4, 8
@@ -92,8 +92,9 @@ def test_its_configs_are_told_in_each_version_and_what_the_neighbour_says_of_the
     assert [one.error_code for one in told] == [ErrorCode.unknown_topic_or_partition, none, none, errors[3]]
     assert [one.error_message for one in told] == ["a message", None, None, "a message"]
     assert [bool(one.configs) for one in told] == [False, True, False, False]
-    assert {one.name for one in told[1].configs} == default_settings().keys()
-    assert not any(one.is_sensitive for one in told[1].configs)
+    assert {one.name for one in told[1].configs} == {name for name, key in BROKER_CONFIGS.items() if not key.internal}
+    secrets = {one.name for one in told[1].configs if one.is_sensitive}
+    assert secrets == {name for name, key in BROKER_CONFIGS.items() if key.type == "PASSWORD"}
 
 
 def test_a_client_that_may_not_ask_is_told_nothing() -> None:
@@ -109,7 +110,9 @@ def test_other_requests_and_those_about_others_are_left_alone() -> None:
 
 def test_a_value_has_its_source_and_what_would_be_without_it() -> None:
     configs = image(
-        _7={"log.retention.ms": "5", "log.segment.bytes": "1000"}, _={"log.retention.ms": "6"}, _8={"log.roll.ms": "9"}
+        _7={"log.retention.ms": "5", "log.segment.bytes": "2000000"},
+        _={"log.retention.ms": "6"},
+        _8={"log.roll.ms": "9"},
     )
     told = described(configs)
     assert told["log.retention.ms"] == (
@@ -119,15 +122,23 @@ def test_a_value_has_its_source_and_what_would_be_without_it() -> None:
     assert told["log.retention.hours"] == ("48", STATIC, ["log.retention.hours=48:4", "log.retention.hours=168:5"])
     assert told["log.retention.minutes"] == (None, DEFAULT, [])
     assert told["num.replica.fetchers"] == ("3", STATIC, ["num.replica.fetchers=3:4", "num.replica.fetchers=1:5"])
-    assert told["log.segment.bytes"][:2] == ("1000", DYNAMIC)
+    assert told["log.segment.bytes"][:2] == ("2000000", DYNAMIC)
     assert told["log.roll.ms"] == (None, DEFAULT, [])
     assert told["log.cleanup.policy"][:2] == ("delete", DEFAULT)
     assert told["unclean.leader.election.enable"][:2] == ("false", DEFAULT)
     assert described(configs, "log.roll.hours", "unknown").keys() == {"log.roll.hours"}
 
 
+def test_a_wrong_value_in_the_log_is_not_told() -> None:
+    told = described(image(_7={"log.segment.bytes": "1000", "log.dirs": "/x", "no.such": "x"}, _={"listeners": "x"}))
+    assert told["log.segment.bytes"][:2] == ("1073741824", DEFAULT)
+    assert told["log.dirs"][:2] == ("/d1", STATIC)
+    assert told["listeners"][:2] == ("PLAINTEXT://b7:9092", STATIC)
+    assert told["no.such"] == (None, DYNAMIC, ["no.such=None:2"])
+
+
 def test_what_is_set_and_not_heeded_is_told_and_secrets_are_not() -> None:
     secret = "listener.name.plaintext.ssl.keystore.password"
     told = described(image(_={"max.connections": "5"}, _7={secret: "swordfish"}))
-    assert told["max.connections"] == ("5", DYNAMIC_DEFAULT, ["max.connections=5:3"])
+    assert told["max.connections"] == ("5", DYNAMIC_DEFAULT, ["max.connections=5:3", "max.connections=2147483647:5"])
     assert told[secret] == (None, DYNAMIC, [f"{secret}=None:2"])

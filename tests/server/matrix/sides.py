@@ -14,7 +14,7 @@ import attrs
 
 from kraftlake.controller import ControllerResult
 from kraftlake.controller.state import ControllerState
-from tests.kafka_node import started_nodes
+from tests.kafka_node import SMALL_NODE, started_nodes
 from tests.server.broker.lake_cluster import lake_cluster
 from tests.server.matrix.answers import Normalizer
 from tests.server.matrix.wire import CLOSED, Wire, frame_of, known_versions
@@ -28,9 +28,11 @@ SESSION_SLOTS = 160
 """The fetch sessions that a broker keeps."""
 SUPER_USER = "admin"
 SETTINGS = {
+    **SMALL_NODE,
     "allow.everyone.if.no.acl.found": "true",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "auto.create.topics.enable": "false",
+    "broker.heartbeat.interval.ms": "300",
     "log.index.size.max.bytes": "10485760",
     "max.incremental.fetch.session.cache.slots": str(SESSION_SLOTS),
     "replica.fetch.backoff.ms": "100",
@@ -38,6 +40,17 @@ SETTINGS = {
     "super.users": f"User:{SUPER_USER}",
 }
 """Of the nodes on both sides."""
+
+
+def broker_settings(controller_port: int) -> dict[str, str]:
+    """What a broker on Kafka's side has, beside its own id, listener and directory."""
+    return {
+        **SETTINGS,
+        "controlled.shutdown.enable": "false",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": f"{CONTROLLER}@127.0.0.1:{controller_port}",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    }
 
 
 @attrs.define
@@ -224,7 +237,7 @@ def started_sides(folder: Path) -> Iterator[Sides]:
         cluster = stack.enter_context(lake_cluster(folder / "ours", brokers=(), controllers=()))
         cluster.start_controller(CONTROLLER, **SETTINGS)
         for id_ in BROKERS:
-            cluster.start_broker(id_, SETTINGS)
+            cluster.start_broker(id_, broker_settings(nodes[CONTROLLER].controller_port))
         cluster.await_unfenced(*BROKERS)
         our_ports = {id_: cluster.members[id_].server.listener.port for id_ in BROKERS}
         controller_port = cluster.members[CONTROLLER].server.listeners[0].port

@@ -20,6 +20,7 @@ from tests.server.matrix import (
     fetch_cases,
     limit_cases,
     metadata_cases,
+    setting_cases,
     topic_cases,
 )
 from tests.server.matrix.answers import differences
@@ -31,6 +32,7 @@ pytestmark = pytest.mark.spark
 _CASES = (
     *metadata_cases.CASES,
     *topic_cases.CASES,
+    *setting_cases.CASES,
     *batch_cases.CASES,
     *data_cases.CASES,
     *fetch_cases.CASES,

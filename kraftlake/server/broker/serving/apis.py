@@ -80,7 +80,9 @@ def broker_apis(
         "describe_configs": DescribeConfigsHandler(context, config),
         "describe_log_dirs": log_dirs,
         "find_coordinator": _no_coordinator,
-        **dict.fromkeys(("alter_configs", "incremental_alter_configs"), ConfigChangesHandler(config, forwarding)),
+        **dict.fromkeys(
+            ("alter_configs", "incremental_alter_configs"), ConfigChangesHandler(context, config, forwarding)
+        ),
         **dict.fromkeys(_FORWARDED, forwarding),
     }
     return {

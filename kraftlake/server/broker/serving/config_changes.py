@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -14,30 +15,25 @@ import attrs
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 
-from kraftlake.controller import OpType
+from kraftlake.controller import ApiError, ConfigOperation, ControllerApiError, Errors, OpType, altered_value
+from kraftlake.image import AclOperation, ConfigResource
 from kraftlake.protocol import REQUEST_HEADER
 from kraftlake.publisher import ConfigType
-from kraftlake.runtime import UsageError
-from kraftlake.server.broker.broker_config import (
-    DYNAMIC_SETTINGS,
-    BrokerConfig,
-    check_dynamic_setting,
-    default_settings,
-)
+from kraftlake.server.broker.broker_config import BrokerConfig
+from kraftlake.server.broker.dynamic_config import DynamicConfig
+from kraftlake.server.broker.serving.configs import ConfigsContext, is_node_id
 from kraftlake.server.broker.serving.forwarding import ForwardingManager
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import AT_ONCE, of_version, response_in
 
-_FIXED: Final = frozenset(
-    {"broker.id", "log.dir", "log.dirs", "node.id", "process.roles", *(default_settings().keys() - DYNAMIC_SETTINGS)}
-)
-"""Settings that never change while a broker runs."""
+_OPERATIONS: Final = {kind.value: kind for kind in OpType}
 
 
 class ConfigChangesHandler:
     """Answers AlterConfigs and IncrementalAlterConfigs: refuses what is wrong, and passes the rest on."""
 
-    def __init__(self, config: BrokerConfig, forwarding: ForwardingManager) -> None:
+    def __init__(self, context: ConfigsContext, config: BrokerConfig, forwarding: ForwardingManager) -> None:
+        self._context = context
         self._config = config
         self._forwarding = forwarding
 
@@ -45,18 +41,18 @@ class ConfigChangesHandler:
         """Answer a request."""
         resources = request.body.resources
         counts = Counter((one.resource_type, one.resource_name) for one in resources)
-        refused: list[tuple[Any, str]] = []
+        refused: list[tuple[Any, ApiError]] = []
         taken = []
         for one in resources:
             is_twice = counts[one.resource_type, one.resource_name] > 1
-            problem = "Each resource may be named once." if is_twice else self._problem(one)
+            problem = _invalid("Each resource may be named once.") if is_twice else self._problem(request, one)
             taken.append(one) if problem is None else refused.append((one, problem))
         if not refused:
             self._forwarding(request)
             return
         answers = tuple(
             request.module.AlterConfigsResourceResponse(
-                error_code=ErrorCode.invalid_request, error_message=problem, resource_type=one.resource_type,
+                error_code=ErrorCode(problem.error), error_message=problem.message, resource_type=one.resource_type,
                 resource_name=one.resource_name,
             )
             for one, problem in refused
@@ -79,35 +75,59 @@ class ConfigChangesHandler:
         kind = getattr(request.module, "IncrementalAlterConfigsResponse", None) or request.module.AlterConfigsResponse
         request.answer(of_version(kind, throttle_time=AT_ONCE, responses=answers))
 
-    def _problem(self, resource: Any) -> str | None:
+    def _problem(self, request: Request, resource: Any) -> ApiError | None:
         """What is wrong with the changes of a resource."""
         names = [one.name for one in resource.configs]
         if len(names) != len(set(names)):
-            return "Each config may be named once."
+            return _invalid("Each config may be named once.")
         for one in resource.configs:
-            if one.value is None and not _deletes(one):
-                return f"{one.name} has no value."
-        kind, name = int(resource.resource_type), str(resource.resource_name)
+            if one.value is None and _operation(one) != OpType.DELETE.value:
+                return _invalid(f"{one.name} has no value.")
+        kind = int(resource.resource_type)
         if kind == ConfigType.BROKER:
-            if name not in ("", str(self._config.broker_id)):
-                return f"This is broker {self._config.broker_id}: ask broker {name} to change its configs."
-            return next(filter(None, map(_problem_of_setting, resource.configs)), None)
-        return None if kind in ConfigType.__members__.values() else f"Resources of type {kind} have no configs here."
+            return self._problem_of_settings(request, resource)
+        return None if kind in ConfigType.__members__.values() else _invalid(f"Type {kind} has no configs here.")
 
-
-def _problem_of_setting(one: Any) -> str | None:
-    if one.name in _FIXED:
-        return f"{one.name} can't be changed while the broker runs: change its properties file."
-    if not _deletes(one):
+    def _problem_of_settings(self, request: Request, resource: Any) -> ApiError | None:
+        name, context = str(resource.resource_name), self._context
+        if not context.authorization.allows_on_cluster(request.peer, AclOperation.ALTER_CONFIGS):
+            reason = f"{request.peer.principal} may not alter these configs."
+            return ApiError(Errors.CLUSTER_AUTHORIZATION_FAILED, reason)
+        if name and not is_node_id(name, context.broker_id):
+            return _invalid(f"This is broker {context.broker_id}: ask broker {name} to change its configs.")
+        node = DynamicConfig.of(self._config.static_settings, context.broker_id, context.cache.image.configs)
+        before, of = node.own if name else node.of_all, ConfigResource(ConfigType.BROKER, name)
         try:
-            check_dynamic_setting(one.name, one.value)
-        except UsageError as problem:
-            return str(problem)
-    return None
+            settings = (
+                _altered(of, resource.configs, before)
+                if hasattr(request.module, "IncrementalAlterConfigsResponse")
+                else {one.name: one.value for one in resource.configs}
+            )
+        except ControllerApiError as fault:
+            return fault.api_error
+        problem = node.problem_of(settings, of_all=not name)
+        return None if problem is None else _invalid(problem)
 
 
-def _deletes(one: Any) -> bool:
-    return int(getattr(one, "config_operation", OpType.SET.value)) == OpType.DELETE.value
+def _altered(resource: ConfigResource, changes: Any, before: Mapping[str, str]) -> dict[str, str]:
+    """The settings after the changes of IncrementalAlterConfigs. Raises ControllerApiError."""
+    after = dict(before)
+    for one in changes:
+        operation = _OPERATIONS.get(_operation(one))
+        if operation is None:
+            raise ControllerApiError(Errors.INVALID_REQUEST, f"There is no operation {_operation(one)}.")
+        value = altered_value(resource, one.name, after.pop(one.name, None), ConfigOperation(operation, one.value))
+        if value is not None:
+            after[one.name] = value
+    return after
+
+
+def _operation(one: Any) -> int:
+    return int(getattr(one, "config_operation", OpType.SET.value))
+
+
+def _invalid(reason: str) -> ApiError:
+    return ApiError(Errors.INVALID_REQUEST, reason)
 
 
 def _frame_of(request: Request, body: Any) -> bytes:

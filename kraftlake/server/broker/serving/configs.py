@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import dropwhile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from kio.schema.errors import ErrorCode
 
-from kraftlake.controller import in_milliseconds
 from kraftlake.image import (
     AclOperation,
     ConfigResource,
@@ -18,25 +16,31 @@ from kraftlake.image import (
     problem_of_name,
 )
 from kraftlake.publisher import ConfigType
-from kraftlake.records import is_sensitive_config
-from kraftlake.server.broker.config_descriptions import DEFAULT, BrokerConfigs, Configured
+from kraftlake.runtime import parse_integer
+from kraftlake.server.broker.config_descriptions import (
+    DEFAULT,
+    BrokerConfigs,
+    Configured,
+    Described,
+    described,
+    selected,
+)
+from kraftlake.server.broker.effective_settings import parsed_text, value_text
 from kraftlake.server.requests.authorization import CLUSTER_NAME, Authorization
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import AT_ONCE, of_version
-from kraftlake.settings import TOPIC_CONFIGS, ConfigKey
+from kraftlake.settings import BROKER_CONFIGS, CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS, ConfigKey
 
-_TOPIC: Final = 1
-"""Kafka's number of the dynamic configs of a topic, as what a value comes from."""
-_TYPES: Final = {"BOOLEAN": 1, "STRING": 2, "INT": 3, "LONG": 5, "DOUBLE": 6, "LIST": 7}
-_INTERNAL: Final = "internal."
+_SOURCES: Final = {ConfigType.TOPIC: 1, ConfigType.CLIENT_METRICS: 7, ConfigType.GROUP: 8}
+"""Kafka's numbers of a resource's own configs, as what a value comes from."""
+_Found = Iterable[Any] | tuple[ErrorCode, str]
 
 
-class _Value(NamedTuple):
-    """A value of a config: what it is called where it was set, and what it comes from."""
+class _Fallback(NamedTuple):
+    """The value of a config that a resource has not itself, and what it comes from."""
 
-    name: str
-    value: str
-    source: int
+    value: str | None
+    synonyms: Sequence[Described]
 
 
 class _Cache(Protocol):
@@ -63,7 +67,7 @@ class ConfigsContext(Protocol):
 
 
 class DescribeConfigsHandler:
-    """The configs of topics, and of this broker, or controller; clients ask a node for its own."""
+    """The configs of topics, groups and client metrics, and of the node itself: clients ask each node for its own."""
 
     def __init__(self, context: ConfigsContext, config: Configured) -> None:
         self._context = context
@@ -72,16 +76,18 @@ class DescribeConfigsHandler:
     def __call__(self, request: Request) -> None:
         """Answer a DescribeConfigs request."""
         module, context = request.module, self._context
-        describe: Mapping[int, Callable[[Request, Any, ConfigurationsImage], Iterable[Any] | tuple[ErrorCode, str]]] = {
+        describe: Mapping[int, Callable[[Request, Any, ConfigurationsImage], _Found]] = {
             ConfigType.TOPIC: self._topic,
             ConfigType.BROKER: self._broker,
+            ConfigType.CLIENT_METRICS: self._client_metrics,
+            ConfigType.GROUP: self._group,
         }
         image = context.cache.image.configs
         results = []
         for resource in request.body.resources:
             kind = int(resource.resource_type)
             known = describe.get(kind)
-            found: Iterable[Any] | tuple[ErrorCode, str]
+            found: _Found
             if known is None:
                 found = (ErrorCode.invalid_request, f"Resources of type {kind} are not described here.")
             else:
@@ -100,91 +106,100 @@ class DescribeConfigsHandler:
             )  # fmt: skip
         request.answer(of_version(module.DescribeConfigsResponse, throttle_time=AT_ONCE, results=tuple(results)))
 
-    def _topic(
-        self, request: Request, resource: Any, image: ConfigurationsImage
-    ) -> Iterable[Any] | tuple[ErrorCode, str]:
-        name, context = str(resource.resource_name), self._context
-        if not context.authorization.allows(request.peer, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name):
+    def _topic(self, request: Request, resource: Any, image: ConfigurationsImage) -> _Found:
+        name = str(resource.resource_name)
+        if not self._allows(request, ResourceType.TOPIC, name):
             return ErrorCode.topic_authorization_failed, "Topic authorization failed."
         if (problem := problem_of_name(name)) is not None:
             return ErrorCode.invalid_topic_exception, problem
-        if not context.cache.contains(name):
+        if not self._context.cache.contains(name):
             return ErrorCode.unknown_topic_or_partition, f"There is no topic {name}."
-        own = image.config_map(ConfigResource(ConfigType.TOPIC, name))
-        tiers = self._broker_configs(image).tiers
-        wanted = resource.configuration_keys
-        return [
-            _described(request, config, key, list(_values(config, key, own, tiers)))
-            for config, key in sorted(TOPIC_CONFIGS.items())
-            if (config in wanted if wanted else not config.startswith(_INTERNAL))
-        ]
+        broker = BrokerConfigs(self._config, image)
 
-    def _broker(
-        self, request: Request, resource: Any, image: ConfigurationsImage
-    ) -> Iterable[Any] | tuple[ErrorCode, str]:
-        name, context = str(resource.resource_name), self._context
-        if not context.authorization.allows(
-            request.peer, AclOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME
-        ):
+        def fallback(config: str, key: ConfigKey) -> _Fallback:
+            value = broker.effective.of_topics(config)
+            synonyms = broker.synonyms(key.synonyms[0]) if key.synonyms else []
+            return _Fallback(None if value is None else value_text(value), synonyms)
+
+        return _described(request, resource, image, TOPIC_CONFIGS, fallback)
+
+    def _group(self, request: Request, resource: Any, image: ConfigurationsImage) -> _Found:
+        name = str(resource.resource_name)
+        if not self._allows(request, ResourceType.GROUP, name):
+            return ErrorCode.group_authorization_failed, "Group authorization failed."
+        if not name:
+            return ErrorCode.invalid_request, "Give the name of a group."
+        broker = BrokerConfigs(self._config, image)
+
+        def fallback(config: str, key: ConfigKey) -> _Fallback:
+            of_all = _of_all_groups(config)
+            if of_all is None:
+                default = [] if key.default is None else [Described(config, key.default, DEFAULT)]
+                return _Fallback(key.default, default)
+            value = broker.effective[of_all]
+            is_first = isinstance(value, list) and key.type != "LIST"
+            return _Fallback(value_text(value[0] if is_first else value), broker.synonyms(of_all))
+
+        return _described(request, resource, image, GROUP_CONFIGS, fallback)
+
+    def _client_metrics(self, request: Request, resource: Any, image: ConfigurationsImage) -> _Found:
+        name = str(resource.resource_name)
+        if not self._allows_on_cluster(request):
             return ErrorCode.cluster_authorization_failed, "Cluster authorization failed."
-        if name not in ("", str(context.broker_id)):
-            return (
-                ErrorCode.invalid_request,
-                f"This is broker {context.broker_id}, which does not know the configs of broker {name}.",
-            )
-        configs = self._broker_configs(image)
-        shown = configs if name else configs.of_all_brokers()
-        return list(shown.described(request.module, resource, with_synonyms=request.body.include_synonyms))
+        if not name:
+            return ErrorCode.invalid_request, "Give the name of a subscription."
+        fallback = lambda _, key: _Fallback(key.default, [])  # noqa: E731
+        return _described(request, resource, image, CLIENT_METRICS_CONFIGS, fallback)
 
-    def _broker_configs(self, image: ConfigurationsImage) -> BrokerConfigs:
-        return BrokerConfigs(self._config, image)
+    def _broker(self, request: Request, resource: Any, image: ConfigurationsImage) -> _Found:
+        name, own_id = str(resource.resource_name), self._context.broker_id
+        if not self._allows_on_cluster(request):
+            return ErrorCode.cluster_authorization_failed, "Cluster authorization failed."
+        configs = BrokerConfigs(self._config, image)
+        if not name:
+            return configs.described_of_all(request.module, resource, with_synonyms=request.body.include_synonyms)
+        if not is_node_id(name, own_id):
+            reason = f"This is broker {own_id}, which does not know the configs of broker {name}."
+            return ErrorCode.invalid_request, reason
+        return configs.described(request.module, resource, with_synonyms=request.body.include_synonyms)
 
+    def _allows(self, request: Request, kind: ResourceType, name: str) -> bool:
+        return self._context.authorization.allows(request.peer, AclOperation.DESCRIBE_CONFIGS, kind, name)
 
-def _values(
-    name: str, key: ConfigKey, own: Mapping[str, str], tiers: Iterable[tuple[int, Mapping[str, str | None]]]
-) -> Iterator[_Value]:
-    """The values of a topic's config, the one that counts first."""
-    if name in own:
-        yield _Value(name, own[name], _TOPIC)
-    for source, settings in tiers:
-        if source == DEFAULT:
-            continue
-        for synonym in key.synonyms:
-            value = settings.get(synonym)
-            if value is not None:
-                yield _Value(synonym, in_milliseconds(synonym, value), source)
-    if key.default is not None:
-        yield _Value(key.synonyms[0] if key.synonyms else name, key.default, DEFAULT)
+    def _allows_on_cluster(self, request: Request) -> bool:
+        return self._allows(request, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
-def _told(key: ConfigKey, values: list[_Value]) -> Iterator[_Value]:
-    """The values that Kafka tells of: the topic's own, and from the first one under the finest of the names on.
-
-    A setting that has coarser names, too, has its default under one of those.
-    """
-    yield from (one for one in values if one.source == _TOPIC)
-    others = (one for one in values if one.source != _TOPIC and (one.source != DEFAULT or len(key.synonyms) == 1))
-    yield from dropwhile(lambda one: one.name != key.synonyms[0], others)
+def is_node_id(name: str, node_id: int) -> bool:
+    """Whether the name of a resource is the id of a node."""
+    try:
+        return parse_integer(name, 32) == node_id
+    except ValueError:
+        return False
 
 
-def _described(request: Request, name: str, key: ConfigKey, values: list[_Value]) -> Any:
-    module, is_sensitive = request.module, is_sensitive_config(ConfigType.TOPIC, name)
-    synonyms: tuple[Any, ...] = ()
-    told = list(_told(key, values))
-    if request.body.include_synonyms:
-        synonyms = tuple(
-            module.DescribeConfigsSynonym(name=one.name, value=None if is_sensitive else one.value, source=one.source)
-            for one in told
-        )
-    first = values[0] if values else None
-    return of_version(
-        module.DescribeConfigsResourceResult,
-        name=name,
-        value=None if is_sensitive or first is None else first.value,
-        read_only=False,
-        config_source=told[0].source if told else DEFAULT,
-        is_sensitive=is_sensitive,
-        synonyms=synonyms,
-        config_type=_TYPES[key.type],
-        documentation=None,
-    )
+def _of_all_groups(config: str) -> str | None:
+    """The setting of brokers that is the default of a group's config. Source: GroupConfig.brokerSynonym."""
+    name = "group.streams.assignors" if config == "streams.assignor.name" else f"group.{config}"
+    return name if name in BROKER_CONFIGS else None
+
+
+def _described(
+    request: Request,
+    resource: Any,
+    image: ConfigurationsImage,
+    keys: Mapping[str, ConfigKey],
+    fallback: Callable[[str, ConfigKey], _Fallback],
+) -> Iterator[Any]:
+    """The configs of a resource: its own, and what others fall back on."""
+    kind = ConfigType(int(resource.resource_type))
+    own = image.config_map(ConfigResource(kind, str(resource.resource_name)))
+    for name in selected({config for config, key in keys.items() if not key.internal or config in own}, resource):
+        key = keys[name]
+        value, synonyms = fallback(name, key)
+        if name in own:
+            value = parsed_text(key, own[name])
+            synonyms = [Described(name, value, _SOURCES[kind]), *synonyms]
+        yield described(
+            request.module, name, key, value, synonyms, with_synonyms=request.body.include_synonyms
+        )  # fmt: skip

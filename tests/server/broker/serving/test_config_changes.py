@@ -5,13 +5,16 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+import attrs
 import pytest
 from kio.schema.errors import ErrorCode
 from kio.static.constants import EntityType
 from kio.static.primitive import i8
 
+from kraftlake.publisher import MetadataCache
 from kraftlake.server import BrokerConfig, ListenerAddress
 from kraftlake.server.broker.serving.config_changes import ConfigChangesHandler
+from kraftlake.server.requests.authorization import Authorization
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import entity, response_in
 from tests.server.requests.test_dispatcher import Node, frame_of
@@ -21,6 +24,15 @@ INCREMENTAL, WHOLE = ("incremental_alter_configs", 1), ("alter_configs", 2)
 CONFIG = BrokerConfig(
     broker_id=1, lake="x", log_dirs=("d",), listener=ListenerAddress(name="PLAINTEXT", host="127.0.0.1", port=0)
 )
+
+
+@attrs.frozen
+class Context:
+    """A broker of a cluster without configs, where everybody may do everything."""
+
+    broker_id: int = 1
+    cache: MetadataCache = attrs.field(factory=lambda: MetadataCache(1))
+    authorization: Authorization = attrs.field(factory=lambda: Authorization(None))
 
 
 def refusal(
@@ -35,7 +47,7 @@ def refusal(
     resource = module.AlterConfigsResource(resource_type=i8(BROKER), resource_name=broker, configs=(config,))
     passed: list[Request] = []
     forwarding: Any = passed.append
-    made = Node(ConfigChangesHandler(CONFIG, forwarding), api=api, versions=range(version, version + 1))
+    made = Node(ConfigChangesHandler(Context(), CONFIG, forwarding), api=api, versions=range(version, version + 1))
     frame = frame_of(kind(resources=(resource,), validate_only=False))
     made.ask(frame)
     assert made.told == []
@@ -60,7 +72,9 @@ def test_a_rate_of_throttled_replication_is_a_number(by: tuple[str, int], broker
     ("name", "value", "is_refused"),
     [
         ("log.retention.ms", "x", True), ("log.retention.ms", "5", False), ("log.dirs", "/x", True),
-        ("num.replica.fetchers", "2", True), ("no.such", "x", False),
+        ("num.replica.fetchers", "2", False), ("num.replica.fetchers", "3", True), ("no.such", "x", False),
+        ("log.local.retention.ms", "-1", True), ("ssl.keystore.type", "JKS", True), ("listeners", "X://:1", True),
+        ("listener.name.plaintext.ssl.keystore.type", "JKS", False),
     ],
 )  # fmt: skip
 def test_settings_are_refused_that_can_not_change_or_have_a_wrong_value(
@@ -75,3 +89,9 @@ def test_what_is_deleted_needs_no_value() -> None:
     name = "leader.replication.throttled.rate"
     assert refusal(name, None, operation=DELETE) is None
     assert refusal(name, None).error_code is ErrorCode.invalid_request
+
+
+def test_a_wrong_secret_is_not_shown() -> None:
+    refused = refusal("listener.name.plaintext.ssl.keystore.password", "swordfish", broker="")
+    assert refused.error_code is ErrorCode.invalid_request
+    assert "swordfish" not in refused.error_message

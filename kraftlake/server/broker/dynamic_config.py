@@ -1,0 +1,48 @@
+"""The settings of a running broker: those of its property file, under those that are made for all brokers and for it.
+
+Source: kafka.server.DynamicBrokerConfig.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from kraftlake.image import ConfigResource, ConfigurationsImage
+from kraftlake.publisher import ConfigType
+from kraftlake.server.broker.effective_settings import EffectiveSettings
+from kraftlake.server.broker.reconfigurations import problem_of_reconfiguration
+from kraftlake.server.broker.setting_checks import problem_of_setting, sound_settings
+
+
+@attrs.frozen(kw_only=True)
+class DynamicConfig:
+    """A broker's settings by where they are made; of the dynamic ones those that a broker heeds.
+
+    A controller takes any setting, so that one may be wrong that another tool has made: it counts as not made.
+    """
+
+    static: Mapping[str, str]
+    of_all: Mapping[str, str]
+    own: Mapping[str, str]
+
+    @classmethod
+    def of(cls, static: Mapping[str, str], broker_id: int, image: ConfigurationsImage) -> DynamicConfig:
+        """The settings of a broker in an image."""
+        own, of_all = (image.config_map(ConfigResource(ConfigType.BROKER, name)) for name in (str(broker_id), ""))
+        return cls(static=static, of_all=sound_settings(of_all, of_all=True), own=sound_settings(own, of_all=False))
+
+    @property
+    def effective(self) -> EffectiveSettings:
+        """The settings that count."""
+        return EffectiveSettings({**self.static, **self.of_all, **self.own})
+
+    def problem_of(self, settings: Mapping[str, str], *, of_all: bool) -> str | None:
+        """The reason why the broker can't get these settings, alone or as one of all, in place of those it has so."""
+        for name, value in settings.items():
+            problem = problem_of_setting(name, value, of_all=of_all)
+            if problem is not None:
+                return problem
+        changed = attrs.evolve(self, of_all=settings) if of_all else attrs.evolve(self, own=settings)
+        return problem_of_reconfiguration(self.effective, changed.effective)

@@ -1,0 +1,86 @@
+"""The settings of a node that count, as values of their types.
+
+Source: org.apache.kafka.server.config.AbstractKafkaConfig, kafka.server.KafkaConfig.extractLogConfigMap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from kraftlake.image import double_text
+from kraftlake.settings import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey
+
+_UNITS_MS: Final = {"minutes": 60_000, "hours": 3_600_000}
+
+OF_RUNNING_BROKERS: Final = frozenset({
+    "leader.replication.throttled.rate", "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+})  # fmt: skip
+"""Settings that are heeded only when they are made while the cluster runs, and described as they are."""
+
+
+@attrs.frozen
+class EffectiveSettings:
+    """The settings of a node that count, with Kafka's defaults for those that are not set."""
+
+    values: Mapping[str, str]
+
+    def __getitem__(self, name: str) -> Any:
+        """The parsed value; ValueError for one that is malformed in the property file."""
+        key = BROKER_CONFIGS[name]
+        text = self.values.get(name, key.default)
+        return None if text is None else parsed(key, text)
+
+    def of_listener(self, listener: str, name: str) -> Any:
+        """The value of a listener, by default that of all."""
+        prefixed = self.of_one_listener(listener).get(name)
+        return self[name] if prefixed is None else parsed(BROKER_CONFIGS[name], prefixed)
+
+    def of_one_listener(self, listener: str) -> dict[str, str]:
+        """The settings that a listener has for itself, without its prefix."""
+        prefix = f"listener.name.{listener.lower()}."
+        return {name.removeprefix(prefix): value for name, value in self.values.items() if name.startswith(prefix)}
+
+    def of_topics(self, config: str) -> Any:
+        """The value of a topic config where a topic has none of its own; times are in ms."""
+        key = TOPIC_CONFIGS[config]
+        for name in key.synonyms:
+            value = self[name]
+            if value is not None:
+                unit = _UNITS_MS.get(name.rpartition(".")[2])
+                value = value if unit is None else value * unit
+                return max(value, -1) if config == "retention.ms" else value
+        return None if key.default is None else parsed(key, key.default)
+
+
+def parsed(key: ConfigKey, text: str) -> Any:
+    """A value as its type has it, whether or not a config may have it."""
+    value = attrs.evolve(key, check=None).parse(text)
+    return list(dict.fromkeys(value)) if key.type == "LIST" and key.check is not None else value
+
+
+def parsed_text(key: ConfigKey, text: str) -> str:
+    """A value as Kafka writes what it has read; a malformed one as it is."""
+    try:
+        return value_text(parsed(key, text))
+    except ValueError:
+        return text
+
+
+def value_text(value: Any) -> str:
+    """Source: org.apache.kafka.common.config.ConfigDef.convertToString."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return double_text(value)
+    return ",".join(value) if isinstance(value, list) else str(value)
+
+
+def setting_text(config: EffectiveSettings, name: str) -> str | None:
+    """The value of a setting in text; None where it has none."""
+    key = None if name in OF_RUNNING_BROKERS else BROKER_CONFIGS.get(name)
+    text = config.values.get(name, None if key is None else key.default)
+    return text if text is None or key is None else parsed_text(key, text)

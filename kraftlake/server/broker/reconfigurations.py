@@ -1,0 +1,154 @@
+"""What a broker refuses of changed settings together: combinations, and steps that are too large.
+
+Source: kafka.server.KafkaConfig (validateValues); validateReconfiguration of DynamicThreadPool, DynamicLogConfig,
+DynamicRemoteLogConfig, DynamicListenerConfig, DataPlaneAcceptor, ConnectionQuotas and LogCleaner.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias
+
+from kraftlake.runtime import parse_integer, split, trim
+from kraftlake.server.broker.effective_settings import EffectiveSettings
+from kraftlake.server.broker.listener_settings import problem_of_listeners
+from kraftlake.server.broker.setting_checks import OF_ALL_LISTENERS, is_live, problem_of_value
+from kraftlake.settings import BROKER_CONFIGS, PER_BROKER, TOPIC_CONFIGS, problem_of_combination
+
+_HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*")
+_LOG_SETTINGS: Final = frozenset({name for key in TOPIC_CONFIGS.values() for name in key.synonyms[:1]})
+_CLEANER_SETTINGS: Final = frozenset(
+    {
+        "log.cleaner.threads", "log.cleaner.dedupe.buffer.size", "log.cleaner.io.buffer.load.factor",
+        "log.cleaner.io.buffer.size", "message.max.bytes", "log.cleaner.io.max.bytes.per.second",
+        "log.cleaner.backoff.ms",
+    }
+)  # fmt: skip
+_THREADS: Final = (
+    "num.io.threads", "num.replica.fetchers", "num.recovery.threads.per.data.dir", "background.threads",
+    "remote.log.reader.threads", "remote.log.manager.copier.thread.pool.size",
+    "remote.log.manager.expiration.thread.pool.size", "remote.log.manager.follower.thread.pool.size",
+)  # fmt: skip
+_NETWORK_THREADS: Final = "num.network.threads"
+_LISTENER_SETTINGS: Final = OF_ALL_LISTENERS | {
+    name for name, key in BROKER_CONFIGS.items() if key.update is PER_BROKER and name != "cordoned.log.dirs"
+}
+_PRINCIPALS: Final = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+_REPORTERS: Final = frozenset({"org.apache.kafka.common.metrics.JmxReporter"})
+_GROUP_KINDS: Final = ("consumer", "share", "streams")
+
+
+_Problems: TypeAlias = Iterator[str | None]
+
+
+def problem_of_reconfiguration(before: EffectiveSettings, after: EffectiveSettings) -> str | None:
+    """The reason why a broker with the settings `before` can't get those `after`, or None."""
+    changed = {name for name in {*before.values, *after.values} if before.values.get(name) != after.values.get(name)}
+    checks: tuple[Callable[[EffectiveSettings, EffectiveSettings, set[str]], _Problems], ...] = (
+        _values, _connections, _groups, _threads, _cleaner, _local_logs, _listeners,
+    )  # fmt: skip
+    return next((problem for check in checks for problem in check(before, after, changed) if problem), None)
+
+
+def _values(_: EffectiveSettings, after: EffectiveSettings, __: set[str]) -> _Problems:
+    combination = problem_of_combination(after.__getitem__)
+    yield None if combination is None else f"{combination}."
+    yield _refuse(after["principal.builder.class"] != _PRINCIPALS, "principal.builder.class is none of principals")
+    yield _refuse(not {*after["metric.reporters"]} <= _REPORTERS, "metric.reporters names a class that is not there")
+    yield _problem_of_cordons(after)
+
+
+def _problem_of_cordons(after: EffectiveSettings) -> str | None:
+    cordoned, directories = after["cordoned.log.dirs"], after["log.dirs"] or after["log.dir"]
+    if "*" in cordoned:
+        return _refuse(len(cordoned) > 1, "cordoned.log.dirs names others beside *")
+    unknown = [one for one in cordoned if one not in directories]
+    return _refuse(bool(unknown), f"cordoned.log.dirs names {unknown[:1]}, which is none of the log directories")
+
+
+def _connections(_: EffectiveSettings, after: EffectiveSettings, __: set[str]) -> _Problems:
+    try:
+        connections_by_host(after["max.connections.per.ip.overrides"])
+    except ValueError as problem:
+        yield f"max.connections.per.ip.overrides has {problem}."
+
+
+def connections_by_host(overrides: str) -> dict[str, int]:
+    """The connections that addresses may have, by `max.connections.per.ip.overrides`; ValueError for anything else."""
+    limits = {}
+    for one in split(overrides) if overrides else ():
+        host, colon, limit = trim(one).rpartition(":")
+        if not colon or not _HOST.fullmatch(trim(host)):
+            raise ValueError(f"{one!r}, which is not of the form HOST:CONNECTIONS")
+        limits[trim(host)] = parse_integer(trim(limit), 32)
+    return limits
+
+
+def _groups(_: EffectiveSettings, after: EffectiveSettings, __: set[str]) -> _Problems:
+    for kind in _GROUP_KINDS:
+        name = f"group.{kind}.assignment.interval.ms"
+        least, most = (after[f"group.{kind}.{bound}.assignment.interval.ms"] for bound in ("min", "max"))
+        yield _refuse(not least <= after[name] <= most, f"{name} goes from {least} to {most}")
+
+
+def _threads(before: EffectiveSettings, after: EffectiveSettings, changed: set[str]) -> _Problems:
+    for name in _THREADS:
+        if name in changed:
+            yield _problem_of_step(name, before[name], after[name])
+
+
+def _cleaner(before: EffectiveSettings, after: EffectiveSettings, changed: set[str]) -> _Problems:
+    name = "log.cleaner.threads"
+    if changed & _CLEANER_SETTINGS:
+        yield _problem_of_step(name, before[name], after[name])
+
+
+def _problem_of_step(name: str, before: int, after: int) -> str | None:
+    """Threads are halved or doubled at most."""
+    if after == before or max(1, before // 2) <= after <= before * 2:
+        return None
+    return f"{name} is {before} and can't become {after} in one step: it may be halved or doubled."
+
+
+def _local_logs(_: EffectiveSettings, after: EffectiveSettings, changed: set[str]) -> _Problems:
+    if not changed & _LOG_SETTINGS:
+        return
+    for unit, retention in (("ms", after.of_topics("retention.ms")), ("bytes", after["log.retention.bytes"])):
+        local, lag = after[f"log.local.retention.{unit}"], after[f"log.remote.copy.lag.{unit}"]
+        name = f"log.local.retention.{unit}"
+        is_limited = retention != -1 if unit == "ms" else retention > -1
+        yield _refuse(
+            is_limited and local != -2 and (local == -1 or local > retention), f"{name} is above {retention}, what "
+            f"log.retention.{unit} is"
+        )  # fmt: skip
+        effective = retention if local == -2 else local
+        yield _refuse(lag > 0 and 0 <= effective < lag, f"log.remote.copy.lag.{unit} is above {name}, {effective}")
+
+
+def _listeners(before: EffectiveSettings, after: EffectiveSettings, changed: set[str]) -> _Problems:
+    for listener in before["listeners"]:
+        name = listener.partition("://")[0]
+        old, new = before.of_one_listener(name), after.of_one_listener(name)
+        for base, value in new.items():
+            yield _problem_of_value(name, base, value)
+        for limit in ("max.connections", "max.connection.creation.rate"):
+            yield _refuse(after.of_listener(name, limit) <= 0, f"{limit} of the listener {name} is 0")
+        threads = (config.of_listener(name, _NETWORK_THREADS) for config in (before, after))
+        yield _problem_of_step(_NETWORK_THREADS, *threads)
+        if changed & _LISTENER_SETTINGS:
+            fixed = sorted(base for base in {*old, *new} if old.get(base) != new.get(base) and not is_live(base))
+            yield _refuse(bool(fixed), f"{', '.join(fixed)} of the listener {name} can't be changed while it is there")
+    if changed & {"listeners", "listener.security.protocol.map"}:
+        yield problem_of_listeners(before.values, after.values)
+
+
+def _problem_of_value(name: str, base: str, value: str) -> str | None:
+    """A listener that is there has all settings of listeners, the fixed ones too, with values of their types."""
+    key = BROKER_CONFIGS.get(base)
+    problem = None if key is None else problem_of_value(key, value)
+    return None if problem is None else f"{base} of the listener {name} can't have this value: {problem}."
+
+
+def _refuse(is_wrong: bool, problem: str) -> str | None:
+    return f"{problem}." if is_wrong else None

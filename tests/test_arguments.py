@@ -217,7 +217,7 @@ OF_OBJECTS = {
     "counts_by_minute", "spark_session", "summary_to_json", "transition_to_json", "broken_ranges", "choose_base",
     "chunks_of", "decode_record", "readable_batches", "type_of", "usable_snapshots", "verify_source", "is_lake",
     "check_covered", "check_unbroken", "has_beginning", "is_under_min_isr", "leader_at", "open_live", "problem_of_name",
-    "serve_fetch", "as_literal", "matching", "mechanism_name", "part_of", "path_of", "root_node",
+    "serve_fetch", "is_online", "as_literal", "matching", "mechanism_name", "part_of", "path_of", "root_node",
 }  # fmt: skip
 """Functions that take no more than what other functions have made (the reader of a source, with offsets that were
 checked already), or a session."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from kraftlake.image import is_online
+from kraftlake.records import Uuid
 from kraftlake.runtime import in_words
 
 MAY_LEAD: Final = {"isr": "last in sync", "elr": "eligible to lead", "lastKnownElr": "last known eligible"}
 """The lists of brokers that may lead a partition without a leader, in words; the first one that is not empty counts."""
 
+DIRECTORY_FAILED: Final = "log directory is offline"
 NO_REPLICA = "no replica was in sync"
 
 
@@ -20,7 +23,8 @@ def may_lead(partition: dict[str, Any], brokers: dict[str, Any]) -> dict[str, An
     """
     key = next((key for key in MAY_LEAD if partition[key]), None)
     ids = [] if key is None else partition[key]
-    return {"mayLead": key, "states": {str(id_): _why_not(brokers.get(str(id_))) for id_ in ids}}
+    directories = dict(zip(partition["replicas"], partition["directories"], strict=True))
+    return {"mayLead": key, "states": {str(id_): _why_not(brokers.get(str(id_)), directories.get(id_)) for id_ in ids}}
 
 
 def may_lead_words(partition: dict[str, Any], brokers: dict[str, Any] | None) -> str:
@@ -42,10 +46,13 @@ def broker_words(brokers: Sequence[int]) -> str:
 _NAMED: Final = 6
 
 
-def _why_not(broker: dict[str, Any] | None) -> str:
-    """Why a broker does not lead."""
+def _why_not(broker: dict[str, Any] | None, directory: str | None) -> str:
+    """Why a broker, which has its replica in a directory, does not lead."""
     if broker is None:
         return "not registered"
+    online = [Uuid.from_string(one) for one in broker["directories"]]
+    if directory is not None and not is_online(Uuid.from_string(directory), online):
+        return DIRECTORY_FAILED
     if broker["fenced"]:
         return "fenced"
     return "shutting down" if broker["inControlledShutdown"] else "not elected"

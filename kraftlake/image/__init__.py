@@ -20,7 +20,7 @@ from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.producer_ids_image import ProducerIdsImage
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.scram_image import ScramCredentialData, ScramImage
-from kraftlake.image.topics.directory_id import MIGRATING, UNASSIGNED
+from kraftlake.image.topics.directory_id import LOST, MIGRATING, UNASSIGNED, is_online
 from kraftlake.image.topics.partition_registration import LeaderRecoveryState, PartitionRegistration
 from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topics_image import TopicsImage
@@ -60,6 +60,7 @@ __all__ = [
     "GROUP_METADATA_TOPIC",
     "INTERNAL_TOPICS",
     "KRAFT_VERSION",
+    "LOST",
     "METADATA_VERSION",
     "MIGRATING",
     "MIN_ISR",
@@ -120,6 +121,7 @@ __all__ = [
     "diff_images",
     "double_text",
     "image_to_json",
+    "is_online",
     "is_under_min_isr",
     "known_mechanism",
     "matching",

@@ -14,7 +14,7 @@ from kraftlake.image.endpoint import (
     features_of,
     listeners_of,
 )
-from kraftlake.image.topics.directory_id import LOST, MIGRATING, UNASSIGNED
+from kraftlake.image.topics.directory_id import is_online
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
 from kraftlake.records.serde import ApiMessageAndVersion
@@ -48,9 +48,7 @@ class BrokerRegistration(Value):
 
     def has_online_dir(self, directory: Uuid) -> bool:
         """Whether the broker can serve a replica in `directory`, which may be a reserved id."""
-        if directory in (UNASSIGNED, MIGRATING):
-            return True
-        return directory != LOST and (not self.directories or directory in self.directories)
+        return is_online(directory, self.directories)
 
     @property
     def has_uncordoned_dirs(self) -> bool:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from kraftlake.runtime.scheduler import Scheduler
     from kraftlake.runtime.value import Value
     from kraftlake.runtime.whole_file import check_folder_of, write_readable, write_whole
-    from kraftlake.runtime.words import counted, did_you_mean, in_words, shown
+    from kraftlake.runtime.words import counted, did_you_mean, duration, in_words, shown
 
 __all__ = [
     "EPOCH",
@@ -91,6 +91,7 @@ __all__ = [
     "configure_service",
     "counted",
     "did_you_mean",
+    "duration",
     "fields_as_json",
     "get_logger",
     "html_table",

@@ -16,6 +16,20 @@ def in_words(names: Sequence[object], conjunction: str = "and") -> str:
     return f" {conjunction} ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
+def duration(milliseconds: int) -> str:
+    """`3 d 4 h`, `2 h 5 min`, `3 min 8 s`, `12 s`: the two largest units."""
+    seconds = max(0, milliseconds) // 1000
+    units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+    parts: list[str] = []
+    for unit, size in units:
+        if seconds >= size or (unit == "s" and not parts):
+            parts.append(f"{seconds // size} {unit}")
+            seconds %= size
+        elif parts:
+            break
+    return " ".join(parts[:2])
+
+
 def did_you_mean(wanted: str, known: Iterable[str], key: Callable[[str], str] = str.lower, most: int = 3) -> str:
     """`did you mean a, b or c?`: the known names most like the wanted one, else those with it in them, else empty.
 

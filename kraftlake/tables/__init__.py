@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         standing_alone,
     )
     from kraftlake.tables.changes.log_deltas import DeltaChunk, LogBegin, LogDeltas
-    from kraftlake.tables.changes.partition_changes import HAD, HAS, PartitionChanges, changes_of_image
+    from kraftlake.tables.changes.partition_changes import HAD, HAS, WRITTEN, PartitionChanges, changes_of_image
     from kraftlake.tables.changes.partition_store import TOPIC_KINDS, PartitionStore
     from kraftlake.tables.cluster_id import cluster_id_of
     from kraftlake.tables.derived_tables import derived_table
@@ -95,6 +95,7 @@ __all__ = [
     "RECORDS_A_PART",
     "TOPIC_KINDS",
     "UNKNOWN_KIND",
+    "WRITTEN",
     "ChangesWriter",
     "Chunk",
     "ClusterCounter",

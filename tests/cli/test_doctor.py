@@ -98,7 +98,7 @@ def test_a_person_reads_what_is_wrong_since_when_why_and_what_helps() -> None:
         "… 78 earlier: --json has all",
         "info  73 partitions go offline if one more broker is lost",
         "no other broker than 4 may lead them",
-        "✗ unhealthy: 1 critical, 5 warnings, 2 notes",
+        "✗ unhealthy: 1 critical, 5 warnings, 3 notes",
     ):
         assert words in shown, words
     assert shown.index("critical") < shown.index("warning") < shown.index("info")
@@ -132,7 +132,7 @@ def test_several_controllers_are_one_answer(tmp_path: Path) -> None:
 def test_markdown_can_be_pasted() -> None:
     page = run("doctor", DIRECTORY, "--at-offset", 1400, "--markdown", code=3).stdout
     lines = page.splitlines()
-    assert lines[0] == "# Cluster VXUoBgBGTaWWfCM4Toybuw: unhealthy: 1 critical, 5 warnings, 2 notes"
+    assert lines[0] == "# Cluster VXUoBgBGTaWWfCM4Toybuw: unhealthy: 1 critical, 5 warnings, 3 notes"
     assert "## critical: 25 partitions have no leader" in lines
     assert "- since 2026-11-21 07:47:18.245Z, offset 1128, for 27 s" in lines
     assert f"- more: `kraftlake image {DIRECTORY} --unavailable-partitions --at-offset 1400`" in lines

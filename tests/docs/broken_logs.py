@@ -6,10 +6,14 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from kraftlake.controller import BrokerHeartbeatRequest, TrialController, process_heartbeat
 from kraftlake.image.broker_partitions import hosted_partitions
 from kraftlake.kafka_files import write_segment
+from kraftlake.records import metadata_records as r
+from kraftlake.records.batch import RecordBatch
 from kraftlake.replay import LogSource
 from tests.cli.running import DIRECTORY, LEGACY
+from tests.diagnosis.doctor.clusters import Step, cluster, log_of, register, unfence, uuid
 
 _SEGMENT = "00000000000000000000.log"
 
@@ -67,7 +71,61 @@ def folders(folder: Path, last: str) -> None:
     (d1 / "meta.properties").write_text(f"version=1\ncluster.id={cluster_id}\nnode.id=1\n")
 
 
+def disk(folder: Path, last: str) -> None:
+    """A cut log, and the heartbeat with which broker 2 says that a log directory of it failed."""
+    cut(folder, last)
+    image = LogSource.open(folder / "md").replay().image
+    broker = image.cluster.brokers[2]
+    request = BrokerHeartbeatRequest(
+        broker_id=2, broker_epoch=broker.epoch, current_metadata_offset=image.offset,
+        offline_log_dirs=broker.directories[:1],
+    )  # fmt: skip
+    records = process_heartbeat(TrialController(image).state, request).records
+    at = image.provenance
+    batch = RecordBatch.of(at.offset + 1, at.epoch, at.timestamp + 1_000, records)
+    write_segment(folder / "md" / f"{at.offset + 1:020d}.log", [batch])
+
+
+def _small(folder: Path, *steps: Step, level: int = 33) -> None:
+    """The log of three brokers, and what befalls them."""
+    log_of(folder, [*cluster(1, 2, 3, level=level), *steps]).rename(folder / "md")
+
+
+def twins(folder: Path, _: str) -> None:
+    """Two machines start a broker 2 in turn."""
+    places = [
+        {"host": "kafka-2a", "log_dirs": (uuid("disk-a"),)},
+        {"host": "kafka-2b", "log_dirs": (uuid("disk-b"),)},
+    ]
+    steps: list[Step] = []
+    for turn in range(1, 5):
+        epoch = 100 + turn
+        started = register(2, epoch, process=f"process-{turn}", **places[turn % 2])  # type: ignore[arg-type]
+        steps += [(60 * turn, started), (60 * turn + 1, unfence(2, epoch))]
+    _small(folder, *steps)
+
+
+def loopback(folder: Path, _: str) -> None:
+    """Broker 4 advertises an address of its own machine, broker 5 that of broker 3."""
+    hosts = {4: "localhost", 5: "b3.example"}
+    started = [(60, message) for id_, host in hosts.items() for message in (
+        register(id_, id_, host=host), unfence(id_, id_))]  # fmt: skip
+    _small(folder, *started)
+
+
+def mixed(folder: Path, _: str) -> None:
+    """Brokers of two releases, of which one has yet to be upgraded."""
+    tops = {1: 33, 2: 33, 3: 25}
+    started = [
+        (60, register(id_, 100 + id_, features=(r.BrokerFeature(
+            name="metadata.version", min_supported_version=7, max_supported_version=top),)))
+        for id_, top in tops.items()
+    ]  # fmt: skip
+    _small(folder, *started, *[(61, unfence(id_, 100 + id_)) for id_ in tops], level=25)
+
+
 BROKEN: Mapping[str, Callable[[Path, str], None]] = {
-    "cut": cut, "flipped": flipped, "restored": restored, "legacy": legacy, "folders": folders,
+    "cut": cut, "flipped": flipped, "restored": restored, "legacy": legacy, "folders": folders, "disk": disk,
+    "twins": twins, "loopback": loopback, "mixed": mixed,
 }  # fmt: skip
 """The ways to break a log, by the words that docs/incidents.md has for them."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import click
 
 from kraftlake.cli.faults import UNHEALTHY
 from kraftlake.cli.options.command import Example, argument, option
-from kraftlake.cli.options.parameters import OUTPUT, SOURCE, PathParameter
+from kraftlake.cli.options.parameters import LENGTH_OF_TIME, OUTPUT, SOURCE, PathParameter
 from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, command_config_option, live_cluster_id_option
 
 
@@ -24,6 +25,7 @@ from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, command_co
         Example("as it was at a moment", f"kraftlake doctor {SAMPLE} --at-offset 1400"),
         Example("to paste into a ticket", f"kraftlake doctor {SAMPLE} --markdown"),
         Example("a page to pass on, which needs nothing else", f"kraftlake doctor {SAMPLE} --html report.html"),
+        Example("what flapped in the last day", f"kraftlake doctor {SAMPLE} --window 1d"),
         Example("with the folders of a broker", f"kraftlake doctor {SAMPLE} --log-dirs samples/kafka-4.4/log"),
         Example("a cluster that runs, by its controllers", "kraftlake doctor c1:9093,c2:9093,c3:9093"),
         Example("for other programs: 3 says that something is wrong", f"kraftlake doctor {SAMPLE} --json"),
@@ -46,19 +48,36 @@ from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, command_co
     metavar="DIR",
     help="Compare this log directory of a broker with the image. Repeatable. Nothing is ever changed.",
 )
+@option(
+    "--window",
+    type=LENGTH_OF_TIME,
+    default="1h",
+    show_default=True,
+    metavar="TIME",
+    help="Count fencings, starts, elections and ISR changes in the last 15m, 2h or 3d before the end of the log, and "
+    "compare them with the time before.",
+)
 @command_config_option
 @live_cluster_id_option
 @option("--markdown", is_flag=True, help="Print Markdown.")
 @option("--html", type=OUTPUT, metavar="FILE", help="Write an HTML page too, and replace FILE if it exists.")
 def doctor(
-    call: Call, sources: tuple[str, ...], *, log_dirs: tuple[str, ...], markdown: bool, html: str | None
+    call: Call,
+    sources: tuple[str, ...],
+    *,
+    log_dirs: tuple[str, ...],
+    window: timedelta,
+    markdown: bool,
+    html: str | None,
 ) -> None:
     """Look at a cluster once, and show what is wrong with it by severity.
 
     The quorum and the soundness of its logs; partitions without a leader, with too few replicas in sync or
-    under-replicated, or that one more loss takes offline; reassignments, throttles; brokers that are fenced; stray
-    folders; and of the last 24 hours of the log unclean elections, changes of configs and of ACLs. Each finding says
-    since which offset and time it is so, why, which command shows more, and what helps. Of several sources the furthest
+    under-replicated, or that one more loss takes offline; log directories that failed or were replaced; reassignments,
+    throttles; brokers that are fenced; ids that two processes use in turn; addresses that others can't reach; levels of
+    features that nodes hold back; stray folders; of the last hour brokers, replicas and quorums that flap; and of the
+    last 24 hours of the log unclean elections, changes of configs and of ACLs. Each finding says since which offset and
+    time it is so, why, which command shows more, and what helps. Of several sources the furthest
     log is taken; a damaged log is looked at as far as it can be replayed. Of a live quorum it is what was committed,
     and the leader says which voters lag behind or have stopped fetching.
 
@@ -82,7 +101,7 @@ def doctor(
     with call.progress() as progress:
         diagnosis = diagnose(
             sources, call.at, log_dirs=log_dirs, cluster_id=call.cluster_id, command_config=call.command_config,
-            progress=progress,
+            window=window, progress=progress,
         )  # fmt: skip
     if diagnosis.unread is not None:
         first, begin = diagnosis.unread

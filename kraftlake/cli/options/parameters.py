@@ -222,6 +222,14 @@ def _record_type(value: str) -> str:
     raise UsageError(f"{value!r} is not a record type; {hint}")
 
 
+def _some_time(value: Any) -> timedelta:
+    """A length of time, longer than none."""
+    length = value if isinstance(value, timedelta) else length_of_time(value)
+    if not length:
+        raise UsageError(f"{value!r} is no time at all: give 15m, 2h or 3d.")
+    return length
+
+
 def _record_types() -> Sequence[str]:
     from kraftlake.replay import RECORD_TYPES
 
@@ -269,6 +277,7 @@ TIME = TimeParameter("time", time_of)
 FIXED_TIME = TimeParameter("time", _fixed_time)
 MOMENT = TimeParameter("moment", _moment)
 MOMENT_OR_EMPTY = TimeParameter("moment", partial(_moment, lowest=-1))
+LENGTH_OF_TIME = ParsedParameter("length of time", _some_time)
 BEFORE_THE_END = ParsedParameter("length of time", _before_the_end)
 ZONE = ParsedParameter("time zone", _zone)
 TYPES = ListParameter("type", _record_type, _record_types)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kraftlake.cli.output.words import moment
 from kraftlake.diagnosis import Severity
-from kraftlake.runtime.words import counted
+from kraftlake.runtime.words import counted, duration
 
 if TYPE_CHECKING:
     from kraftlake.diagnosis import Diagnosis, Finding
@@ -38,20 +38,6 @@ def lasts(diagnosis: Diagnosis, finding: Finding) -> str:
         return ""
     length = diagnosis.timestamp - position.timestamp
     return f"  for {duration(length)}" if length >= 1000 else ""
-
-
-def duration(milliseconds: int) -> str:
-    """`3 d 4 h`, `2 h 5 min`, `3 min 8 s`, `12 s`: the two largest units."""
-    seconds = max(0, milliseconds) // 1000
-    units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
-    parts: list[str] = []
-    for unit, size in units:
-        if seconds >= size or (unit == "s" and not parts):
-            parts.append(f"{seconds // size} {unit}")
-            seconds %= size
-        elif parts:
-            break
-    return " ".join(parts[:2])
 
 
 def heading(diagnosis: Diagnosis) -> str:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 RECENT_HOURS = 24
 """For how long before the end of the log changes of configs and ACLs, and unclean elections, are found."""
+WINDOW_MS = 3_600_000
+"""The length of the window before the end of the log in which fencings, elections and ISR changes are counted."""
 STUCK_HOURS = 1
 """From which age on a reassignment counts as stuck."""
 
@@ -60,6 +62,7 @@ class Case:
     stopped: KraftlakeError | None
     as_asked: bool
     folders: tuple[BrokerFolders, ...] = ()
+    window_ms: int = WINDOW_MS
 
     @property
     def image(self) -> MetadataImage:
@@ -72,10 +75,16 @@ class Case:
         """The time of the image in epoch ms, -1 for none: ages count up to it."""
         return self.image.provenance.timestamp
 
+    @property
+    def window_begin(self) -> int:
+        """The begin of the window in which fencings, elections and the like are counted, in epoch ms."""
+        return self.end_ms - self.window_ms
+
     @cached_property
     def timeline(self) -> Timeline:
         """Since when the image's troubles last."""
-        return read_timeline(self.source, self.image, recent_ms=self.end_ms - RECENT_HOURS * 3_600_000)
+        recent_ms = self.end_ms - RECENT_HOURS * 3_600_000
+        return read_timeline(self.source, self.image, recent_ms=recent_ms, window_ms=self.window_begin)
 
     @property
     def read_from(self) -> str:

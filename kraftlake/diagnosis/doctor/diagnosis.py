@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from typing import Any, Final
 
 import attrs
 
 from kraftlake.diagnosis.doctor.broker_checks import BROKER_CHECKS
-from kraftlake.diagnosis.doctor.case import BrokerFolders, Case, brokers_of
+from kraftlake.diagnosis.doctor.case import WINDOW_MS, BrokerFolders, Case, brokers_of
 from kraftlake.diagnosis.doctor.check import Check
 from kraftlake.diagnosis.doctor.checked_logs import checked_logs
+from kraftlake.diagnosis.doctor.directory_checks import DIRECTORY_CHECKS
+from kraftlake.diagnosis.doctor.endpoint_checks import ENDPOINT_CHECKS
+from kraftlake.diagnosis.doctor.feature_checks import FEATURE_CHECKS
 from kraftlake.diagnosis.doctor.finding import Finding, Severity
+from kraftlake.diagnosis.doctor.identity_checks import IDENTITY_CHECKS
 from kraftlake.diagnosis.doctor.partition_checks import PARTITION_CHECKS
 from kraftlake.diagnosis.doctor.quorum_checks import QUORUM_CHECKS
 from kraftlake.diagnosis.doctor.risk_checks import RISK_CHECKS
+from kraftlake.diagnosis.doctor.stability_checks import STABILITY_CHECKS
 from kraftlake.image import ClusterCounts, MetadataImage, count_cluster
 from kraftlake.protocol import joined_addresses
 from kraftlake.replay import LogSource, Progress, QuorumReport, Replay, describe_quorum
@@ -29,7 +35,10 @@ from kraftlake.runtime import (
     path_texts,
 )
 
-CHECKS: Final[tuple[Check, ...]] = (*QUORUM_CHECKS, *PARTITION_CHECKS, *BROKER_CHECKS, *RISK_CHECKS)
+CHECKS: Final[tuple[Check, ...]] = (
+    *QUORUM_CHECKS, *PARTITION_CHECKS, *DIRECTORY_CHECKS, *IDENTITY_CHECKS, *BROKER_CHECKS, *ENDPOINT_CHECKS,
+    *STABILITY_CHECKS, *FEATURE_CHECKS, *RISK_CHECKS,
+)  # fmt: skip
 """All checks. Findings of the same severity are in this order."""
 
 
@@ -84,6 +93,7 @@ def diagnose(
     log_dirs: Sequence[str | os.PathLike[str]] = (),
     cluster_id: str | None = None,
     command_config: str | os.PathLike[str] | None = None,
+    window: timedelta = timedelta(milliseconds=WINDOW_MS),
     checks: Sequence[Check] = CHECKS,
     progress: Progress | None = None,
 ) -> Diagnosis:
@@ -94,8 +104,8 @@ def diagnose(
     don't tell it.
 
     `at` is the offset or time to look at, None the end of the log. `log_dirs` are log directories of brokers, which are
-    compared with the image. A log that is damaged is looked at as far as it can be replayed. `progress` is called while
-    logs are fetched and verified.
+    compared with the image. Fencings, elections and ISR changes are counted in the `window` before the image. A log
+    that is damaged is looked at as far as it can be replayed. `progress` is called while logs are fetched and verified.
 
     Raises UsageError where the sources are of several clusters or a log directory is of another or names no broker,
     NotASourceError where one of them is none, NodeError where a quorum does not answer, OffsetError where `at` is not
@@ -124,6 +134,7 @@ def diagnose(
         replay=replay,
         stopped=stopped,
         as_asked=at is not None,
+        window_ms=window // timedelta(milliseconds=1),
         folders=() if replay is None else tuple(_compared(replay.image, log_dirs, known)),
     )
     findings = [finding for check in checks for finding in check.findings(case)]

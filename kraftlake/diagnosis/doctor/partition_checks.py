@@ -12,6 +12,8 @@ from kraftlake.diagnosis.doctor.group import Group, earliest
 from kraftlake.diagnosis.doctor.help import safe
 from kraftlake.diagnosis.doctor.partition_helps import follower_helps, offline_helps, reassignment_helps
 from kraftlake.diagnosis.doctor.partition_times import Concerned, UncleanElection
+from kraftlake.diagnosis.doctor.replaced_replicas import replaced_replicas
+from kraftlake.diagnosis.doctor.replica_states import ReplicaState
 from kraftlake.diagnosis.leadership import may_lead_words
 from kraftlake.image import NO_LEADER, min_insync_replicas, partition_json
 from kraftlake.runtime import counted, in_words
@@ -30,9 +32,12 @@ def _groups(ones: Iterable[Concerned], reason: Callable[[Concerned], str]) -> tu
 
 
 def _offline(case: Case) -> Iterator[Found]:
+    replaced = replaced_replicas(case)
+
     def why(one: Concerned) -> str:
         led_by = f"led by {one.led_by} before; " if one.led_by != NO_LEADER else ""
-        return led_by + may_lead_words(partition_json(case.partition(one)), case.brokers)
+        lay = f"; lay in directory {replaced[one.name].lost}, which is gone" if one.name in replaced else ""
+        return led_by + may_lead_words(partition_json(case.partition(one)), case.brokers) + lay
 
     every = case.timeline.partitions["offline"]
     if every:
@@ -74,22 +79,19 @@ def _under_replicated(case: Case) -> Iterator[Found]:
 def _missing(case: Case, state: Any) -> str:
     """The replicas that are out of sync and why, as far as the brokers' states say: `out of sync: 3 (fenced)`."""
     out = sorted(set(state.replicas).difference(state.isr, state.adding_replicas))
-    told = [f"out of sync: {_states(case, out)}"] if out else []
+    told = [f"out of sync: {_states(case, state, out)}"] if out else []
     added = _waits_for(state)
-    return "; ".join([*told, f"being added: {_states(case, added)}"] if added else told)
+    return "; ".join([*told, f"being added: {_states(case, state, added)}"] if added else told)
 
 
-def _states(case: Case, brokers: Iterable[int]) -> str:
-    return ", ".join(f"{broker}{_state(case, broker)}" for broker in brokers)
+def _states(case: Case, state: Any, brokers: Iterable[int]) -> str:
+    return ", ".join(f"{broker}{_state(case, state, broker)}" for broker in brokers)
 
 
-def _state(case: Case, broker: int) -> str:
-    registration = case.image.cluster.brokers.get(broker)
-    if registration is None:
-        return " (not registered)"
-    if registration.fenced:
-        return " (fenced)"
-    return " (shutting down)" if registration.in_controlled_shutdown else ""
+def _state(case: Case, state: Any, broker: int) -> str:
+    """Why a replica of a partition can't catch up; empty where the metadata has no reason."""
+    of_replica = ReplicaState.of(case.image, state, broker)
+    return "" if of_replica is ReplicaState.ACTIVE else f" ({of_replica.value})"
 
 
 def _reassignments(case: Case) -> Iterator[Found]:
@@ -99,7 +101,8 @@ def _reassignments(case: Case) -> Iterator[Found]:
     running: list[Concerned] = []
     inactive: set[int] = set()
     for one in case.timeline.partitions["being_reassigned"]:
-        waits = [broker for broker in _waits_for(case.partition(one)) if _state(case, broker)]
+        state = case.partition(one)
+        waits = [broker for broker in _waits_for(state) if _state(case, state, broker)]
         age = case.age_ms(one.since)
         is_old = age is not None and age >= STUCK_HOURS * 3_600_000
         (old if is_old else blocked if waits else running).append(one)
@@ -110,7 +113,7 @@ def _reassignments(case: Case) -> Iterator[Found]:
         state = case.partition(one)
         waits = _waits_for(state)
         target = [broker for broker in state.replicas if broker not in state.removing_replicas]
-        told = f"waits for {_states(case, waits)} to be in sync" if waits else "waits for the controller"
+        told = f"waits for {_states(case, state, waits)} to be in sync" if waits else "waits for the controller"
         return f"to {in_words(target)}; {told}"
 
     for some, severity, words in (

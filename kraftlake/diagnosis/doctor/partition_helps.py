@@ -10,6 +10,7 @@ from kraftlake.diagnosis.doctor.case import Case
 from kraftlake.diagnosis.doctor.group import Group
 from kraftlake.diagnosis.doctor.help import Help, HelpRisk
 from kraftlake.diagnosis.doctor.partition_times import Concerned
+from kraftlake.diagnosis.doctor.replaced_replicas import replaced_replicas
 from kraftlake.diagnosis.doctor.replica_states import ReplicaState, ReplicaStates, may_lead
 from kraftlake.image import MetadataImage
 from kraftlake.runtime import counted, in_words
@@ -20,9 +21,12 @@ _LEADERS: Final = {
     ReplicaState.SHUTTING_DOWN: "Start {brokers} again after {its} shutdown: {they} may lead {of}.",
     ReplicaState.NO_DIRECTORY: "Bring back the log directories of {brokers} that are offline, and restart {it}: {of} "
     "may be led from there. Do not put empty disks in their place before that has failed.",
+    ReplicaState.REPLACED: "Give {brokers} the old disk again: {its} replicas of {of} were made anew without the "
+    "records (replaced_directories). Do not restart {it} before that has failed: such a replica would lead.",
     ReplicaState.NOT_REGISTERED: "Start {brokers} with the log directories {they} had: {they} register{s} again and "
     "may lead {of}.",
-    ReplicaState.ACTIVE: "Look at the log of the active controller: {brokers} may lead {of} and {was} not elected.",
+    ReplicaState.ACTIVE: "Look at the log of the active controller: {brokers} may lead {of} and {was} not elected. It "
+    "elects {it} when {it} {is_} unfenced, and so after a restart.",
 }
 """What brings back the brokers that may lead a partition without a loss."""
 
@@ -43,9 +47,12 @@ def offline_helps(case: Case, every: Sequence[Concerned]) -> tuple[Help, ...]:
     states = ReplicaStates()
     lost: dict[str, list[Concerned]] = defaultdict(list)
     stranded: list[str] = []
+    replaced = replaced_replicas(case)
     for one in every:
         partition = case.partition(one)
         of_leaders = {broker: ReplicaState.of(case.image, partition, broker) for broker in may_lead(partition)}
+        if one.name in replaced and replaced[one.name].broker in of_leaders:
+            of_leaders[replaced[one.name].broker] = ReplicaState.REPLACED
         for broker, state in of_leaders.items():
             states.add(state, broker, one.name)
         if not all(state.is_lost for state in of_leaders.values()):

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from kraftlake.diagnosis.doctor.help import Help
-from kraftlake.diagnosis.leadership import broker_words
+from kraftlake.diagnosis.leadership import DIRECTORY_FAILED, broker_words
 from kraftlake.image import MetadataImage, PartitionRegistration
 
 
@@ -15,14 +15,15 @@ class ReplicaState(enum.Enum):
     """Whether a replica can be used, and what is wrong else; the first that holds."""
 
     NOT_REGISTERED = "not registered"
-    NO_DIRECTORY = "log directory is offline"
+    NO_DIRECTORY = DIRECTORY_FAILED
+    REPLACED = "made anew without its records"
     FENCED = "fenced"
     SHUTTING_DOWN = "shutting down"
     ACTIVE = "active"
 
     @classmethod
     def of(cls, image: MetadataImage, partition: PartitionRegistration, broker: int) -> ReplicaState:
-        """The state of the replica of a partition on a broker."""
+        """The state of the replica of a partition on a broker; an image does not tell which are REPLACED."""
         registration = image.cluster.brokers.get(broker)
         if registration is None:
             return cls.NOT_REGISTERED
@@ -36,7 +37,7 @@ class ReplicaState(enum.Enum):
     @property
     def is_lost(self) -> bool:
         """Whether starting the broker does not bring the replica back as it was: the broker or its disk has gone."""
-        return self in (ReplicaState.NOT_REGISTERED, ReplicaState.NO_DIRECTORY)
+        return self in (ReplicaState.NOT_REGISTERED, ReplicaState.NO_DIRECTORY, ReplicaState.REPLACED)
 
 
 def may_lead(partition: PartitionRegistration) -> tuple[int, ...]:

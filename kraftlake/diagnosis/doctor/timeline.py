@@ -8,6 +8,8 @@ from contextlib import suppress
 import attrs
 
 from kraftlake.diagnosis.delta_chunks import delta_chunks
+from kraftlake.diagnosis.doctor.activity import Activity
+from kraftlake.diagnosis.doctor.directory_moves import DirectoryMove, DirectoryMoves
 from kraftlake.diagnosis.doctor.partition_times import (
     Concerned,
     PartitionKey,
@@ -15,6 +17,7 @@ from kraftlake.diagnosis.doctor.partition_times import (
     UncleanElection,
     concerned_in,
 )
+from kraftlake.diagnosis.doctor.registration_history import RegistrationHistory
 from kraftlake.diagnosis.doctor.setting_history import SettingChange, SettingHistory
 from kraftlake.image import MetadataImage
 from kraftlake.replay import LogSource, has_beginning, usable_snapshots
@@ -29,17 +32,23 @@ class Timeline:
     `partitions` has those of the image that meet each of CONDITIONS, by topic and number. `min.insync.replicas` counts
     as the image has it, for the past too. `unclean` are the unclean elections and `settings` the changes of configs and
     ACLs, both of the recent time and by offset. `late_begin` is the first offset that was read, where the log has
-    earlier ones and of the recent time, None else.
+    earlier ones and of the recent time, None else. `registrations` are those of all nodes, `activity` what is counted,
+    `moves` the replicas that came to another log directory.
     """
 
     partitions: Mapping[str, tuple[Concerned, ...]]
     unclean: tuple[UncleanElection, ...]
     settings: tuple[SettingChange, ...]
+    registrations: RegistrationHistory
+    activity: Activity
+    moves: tuple[DirectoryMove, ...]
     late_begin: int | None = None
 
 
-def read_timeline(source: LogSource, image: MetadataImage, *, recent_ms: int) -> Timeline:
-    """Read the log of a source up to the offset of its image; the recent time begins at `recent_ms` (epoch ms).
+def read_timeline(source: LogSource, image: MetadataImage, *, recent_ms: int, window_ms: int) -> Timeline:
+    """Read the log of a source up to the offset of its image.
+
+    The recent time begins at `recent_ms`, the window of what is counted at `window_ms` (epoch ms).
 
     A log with damage or a gap is read from the newest snapshot behind it, and a snapshot file has no past at all.
     """
@@ -47,8 +56,8 @@ def read_timeline(source: LogSource, image: MetadataImage, *, recent_ms: int) ->
     at = image.provenance.offset
     for begin in _begins(source, at):
         with suppress(KraftlakeError):
-            return _read(source, begin, image, now, recent_ms)
-    return _read(source, at + 1, image, now, recent_ms)
+            return _read(source, begin, image, now, recent_ms=recent_ms, window_ms=window_ms)
+    return _read(source, at + 1, image, now, recent_ms=recent_ms, window_ms=window_ms)
 
 
 def _begins(source: LogSource, at: int) -> list[int]:
@@ -67,7 +76,9 @@ def _read(
     begin: int,
     image: MetadataImage,
     now: Mapping[str, dict[PartitionKey, Concerned]],
+    *,
     recent_ms: int,
+    window_ms: int,
 ) -> Timeline:
     at, deltas, before = image.provenance.offset, LogDeltas(), MetadataImage.EMPTY
     if begin > at:
@@ -77,13 +88,21 @@ def _read(
         before = replay.image
         deltas.begin(before, replay.quorum)
     settings, partitions = SettingHistory(before), PartitionTimes(image, now)
+    registrations, activity = RegistrationHistory(before), Activity(window_ms, before.provenance.epoch)
+    moves = DirectoryMoves()
     for chunk in delta_chunks(source.reader, deltas, begin, at):
         partitions.take(chunk.partitions)
         settings.take(chunk)
+        registrations.take(chunk.records)
+        activity.take(chunk)
+        moves.take(chunk.partitions)
     is_late = begin > source.start_offset and before.provenance.timestamp >= recent_ms
     return Timeline(
         partitions={name: tuple(found.values()) for name, found in partitions.found.items()},
         unclean=tuple(one for one in partitions.unclean if (one.at.timestamp or -1) >= recent_ms),
         settings=tuple(settings.changed(begin, recent_ms)),
+        registrations=registrations,
+        activity=activity,
+        moves=tuple(moves.found),
         late_begin=begin if is_late else None,
     )

@@ -44,7 +44,10 @@ THROTTLES = (
     "leader.replication.throttled.replicas", "follower.replication.throttled.replicas",
 )  # fmt: skip
 LED_ONLY = ("under_min_isr", "under_replicated")
-OF_LOG = {"torn_tail", "quorum_partly_seen", "recent_changes", "unclean_elections"}
+OF_LOG = {
+    "torn_tail", "quorum_partly_seen", "recent_changes", "unclean_elections", "flapping_brokers", "flapping_replicas",
+    "unusual_activity",
+}  # fmt: skip
 
 
 def expected_of(batches: Sequence[RecordBatch], image: MetadataImage) -> dict[str, dict[str, int]]:

@@ -88,7 +88,10 @@ def test_a_failed_log_directory_is_brought_back_first(directory: Uuid, tmp_path:
 
 def test_a_replica_that_may_lead_and_does_not_is_a_matter_of_the_controller(tmp_path: Path) -> None:
     (only,) = helps(tmp_path, "offline_partitions", ONLY_3)
-    assert only.action == "Look at the log of the active controller: broker 3 may lead 1 partition and was not elected."
+    assert only.action == (
+        "Look at the log of the active controller: broker 3 may lead 1 partition and was not elected. It elects it "
+        "when it is unfenced, and so after a restart."
+    )
 
 
 def test_replicas_out_of_sync_are_brought_back_by_what_is_wrong_with_their_broker(tmp_path: Path) -> None:

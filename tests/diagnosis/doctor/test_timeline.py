@@ -37,7 +37,7 @@ def of_partitions(since: dict[Thing, int]) -> dict[Thing, int]:
 
 
 def timeline_of(source: Source, at: int | None = None) -> Timeline:
-    return read_timeline(source, source.image(at), recent_ms=0)
+    return read_timeline(source, source.image(at), recent_ms=0, window_ms=0)
 
 
 @pytest.fixture(params=[False, True], ids=["batch by batch", "in bulk"])
@@ -66,7 +66,7 @@ def test_unclean_elections_are_the_records_that_say_so() -> None:
     ]
     assert len(expected) > 40
     assert [one.at.offset for one in timeline_of(source).unclean] == expected
-    recent = read_timeline(source, source.image(), recent_ms=1795247270000)
+    recent = read_timeline(source, source.image(), recent_ms=1795247270000, window_ms=0)
     assert [one.at.offset for one in recent.unclean] == [offset for offset in expected if offset > 1400]
 
 
@@ -90,7 +90,7 @@ def test_a_log_whose_first_image_is_a_recent_one_says_from_where_it_is_known(tmp
         (tmp_path / name).write_bytes((DIRECTORY / name).read_bytes())
     source = kraftlake.open(tmp_path)
     assert timeline_of(source).late_begin == 4593
-    assert read_timeline(source, source.image(), recent_ms=1795247400000).late_begin is None
+    assert read_timeline(source, source.image(), recent_ms=1795247400000, window_ms=0).late_begin is None
     assert timeline_of(kraftlake.open(DIRECTORY)).late_begin is None
     diagnosis = diagnose(tmp_path)
     assert diagnosis.unread == (3532, 4593)
@@ -123,7 +123,7 @@ def test_the_last_changes_of_configs_and_acls_are_told() -> None:
     assert ("topic elr-a", "min.insync.replicas was changed: 2 → 1") in told
     assert ("topic t-3-dj5", "retention.ms is no longer set, it was 768093") in told
     assert all(" from " in one.words for one in settings if one.kind == "acl")
-    newest = read_timeline(source, source.image(1400), recent_ms=1795247260000).settings
+    newest = read_timeline(source, source.image(1400), recent_ms=1795247260000, window_ms=0).settings
     assert [one.at.offset for one in newest] == [1392]
 
 

@@ -1,0 +1,110 @@
+"""How often leaders were elected and replicas fell out of sync: in a window before the image, and before it.
+
+Imports numpy.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from kraftlake.diagnosis.doctor.group import LogPosition
+from kraftlake.image import NO_LEADER
+from kraftlake.tables import HAD, HAS, DeltaChunk, PartitionChanges, event_columns
+
+
+@attrs.frozen(kw_only=True)
+class Dropout:
+    """A replica that left the ISR: of which partition, and on which broker."""
+
+    at: LogPosition
+    partition: str
+    broker: int
+
+
+@attrs.frozen(kw_only=True)
+class QuorumElection:
+    """A new epoch of the quorum; `leader` is -1 where no control record names it."""
+
+    at: LogPosition
+    epoch: int
+    leader: int
+
+
+@attrs.define(kw_only=True)
+class ActivityCounts:
+    """Counts by broker: leaderships that it lost to others or to none, and replicas of it that left an ISR."""
+
+    elections: Counter[int] = attrs.field(factory=Counter)
+    dropouts: Counter[int] = attrs.field(factory=Counter)
+
+
+class Activity:
+    """The elections and changes of ISRs of a log: counted before a window, kept within it.
+
+    The window begins at `since` (epoch ms). `first` and `last` are the times of the first and last delta that was
+    taken, -1 for none.
+    """
+
+    def __init__(self, since: int, epoch: int) -> None:
+        """Begin after an image of an epoch of the quorum."""
+        self.since = since
+        self.first = self.last = -1
+        self.earlier, self.recent = ActivityCounts(), ActivityCounts()
+        self.quorum_elections: list[QuorumElection] = []
+        self._epoch = epoch
+        self._left: list[tuple[PartitionChanges, Any, Any]] = []
+        """Of the window: changes, and by replica that left the row of its change and its broker (int64, int32)."""
+
+    def take(self, chunk: DeltaChunk) -> None:
+        """Take in the deltas that follow those before."""
+        ends = chunk.boundaries
+        timed = ends.times[ends.times >= 0]
+        if len(timed):
+            self.first = int(timed[0]) if self.first < 0 else self.first
+            self.last = int(timed[-1])
+        for row in np.flatnonzero(np.diff(ends.epochs, prepend=self._epoch) > 0).tolist():
+            at = LogPosition.of(int(ends.offsets[row]), int(ends.times[row]))
+            self.quorum_elections.append(
+                QuorumElection(at=at, epoch=int(ends.epochs[row]), leader=int(ends.leaders[row]))
+            )
+        self._epoch = max(self._epoch, int(ends.epochs[-1])) if len(ends) else self._epoch
+        changes = chunk.partitions
+        both = np.flatnonzero((changes.flags & (HAD | HAS) == HAD | HAS) & changes.altered)
+        if len(both):
+            self._count(changes.take(both))
+
+    def _count(self, changes: PartitionChanges) -> None:
+        before, after = event_columns(changes, changes.before), event_columns(changes, changes.after)
+        moved = (before.leader != after.leader) & (before.leader != NO_LEADER)
+        left = before.isr.without(after.isr)
+        left = left.without(left.without(after.hosts.replicas))  # those that are replicas no more were moved away
+        rows, recent = np.repeat(np.arange(len(left)), left.lengths), changes.times >= self.since
+        for counts, chosen in ((self.earlier, ~recent), (self.recent, recent)):
+            counts.elections.update(_counted(before.leader[moved & chosen]))
+            counts.dropouts.update(_counted(left.members[chosen[rows]]))
+        some = recent[rows]
+        if some.any():
+            kept, places = np.unique(rows[some], return_inverse=True)
+            self._left.append((changes.take(kept), places, left.members[some]))
+
+    def dropouts(self) -> Iterator[Dropout]:
+        """The replicas that left an ISR within the window, in the order of the log."""
+        for changes, rows, brokers in self._left:
+            names = changes.names.topics.take(pa.array(changes.topics)).to_pylist()
+            for row, broker in zip(rows.tolist(), brokers.tolist(), strict=True):
+                yield Dropout(
+                    at=LogPosition.of(int(changes.offsets[row]), int(changes.times[row])),
+                    partition=f"{names[row]}-{changes.partitions[row]}",
+                    broker=broker,
+                )
+
+
+def _counted(brokers: Any) -> dict[int, int]:
+    ids, counts = np.unique(brokers, return_counts=True)
+    return dict(zip(ids.tolist(), counts.tolist(), strict=True))

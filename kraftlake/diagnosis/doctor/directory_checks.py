@@ -1,0 +1,245 @@
+"""The check of log directories that are gone: what lay there, and what is left of it elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from kraftlake.diagnosis.doctor.case import Case
+from kraftlake.diagnosis.doctor.check import Check
+from kraftlake.diagnosis.doctor.finding import Found, Severity
+from kraftlake.diagnosis.doctor.group import Group, LogPosition
+from kraftlake.diagnosis.doctor.help import Help, safe
+from kraftlake.diagnosis.doctor.registration_history import Registered
+from kraftlake.diagnosis.doctor.replaced_replicas import ReplacedReplica, replaced_replicas
+from kraftlake.diagnosis.leadership import broker_words, may_lead_words
+from kraftlake.diagnosis.offline_replicas import offline_replicas
+from kraftlake.diagnosis.things import Thing
+from kraftlake.image import LOST, NO_LEADER, BrokerRegistration, partition_json
+from kraftlake.kafka_files import find_properties
+from kraftlake.records import Uuid
+from kraftlake.runtime import counted, in_words
+
+_ONLY: Final = "the only replica"
+_NO_OTHER: Final = "no other replica is in sync, no leader"
+_OTHERS: Final = "others lead"
+
+
+@attrs.frozen(kw_only=True)
+class _Gone:
+    """A directory that a broker does not have online; `new` are those that it has had since then, and never before."""
+
+    broker: int
+    directory: Uuid
+    since: LogPosition | None
+    new: tuple[Uuid, ...] = ()
+    partitions: Sequence[tuple[str, int]] = ()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the broker knows which directory it is."""
+        return self.directory != LOST
+
+
+def _gone(case: Case) -> Iterator[_Gone]:
+    """The directories with replicas, and those without any that were lost while their broker ran."""
+    history = case.timeline.registrations.brokers
+    found = offline_replicas(case.image)
+    for (broker, directory), partitions in found.items():
+        states = history.get(broker, [])
+        since, new = _lost(directory, states)
+        if directory == LOST:
+            things = [Thing.partition(topic, number, "directories") for topic, number in partitions]
+            ends = [*case.since(things, lambda ids: str(LOST) in ids).values()]
+            since = None if None in ends else min((end for end in ends if end is not None), default=None)
+        yield _Gone(broker=broker, directory=directory, since=since, new=new, partitions=partitions)
+    for broker, states in sorted(history.items()):
+        for directory, since in _failed_in_last_incarnation(states).items():
+            if (broker, directory) not in found:
+                yield _Gone(broker=broker, directory=directory, since=since)
+
+
+def _lost(
+    directory: Uuid, states: Sequence[Registered[BrokerRegistration]]
+) -> tuple[LogPosition | None, tuple[Uuid, ...]]:
+    """Since when a broker's registration lacks a directory, and the directories that were new in it then."""
+    known: set[Uuid] = set()
+    since: LogPosition | None = None
+    new: tuple[Uuid, ...] = ()
+    for before, after in pairwise(states):
+        had = () if before.state is None else before.state.directories
+        known.update(had)
+        if directory in had and (after.state is None or directory not in after.state.directories):
+            since, new = after.since, ()
+        elif after.state is not None and directory in after.state.directories:
+            since = None
+        if since is not None and after.state is not None:
+            new = (*new, *(one for one in after.state.directories if one not in known and one not in new))
+    return since, new
+
+
+def _failed_in_last_incarnation(states: Sequence[Registered[BrokerRegistration]]) -> dict[Uuid, LogPosition | None]:
+    """The directories that a broker's last process had and lost while it ran: these were not taken out of log.dirs."""
+    failed: dict[Uuid, LogPosition | None] = {}
+    for before, after in pairwise(states):
+        if before.state is None or after.state is None or before.state.incarnation_id != after.state.incarnation_id:
+            failed.clear()
+            continue
+        online = set(after.state.directories)
+        failed.update({one: after.since for one in before.state.directories if one not in online})
+        for directory in online:
+            failed.pop(directory, None)
+    return {} if not states or states[-1].state is None else failed
+
+
+def _left(case: Case, broker: int, topic: str, number: int) -> str:
+    """What is left of a partition without its replica on a broker."""
+    image = case.image.topics.get_topic(topic)
+    assert image is not None, "it is one of the image"
+    state = image.partitions[number]
+    if len(state.replicas) == 1:
+        return _ONLY
+    if state.leader not in (NO_LEADER, broker):
+        return _OTHERS
+    others = [one for one in (*state.isr, *state.elr) if one != broker]
+    return f"no leader, {may_lead_words(partition_json(state), case.brokers)}" if others else _NO_OTHER
+
+
+def _offline(case: Case) -> Iterator[Found]:
+    gone = [*_gone(case)]
+    if not gone:
+        return
+    paths = _paths(case)
+    groups: list[Group] = []
+    last: list[str] = []
+    is_critical = False
+    for one in gone:
+        found: dict[str, list[str]] = {}
+        for topic, number in one.partitions:
+            found.setdefault(_left(case, one.broker, topic, number), []).append(f"{topic}-{number}")
+        where = _where(one, paths)
+        for left, names in sorted(found.items(), key=lambda item: (item[0] == _OTHERS, item[0])):
+            groups.append(Group(reason=f"{where}: {left}", things=tuple(names), since=one.since))
+            last += names if left in (_ONLY, _NO_OTHER) else ()
+            is_critical = is_critical or left != _OTHERS
+        if not one.partitions:
+            groups.append(
+                Group(reason=f"{where}: no replica lay there", things=(f"broker {one.broker}",), since=one.since)
+            )
+    yield Found(
+        sentence=_sentence(gone, len(last)),
+        groups=tuple(groups),
+        severity=Severity.CRITICAL if is_critical else Severity.WARNING,
+        command=case.command(f"blame {{source}} broker/{gone[0].broker}/directories{{at}}"),
+        helps=_helps(gone, groups, last),
+    )
+
+
+def _sentence(gone: Sequence[_Gone], last: int) -> str:
+    brokers = list(dict.fromkeys(one.broker for one in gone))
+    directories = f"{counted(len(gone), 'log directory', 'log directories')} of {broker_words(brokers)}"
+    told = f"{directories} {'is' if len(gone) == 1 else 'are'} offline"
+    held = counted(sum(len(one.partitions) for one in gone), "replica")
+    return f"{told}, with {held}" + (f": {last} of them without another in sync" if last else "")
+
+
+def _where(one: _Gone, paths: Mapping[Uuid, str]) -> str:
+    if not one.is_known:
+        return f"a directory that broker {one.broker} could not name"
+    instead = f", which has {in_words(one.new)} anew" if one.new else ""
+    return f"directory {_named(one.directory, paths)} of broker {one.broker}{instead}"
+
+
+def _paths(case: Case) -> dict[Uuid, str]:
+    """The paths of directories, as far as a `meta.properties` beside a source or a given log directory names them."""
+    known = {copy.properties.directory_id: copy.path for copy in case.quorum.copies}
+    for folders in case.folders:
+        for path in folders.paths:
+            known[find_properties(Path(path)).directory_id] = path
+    return {id_: path for id_, path in known.items() if id_ is not None}
+
+
+def _helps(gone: Sequence[_Gone], groups: Sequence[Group], last: Sequence[str]) -> tuple[Help, ...]:
+    told: list[Help] = []
+    if last:
+        evidence = tuple(group for group in groups if group.things and set(group.things) & set(last))
+        action = (
+            f"Keep the disk, and mount it again: the newest records of {counted(len(last), 'partition')} may be on it "
+            "alone."
+        )
+        told.append(Help(action=action, evidence=evidence))
+    if any(one.new for one in gone):
+        action = (
+            "The new directory fills from the leaders where others lead. Where none does, the replica in it has no "
+            "records: these come back with the old disk alone."
+        )
+        told.append(Help(action=action))
+    if any(not one.new for one in gone):
+        told += _MEND if last else (*_MEND, *_REPLACE)
+    return tuple(told)
+
+
+def _replaced(case: Case) -> Iterator[Found]:
+    replaced = [*replaced_replicas(case).values()]
+    if not replaced:
+        return
+    paths = _paths(case)
+    found: dict[tuple[bool, int, Uuid, Uuid], list[ReplacedReplica]] = {}
+    for one in replaced:
+        found.setdefault((one.has_leader, one.broker, one.lost, one.directory), []).append(one)
+    groups = tuple(
+        Group(
+            reason=f"lay in directory {_named(lost, paths)} of broker {broker}, and was made anew in "
+            f"{_named(directory, paths)}; {'led again, without what lay there' if has_leader else 'no leader'}",
+            things=tuple(one.partition for one in some),
+            since=min(one.since for one in some),
+        )
+        for (has_leader, broker, lost, directory), some in sorted(found.items(), key=lambda item: item[0][:2])
+    )
+    brokers = sorted({one.broker for one in replaced})
+    yield Found(
+        sentence=f"{counted(len(replaced), 'replica')} of {broker_words(brokers)} lost the last directory in sync, and "
+        f"{'is' if len(replaced) == 1 else 'are'} in an empty one",
+        groups=groups,
+        severity=Severity.WARNING if all(one.has_leader for one in replaced) else Severity.CRITICAL,
+        command=case.command(f"blame {{source}} broker/{brokers[0]}/directories{{at}}"),
+    )
+
+
+def _named(directory: Uuid, paths: Mapping[Uuid, str]) -> str:
+    return f"{directory} ({paths[directory]})" if directory in paths else str(directory)
+
+
+_MEND: Final = safe(
+    "Starting the broker is no help while the disk is broken. Its log names the path and the error: mend the disk, "
+    "then start the broker anew. If log.dirs no longer names the directory, name it again."
+)
+_REPLACE: Final = safe("Or replace the disk: all that lay there is copied from the leaders.")
+
+DIRECTORY_CHECKS = (
+    Check(
+        name="offline_directories",
+        severity=Severity.CRITICAL,
+        text="log directories that failed or are gone, with the replicas that lay there",
+        command="blame {source} broker/ID/directories{at}",
+        helps=_MEND,
+        find=_offline,
+    ),
+    Check(
+        name="replaced_directories",
+        severity=Severity.CRITICAL,
+        text="replicas that were the last in sync and lay in a directory that was gone, and are in an empty one now",
+        command="blame {source} broker/ID/directories{at}",
+        helps=safe(
+            "Their records are on the old disk alone: give it to the broker again in the place of the new one, and the "
+            "replicas are back in it. Do not start that broker anew, nor elect a leader, before it is known that the "
+            "old disk can't be read: the new replica, which lacks them, becomes the leader."
+        ),
+        find=_replaced,
+    ),
+)
+"""The checks of log directories."""

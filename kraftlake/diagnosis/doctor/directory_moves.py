@@ -1,0 +1,78 @@
+"""The replicas that came to another log directory of their broker. Imports numpy."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlake.diagnosis.doctor.group import LogPosition
+from kraftlake.image import LOST, MIGRATING, NO_LEADER, UNASSIGNED
+from kraftlake.records import Uuid
+from kraftlake.tables import HAD, HAS, WRITTEN, PartitionChanges, event_columns
+
+_RESERVED: Final = pa.array([str(one) for one in (LOST, MIGRATING, UNASSIGNED)])
+
+
+@attrs.frozen(kw_only=True)
+class DirectoryMove:
+    """A replica came to another directory; `was_last` says that no other replica was in sync then."""
+
+    at: LogPosition
+    topic_id: str
+    partition: int
+    broker: int
+    before: Uuid
+    after: Uuid
+    was_last: bool
+
+
+class DirectoryMoves:
+    """The moves of a log, in its order; the first directory of a replica is no move."""
+
+    def __init__(self) -> None:
+        self.found: list[DirectoryMove] = []
+
+    def take(self, changes: PartitionChanges) -> None:
+        """Take in the changes that follow those before."""
+        whole = HAD | HAS | WRITTEN
+        some = np.flatnonzero((changes.flags & whole == whole) & changes.altered)
+        if not len(some):
+            return
+        changes = changes.take(some)
+        before, after = event_columns(changes, changes.before), event_columns(changes, changes.after)
+        same = np.flatnonzero(~before.hosts.replicas.differ_from(after.hosts.replicas))
+        if not len(same):
+            return
+        changes = changes.take(same)
+        bounds, was = changes.lists(changes.before).flat("directories")
+        _, now = changes.lists(changes.after).flat("directories")
+        is_known = ~np.isin(was, self._reserved(changes))
+        replicas = after.hosts.replicas.take(same).members
+        rows = np.repeat(np.arange(len(same)), np.diff(bounds))
+        for place in np.flatnonzero((was != now) & is_known).tolist():
+            row = int(rows[place])
+            self.found.append(self._move(changes, row, int(replicas[place]), int(was[place]), int(now[place])))
+
+    @staticmethod
+    def _reserved(changes: PartitionChanges) -> Any:
+        """The numbers of the reserved ids (int32)."""
+        places = pc.is_in(changes.names.directories, _RESERVED)
+        return np.flatnonzero(places.to_numpy(zero_copy_only=False))
+
+    @staticmethod
+    def _move(changes: PartitionChanges, row: int, broker: int, was: int, now: int) -> DirectoryMove:
+        state = event_columns(changes.take(slice(row, row + 1)), changes.after[row : row + 1])
+        ids = changes.names.directories
+        return DirectoryMove(
+            at=LogPosition.of(int(changes.offsets[row]), int(changes.times[row])),
+            topic_id=changes.names.ids[int(changes.topics[row])].as_py(),
+            partition=int(changes.partitions[row]),
+            broker=broker,
+            before=Uuid.from_string(ids[was].as_py()),
+            after=Uuid.from_string(ids[now].as_py()),
+            was_last=int(state.leader[0]) in (NO_LEADER, broker) and not set(state.isr.members.tolist()) - {broker},
+        )

@@ -1,0 +1,212 @@
+"""The check of addresses that other nodes can't reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from ipaddress import ip_address
+from typing import Final
+
+import attrs
+
+from kraftlake.diagnosis.doctor.case import Case
+from kraftlake.diagnosis.doctor.check import Check
+from kraftlake.diagnosis.doctor.finding import Found, Severity
+from kraftlake.diagnosis.doctor.group import Group, LogPosition
+from kraftlake.diagnosis.doctor.help import safe
+from kraftlake.diagnosis.doctor.registration_history import unchanged_since
+from kraftlake.image import BrokerRegistration, ControllerRegistration
+from kraftlake.runtime import in_words
+
+_LOCAL_NAMES: Final = ("localhost", "localhost.localdomain", "localhost4", "localhost6", "ip6-localhost")
+
+
+@attrs.frozen(kw_only=True)
+class _Address:
+    """A listener of a node, as it advertises it."""
+
+    node: str
+    listener: str
+    host: str
+    port: int
+    fenced: bool = False
+
+    @property
+    def text(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.listener}://{host}:{self.port}"
+
+    @property
+    def is_of_one_machine(self) -> bool:
+        """Whether the host means another machine on each: a loopback address, or no address at all."""
+        host = self.host.strip("[]").lower().rstrip(".")
+        if host in ("", *_LOCAL_NAMES):
+            return True
+        try:
+            address = ip_address(host)
+        except ValueError:
+            return False
+        return address.is_loopback or address.is_unspecified
+
+    @property
+    def is_nowhere(self) -> bool:
+        """Whether nothing can be reached there, be it on the same machine."""
+        return not self.host.strip() or not 0 < self.port < 65_536
+
+
+def _addresses(kind: str, nodes: Mapping[int, BrokerRegistration | ControllerRegistration]) -> list[_Address]:
+    return [
+        _Address(
+            node=f"{kind} {id_}", listener=name, host=one.host, port=one.port, fenced=getattr(node, "fenced", False)
+        )
+        for id_, node in sorted(nodes.items())
+        for name, one in sorted(node.listeners.items())
+    ]
+
+
+@attrs.frozen
+class _Fault:
+    """What is wrong with some addresses, and whether nodes or clients fail by it."""
+
+    severity: Severity
+    reason: str
+    nodes: tuple[str, ...]
+
+
+def _unreachable(addresses: Sequence[_Address]) -> Iterator[_Fault]:
+    """Addresses of one machine in a cluster of several; where all are on one, they are sound."""
+    nodes = {one.node for one in addresses}
+    elsewhere = {one.node for one in addresses if not one.is_of_one_machine}
+    if len(nodes) < 2 or not elsewhere:
+        return
+    by_listener: dict[str, list[_Address]] = {}
+    for one in addresses:
+        by_listener.setdefault(one.listener, []).append(one)
+    for one in addresses:
+        if not one.is_of_one_machine:
+            continue
+        same = by_listener[one.listener]
+        if one.node in elsewhere and all(other.is_of_one_machine for other in same):
+            yield _Fault(Severity.INFO, f"{one.text} is reached from its own machine alone", (one.node,))
+        else:
+            yield _Fault(Severity.WARNING, f"{one.text} can't be reached from other machines", (one.node,))
+
+
+def _nowhere(addresses: Sequence[_Address]) -> Iterator[_Fault]:
+    for one in addresses:
+        if one.is_nowhere and not one.is_of_one_machine:
+            yield _Fault(Severity.WARNING, f"{one.text} is no address", (one.node,))
+
+
+def _shared(addresses: Sequence[_Address]) -> Iterator[_Fault]:
+    """Nodes that advertise the same host and port: one that is fenced may be the registration of one that is gone."""
+    by_place: dict[tuple[str, int], list[_Address]] = {}
+    for one in addresses:
+        if not one.is_nowhere:
+            by_place.setdefault((one.host.lower(), one.port), []).append(one)
+    for some in by_place.values():
+        nodes = tuple(dict.fromkeys(one.node for one in some))
+        if len(nodes) > 1:
+            running = {one.node for one in some if not one.fenced}
+            severity = Severity.WARNING if len(running) > 1 else Severity.INFO
+            fenced = "" if severity is Severity.WARNING else ", of which one at most is not fenced"
+            yield _Fault(severity, f"{some[0].text} is advertised by {in_words(nodes)}{fenced}", nodes)
+
+
+def _uneven(addresses: Sequence[_Address]) -> Iterator[_Fault]:
+    """Listeners that some nodes lack: brokers reach each other by one that all of them have."""
+    names: dict[str, set[str]] = {}
+    for one in addresses:
+        if not one.fenced:
+            names.setdefault(one.node, set()).add(one.listener)
+    if len(names) < 2:
+        return
+    every = set.union(*names.values())
+    common = set.intersection(*names.values())
+    if not common:
+        told = "; ".join(f"{node} has {in_words(sorted(some))}" for node, some in names.items())
+        yield _Fault(Severity.WARNING, f"no listener is common to all: {told}", tuple(names))
+        return
+    for listener in sorted(every - common):
+        lacking = tuple(node for node, some in names.items() if listener not in some)
+        yield _Fault(Severity.INFO, f"listener {listener} of others is missing", lacking)
+
+
+def _voters(case: Case) -> list[_Address]:
+    """The endpoints in the voters' record, which nodes of the quorum use to reach each other."""
+    voters = case.quorum.furthest.quorum.voters
+    return [
+        _Address(node=f"voter {voter.voter_id}", listener=one.name, host=one.host, port=one.port)
+        for voter in (() if voters is None else voters.voters)
+        for one in voter.endpoints
+    ]
+
+
+def _endpoints(case: Case) -> Iterator[Found]:
+    cluster = case.image.cluster
+    brokers = _addresses("broker", cluster.brokers)
+    controllers = _addresses("controller", _current(case, cluster.controllers))
+    every = [
+        (brokers, (_unreachable, _nowhere, _shared, _uneven)),
+        (controllers, (_unreachable, _nowhere, _shared)),
+        (_voters(case), (_unreachable, _nowhere, _shared)),
+    ]
+    faults = [fault for addresses, checks in every for check in checks for fault in check(addresses)]
+    for severity in (Severity.WARNING, Severity.INFO):
+        some = [fault for fault in faults if fault.severity is severity]
+        if some:
+            nodes = list(dict.fromkeys(node for fault in some for node in fault.nodes))
+            what = "can't be reached by others" if severity is Severity.WARNING else "are not reached by all others"
+            if len(nodes) == 1:
+                what = what.replace("are", "is")
+            yield Found(
+                sentence=f"addresses of {in_words(nodes)} {what}",
+                groups=tuple(
+                    Group(reason=fault.reason, things=fault.nodes, since=_since(case, fault.nodes)) for fault in some
+                ),
+                severity=severity,
+                command=case.command(_COMMANDS[min(node.split()[0] for node in nodes)]),
+            )
+
+
+_COMMANDS: Final = {
+    "broker": "image {source} --part brokers{at}",
+    "controller": "image {source} --part controllers{at}",
+    "voter": "quorum {sources}",
+}
+"""The command that shows the addresses, by kind of node."""
+
+
+def _current(case: Case, controllers: Mapping[int, ControllerRegistration]) -> dict[int, ControllerRegistration]:
+    """The controllers that are voters, where the log names these: the registrations of others may be left over."""
+    voters = {voter.id for voter in case.quorum.voters}
+    return {id_: one for id_, one in controllers.items() if not voters or id_ in voters}
+
+
+def _since(case: Case, nodes: Iterable[str]) -> LogPosition | None:
+    """Since when all of some nodes have their listeners, None where the log does not reach back so far."""
+    registrations = case.timeline.registrations
+    found = []
+    for node in nodes:
+        kind, id_ = node.split()
+        if kind == "broker":
+            found.append(unchanged_since(registrations.brokers.get(int(id_), ()), lambda state: state.listeners))
+        else:
+            found.append(unchanged_since(registrations.controllers.get(int(id_), ()), lambda state: state.listeners))
+    known = [one for one in found if one is not None]
+    return max(known) if known and len(known) == len(found) else None
+
+
+ENDPOINT_CHECKS = (
+    Check(
+        name="unreachable_endpoints",
+        severity=Severity.WARNING,
+        text="addresses that others can't reach: loopback among several machines, one address of two nodes",
+        command="image {source} --part brokers{at}",
+        helps=safe(
+            "Set advertised.listeners of these nodes to a name or an address that all brokers, controllers and clients "
+            "reach, and restart them. The listener of inter.broker.listener.name must be on every broker."
+        ),
+        find=_endpoints,
+    ),
+)
+"""The checks of addresses."""

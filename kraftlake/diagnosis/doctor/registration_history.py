@@ -1,0 +1,118 @@
+"""What each broker and controller was registered as, one state after the other. Imports numpy."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby, pairwise
+from typing import Final, Generic, TypeVar
+
+import attrs
+
+from kraftlake.delta import MetadataDelta
+from kraftlake.diagnosis.doctor.group import LogPosition
+from kraftlake.image import BrokerRegistration, ControllerRegistration, MetadataImage
+from kraftlake.records import metadata_records as r
+from kraftlake.tables import EffectiveRecords
+
+R = TypeVar("R", BrokerRegistration, ControllerRegistration)
+
+_KINDS: Final = frozenset(
+    record.API_KEY
+    for record in (
+        r.RegisterBrokerRecord, r.UnregisterBrokerRecord, r.BrokerRegistrationChangeRecord, r.FenceBrokerRecord,
+        r.UnfenceBrokerRecord, r.RegisterControllerRecord, r.UnregisterControllerRecord,
+    )
+)  # fmt: skip
+"""The records that change a registration."""
+
+
+@attrs.frozen(kw_only=True)
+class Registered(Generic[R]):
+    """What a node was registered as from a place in the log on; None for not registered.
+
+    The place is None for what the log begins with.
+    """
+
+    state: R | None
+    since: LogPosition | None
+
+
+@attrs.frozen(kw_only=True)
+class Loss:
+    """A broker that was unfenced is fenced, or was replaced; `orderly` after a controlled shutdown."""
+
+    at: LogPosition
+    orderly: bool
+
+
+class RegistrationHistory:
+    """The states of all brokers and controllers by node id, in the order of the log, after what was taken."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        """Begin with the registrations of an image."""
+        self._image = attrs.evolve(MetadataImage.EMPTY, cluster=image.cluster, features=image.features)
+        self.brokers: dict[int, list[Registered[BrokerRegistration]]] = {
+            id_: [Registered(state=one, since=None)] for id_, one in image.cluster.brokers.items()
+        }
+        self.controllers: dict[int, list[Registered[ControllerRegistration]]] = {
+            id_: [Registered(state=one, since=None)] for id_, one in image.cluster.controllers.items()
+        }
+
+    def take(self, records: EffectiveRecords) -> None:
+        """Take in the records that follow those before."""
+        records = records.of_kinds(_KINDS)
+        effective, times = records.effective.tolist(), records.times.tolist()
+        for offset, numbers in groupby(range(len(effective)), effective.__getitem__):
+            delta = MetadataDelta(self._image)
+            last = 0
+            for last in numbers:
+                delta.replay(records.message(last), int(records.offsets[last]))
+            changed = delta.cluster_delta
+            if changed is None:
+                continue
+            self._image = delta.apply(self._image.provenance)
+            at = LogPosition.of(offset, times[last])
+            for id_, broker in changed.changed_brokers.items():
+                self.brokers.setdefault(id_, []).append(Registered(state=broker, since=at))
+            for id_, controller in changed.changed_controllers.items():
+                self.controllers.setdefault(id_, []).append(Registered(state=controller, since=at))
+
+    def losses(self, broker: int) -> list[Loss]:
+        """The times at which a broker stopped being unfenced."""
+        return [
+            Loss(at=after.since, orderly=before.state.in_controlled_shutdown)
+            for before, after in pairwise(self.brokers.get(broker, ()))
+            if before.state is not None and not before.state.fenced and after.since is not None
+            and (after.state is None or after.state.fenced)
+        ]  # fmt: skip
+
+
+def incarnations(states: Sequence[Registered[R]]) -> Iterator[Registered[R]]:
+    """The first state of each process in turn: another incarnation than that of the registration before it."""
+    last = None
+    for one in states:
+        if one.state is not None and one.state.incarnation_id != last:
+            last = one.state.incarnation_id
+            yield one
+
+
+def state_at(states: Sequence[Registered[R]], offset: int) -> R | None:
+    """What a node was registered as after an offset."""
+    place = place_at(states, offset)
+    return states[place].state if place >= 0 else None
+
+
+def place_at(states: Sequence[Registered[R]], offset: int) -> int:
+    """The place of the state after an offset, -1 for none."""
+    return bisect_right(states, offset, key=lambda one: -1 if one.since is None else one.since.offset) - 1
+
+
+def unchanged_since(states: Sequence[Registered[R]], of: Callable[[R], object]) -> LogPosition | None:
+    """Since when a part of a node's registration is as it is now; None where the log does not reach back so far."""
+    since, part = None, None
+    for one in states:
+        now = None if one.state is None else of(one.state)
+        if now != part:
+            since, part = one.since, now
+    return since

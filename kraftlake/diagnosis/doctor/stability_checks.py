@@ -1,0 +1,245 @@
+"""Checks of what happens too often in a window: fencings, ISR changes, elections of the quorum, all of it together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from kraftlake.diagnosis.doctor.activity import Dropout
+from kraftlake.diagnosis.doctor.case import Case
+from kraftlake.diagnosis.doctor.check import Check
+from kraftlake.diagnosis.doctor.finding import Found, Severity
+from kraftlake.diagnosis.doctor.group import Group, LogPosition
+from kraftlake.diagnosis.doctor.help import safe
+from kraftlake.diagnosis.doctor.registration_history import Registered, incarnations, place_at
+from kraftlake.diagnosis.leadership import broker_words
+from kraftlake.image import BrokerRegistration
+from kraftlake.runtime import counted, duration
+
+FLAPS: Final = 3
+"""The number of fencings of a broker, or of times that a replica fell out of sync, from which on it flaps."""
+UNUSUAL: Final = 3
+"""How many times as many as usual are unusual."""
+_FEW: Final = 5
+"""Fewer are not unusual."""
+
+
+def _is_recent(case: Case, at: LogPosition | None) -> bool:
+    return at is not None and at.timestamp is not None and at.timestamp >= case.window_begin
+
+
+def _counts(case: Case, positions: Iterable[LogPosition | None]) -> tuple[int, int]:
+    """The number of places within the window, and of those before it."""
+    known = [_is_recent(case, at) for at in positions if at is not None]
+    return sum(known), len(known) - sum(known)
+
+
+def _usual(case: Case, earlier: int) -> float | None:
+    """The number in a window before this one, on the average; None where the log is too short to tell."""
+    first = case.timeline.activity.first
+    span = case.window_begin - first
+    return earlier * case.window_ms / span if first >= 0 and span >= case.window_ms else None
+
+
+def _usual_words(case: Case, **earlier: int) -> str:
+    """`usually 0.2 fencings`, of all that is counted."""
+    told = [(name, _usual(case, count)) for name, count in earlier.items()]
+    if any(usual is None for _, usual in told):
+        return "the log has no earlier time to compare with"
+    return f"usually {', '.join(f'{_number(usual or 0)} {name}' for name, usual in told)}"
+
+
+def _number(usual: float) -> str:
+    return f"{usual:,.0f}" if usual >= 10 else f"{usual:.1f}"
+
+
+def _is_unusual(usual: float | None, count: int) -> bool:
+    return usual is None or count > UNUSUAL * usual
+
+
+def _window(case: Case) -> str:
+    """The window in words; all of a log that is shorter."""
+    first = case.timeline.activity.first
+    is_all = first > case.window_begin
+    length = case.end_ms - first if is_all else case.window_ms
+    return f"in the {'' if is_all else 'last '}{duration(length)} of the log{case.read_from}"
+
+
+def _fencings(case: Case) -> Iterator[Found]:
+    """Brokers that were fenced again and again; those that were shut down in order each time are no fault."""
+    history, activity = case.timeline.registrations, case.timeline.activity
+    found: dict[Severity, list[tuple[int, int, Group]]] = {Severity.WARNING: [], Severity.INFO: []}
+    for broker, states in sorted(history.brokers.items()):
+        every = history.losses(broker)
+        fenced = [loss for loss in every if _is_recent(case, loss.at)]
+        if len(fenced) < FLAPS:
+            continue
+        orderly = sum(loss.orderly for loss in fenced)
+        starts, earlier_starts = _counts(case, [one.since for one in incarnations(states)])
+        counts = (
+            f"fenced {counted(len(fenced), 'time')}, {orderly} after a controlled shutdown; "
+            f"{counted(starts, 'start')}, {counted(activity.recent.elections[broker], 'lost leadership')}, "
+            f"{counted(activity.recent.dropouts[broker], 'replica')} out of sync"
+        )
+        usual = _usual_words(case, fencings=len(every) - len(fenced), starts=earlier_starts)
+        severity = Severity.WARNING if len(fenced) - orderly >= FLAPS else Severity.INFO
+        group = Group(reason=f"{counts}; {usual}", things=(f"broker {broker}",), since=fenced[0].at)
+        found[severity].append((broker, len(fenced), group))
+    for severity, some in found.items():
+        if some:
+            was = "was" if len(some) == 1 else "were"
+            times = counted(sum(count for _, count, _ in some), "time")
+            yield Found(
+                sentence=f"{broker_words([id_ for id_, _, _ in some])} {was} fenced {times} {_window(case)}",
+                groups=tuple(group for _, _, group in some),
+                lasts=False,
+                severity=severity,
+            )
+
+
+def _dropouts(case: Case) -> Iterator[Found]:
+    """Replicas that leave the ISR again and again although their broker runs."""
+    flaps: Counter[tuple[int, str]] = Counter()
+    first: dict[tuple[int, str], LogPosition] = {}
+    for one in case.timeline.activity.dropouts():
+        if not _is_explained(one, case.timeline.registrations.brokers.get(one.broker, ())):
+            flaps[one.broker, one.partition] += 1
+            first.setdefault((one.broker, one.partition), one.at)
+    by_broker: dict[int, list[str]] = {}
+    for (broker, partition), count in flaps.items():
+        if count >= FLAPS:
+            by_broker.setdefault(broker, []).append(partition)
+    groups, unusual = [], False
+    for broker, partitions in sorted(by_broker.items()):
+        count = sum(flaps[broker, partition] for partition in partitions)
+        earlier = case.timeline.activity.earlier.dropouts[broker]
+        unusual = unusual or _is_unusual(_usual(case, earlier), count)
+        words = f"out of sync {counted(count, 'time')} on broker {broker}, which ran"
+        groups.append(
+            Group(
+                reason=f"{words}; {_usual_words(case, times=earlier)}",
+                things=tuple(partitions),
+                since=min(first[broker, partition] for partition in partitions),
+            )
+        )
+    if groups:
+        count = sum(len(some) for some in by_broker.values())
+        replicas = f"{counted(count, 'replica')} of {broker_words([*by_broker])}"
+        yield Found(
+            sentence=f"{replicas} fell out of sync again and again {_window(case)}",
+            groups=tuple(groups),
+            lasts=False,
+            severity=Severity.WARNING if unusual else Severity.INFO,
+        )
+
+
+def _is_explained(one: Dropout, states: Sequence[Registered[BrokerRegistration]]) -> bool:
+    """Whether the broker did not run then, or its registration changed at the same time."""
+    place = place_at(states, one.at.offset)
+    now = states[place].state if place >= 0 else None
+    if now is None or now.fenced or now.in_controlled_shutdown:
+        return True
+    near = states[max(0, place) : place + 2]
+    return any(state.since is not None and state.since.timestamp == one.at.timestamp for state in near)
+
+
+def _elections(case: Case) -> Iterator[Found]:
+    """New leaders of the quorum, more than a restart of each of its voters brings."""
+    every = case.timeline.activity.quorum_elections
+    recent = [one for one in every if _is_recent(case, one.at)]
+    earlier = len(every) - len(recent)
+    if len(recent) < max(FLAPS, len(case.quorum.voters) + 1) or not _is_unusual(_usual(case, earlier), len(recent)):
+        return
+    groups = tuple(
+        Group(
+            reason="the quorum had no leader before" if one.leader < 0 else f"controller {one.leader} was elected",
+            things=(f"epoch {one.epoch}",),
+            since=one.at,
+        )
+        for one in recent
+    )
+    sentence = f"the quorum elected {counted(len(recent), 'leader')} {_window(case)}"
+    yield Found(sentence=f"{sentence}; {_usual_words(case, elections=earlier)}", groups=groups, lasts=False)
+
+
+def _unusual(case: Case) -> Iterator[Found]:
+    """What happened in the window more often than usual, in all."""
+    history, activity = case.timeline.registrations, case.timeline.activity
+    losses = [loss.at for broker in history.brokers for loss in history.losses(broker)]
+    starts = [one.since for states in history.brokers.values() for one in incarnations(states)]
+    counts = {
+        "fencings": _counts(case, losses),
+        "starts of brokers": _counts(case, starts),
+        "lost leaderships": (activity.recent.elections.total(), activity.earlier.elections.total()),
+        "replicas out of sync": (activity.recent.dropouts.total(), activity.earlier.dropouts.total()),
+    }
+    groups = []
+    for name, (recent, earlier) in counts.items():
+        usual = _usual(case, earlier)
+        if usual is not None and recent >= _FEW and _is_unusual(usual, recent):
+            groups.append(Group(reason=f"{recent:,}, usually {_number(usual)}", things=(name,)))
+    if groups:
+        kind = _KINDS[groups[0].things[0]]
+        yield Found(
+            sentence=f"more happened than usual {_window(case)}",
+            groups=tuple(groups),
+            lasts=False,
+            command=case.command(f"events {{source}} --kind {kind}{{to}}"),
+        )
+
+
+_KINDS: Final = {
+    "fencings": "fenced",
+    "starts of brokers": "restart",
+    "lost leaderships": "leader",
+    "replicas out of sync": "shrink",
+}
+"""The word by which `events` shows what is counted."""
+
+
+STABILITY_CHECKS = (
+    Check(
+        name="flapping_brokers",
+        severity=Severity.WARNING,
+        text="brokers that were fenced again and again within the window",
+        command="events {source} --kind 'broker_*fenced'{to}",
+        helps=safe(
+            "A broker with as many starts as fencings ends again and again: its own log says why (memory, disk, "
+            "configuration). One that was fenced without a start ran on and sent no heartbeats: look for long pauses "
+            "of garbage collection, slow disks and the connection to the controllers."
+        ),
+        find=_fencings,
+    ),
+    Check(
+        name="flapping_replicas",
+        severity=Severity.WARNING,
+        text="replicas that left the ISR again and again within the window although their broker ran",
+        command="events {source} --kind shrink{to}",
+        helps=safe(
+            "The followers of one broker alone: look at its disks, network and throttles. Those of all brokers, of few "
+            "partitions: look at the load of these and of their leaders, and compare replica.lag.time.max.ms."
+        ),
+        find=_dropouts,
+    ),
+    Check(
+        name="quorum_elections",
+        severity=Severity.WARNING,
+        text="more elections of the quorum's leader within the window than restarts explain",
+        command="events {source} --kind controller{to}",
+        helps=safe(
+            "Look at the controllers' logs for pauses, slow disks and the connections between them: a follower that "
+            "waits longer than controller.quorum.fetch.timeout.ms for its leader begins an election."
+        ),
+        find=_elections,
+    ),
+    Check(
+        name="unusual_activity",
+        severity=Severity.INFO,
+        text="fencings, starts, elections and ISR changes within the window, where they are more than usual",
+        command="events {source} --kind broker{to}",
+        helps=safe("Compare with what was done to the cluster at that time: a restart of all brokers is such a time."),
+        find=_unusual,
+    ),
+)
+"""The checks of what happens too often."""

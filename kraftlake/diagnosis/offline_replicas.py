@@ -1,0 +1,29 @@
+"""The replicas that lie in log directories which their brokers do not have online. Imports numpy."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+
+from kraftlake.diagnosis.image_columns import ImageColumns
+from kraftlake.image import MetadataImage
+from kraftlake.records import Uuid
+
+
+def offline_replicas(image: MetadataImage) -> dict[tuple[int, Uuid], list[tuple[str, int]]]:
+    """By registered broker and directory the topic and number of each partition with a replica there, in order."""
+    brokers = image.cluster.brokers
+    columns = ImageColumns.of(image)
+    ids = [Uuid.from_string(text) for text in columns.rows.names.directories.to_pylist()]
+    replicas = columns.states.hosts.replicas
+    _, directories = columns.rows.lists(columns.rows.after).flat("directories")
+    keys, which = np.unique(replicas.members.astype(np.int64) << 32 | directories, return_inverse=True)
+    pairs = [(int(key) >> 32, ids[int(key) & 0xFFFF_FFFF]) for key in keys]
+    offline = [id_ in brokers and not brokers[id_].has_online_dir(directory) for id_, directory in pairs]
+    places = np.flatnonzero(np.array(offline, np.bool_)[which])
+    rows = np.repeat(np.arange(len(replicas)), replicas.lengths)[places]
+    found: dict[tuple[int, Uuid], list[tuple[str, int]]] = defaultdict(list)
+    for (topic, _, number), place in zip(columns.at(rows), which[places].tolist(), strict=True):
+        found[pairs[place]].append((topic, number))
+    return {pair: sorted(some) for pair, some in sorted(found.items(), key=lambda item: (item[0][0], str(item[0][1])))}

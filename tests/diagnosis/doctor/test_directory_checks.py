@@ -1,0 +1,211 @@
+"""A log directory that is gone is found, with what lay there and what is left of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from kraftlake.diagnosis import Diagnosis, Finding, Severity, diagnose
+from kraftlake.image.topics.directory_id import LOST
+from kraftlake.records import metadata_records as r
+from tests.cli.made_logs import TOPIC_ID
+from tests.cli.running import run
+from tests.diagnosis.doctor.clusters import (
+    Step,
+    change,
+    cluster,
+    isr,
+    log_of,
+    output_of,
+    partition,
+    register,
+    unfence,
+    uuid,
+)
+from tests.diagnosis.doctor.made import by_check
+
+HELD = [
+    (1, partition(0, 2, directories=["b2"])),
+    (1, partition(1, 2, 1, directories=["b2", "a1"])),
+    (1, partition(2, 2, 3, directories=["b2", "a3"])),
+    (1, partition(3, 2, 1, directories=["a2", "a1"])),
+    (1, isr(2, 2)),
+]
+"""Partitions of broker 2: three in its directory b2, of which one has no other replica, and one no other in sync."""
+FAILED = [
+    (9, isr(0, 2, leader=-1)),
+    (9, isr(1, 1, leader=1)),
+    (9, isr(2, 2, leader=-1)),
+    (9, change(2, 2, log_dirs=(uuid("a2"),))),
+]
+"""Directory b2 of broker 2 fails: what the controller writes."""
+LOST_AT = 1 + len(cluster(1, 2, 3)) + len(HELD) + len(FAILED) - 1
+
+
+def diagnosed(folder: Path, *more: Step) -> Diagnosis:
+    return diagnose(log_of(folder, [*cluster(1, 2, 3), *HELD, *FAILED, *more]))
+
+
+def found(diagnosis: Diagnosis) -> Finding:
+    return by_check(diagnosis)["offline_directories"]
+
+
+def reasons(finding: Finding) -> dict[str, tuple[str, ...]]:
+    return {group.reason: group.things for group in finding.groups}
+
+
+def test_a_failed_directory_is_named_with_what_is_left_of_its_replicas(tmp_path: Path) -> None:
+    diagnosis = diagnosed(tmp_path)
+    finding = found(diagnosis)
+    where = f"directory {uuid('b2')} of broker 2"
+    assert reasons(finding) == {
+        f"{where}: no other replica is in sync, no leader": ("foo-2",),
+        f"{where}: the only replica": ("foo-0",),
+        f"{where}: others lead": ("foo-1",),
+    }
+    assert finding.severity is Severity.CRITICAL
+    assert (
+        finding.sentence == "1 log directory of broker 2 is offline, with 3 replicas: 2 of them without another in sync"
+    )
+    assert finding.since is not None
+    assert finding.since.offset == LOST_AT
+    assert str(uuid("b2")) in output_of(finding)
+
+
+def test_nobody_is_sent_to_start_a_broker_whose_disk_failed(tmp_path: Path) -> None:
+    found_here = by_check(diagnosed(tmp_path))
+    offline = found_here["offline_partitions"]
+    assert [group.reason for group in offline.groups] == ["led by 2 before; last in sync: 2 (log directory is offline)"]
+    assert offline.helps[0].action == (
+        "Bring back the log directories of broker 2 that are offline, and restart it: 2 partitions may be led from "
+        "there. Do not put empty disks in their place before that has failed."
+    )
+    assert [group.reason for group in found_here["under_replicated"].groups] == [
+        "out of sync: 2 (log directory is offline)"
+    ]
+    told = run("image", tmp_path / "__cluster_metadata-0", "--unavailable-partitions").stdout
+    assert "log directory is offline" in told
+    faults = [finding for finding in found_here.values() if finding.severity is not Severity.INFO]
+    assert len(faults) == 3
+    assert not any("Start the broker" in one.action for finding in faults for one in finding.helps)
+
+
+def test_without_a_partition_in_danger_it_is_a_warning(tmp_path: Path) -> None:
+    steps = [*cluster(1, 2), (1, partition(1, 2, 1, directories=["b2", "a1"]))]
+    gone = [(9, isr(1, 1, leader=1)), (9, change(2, 2, log_dirs=(uuid("a2"),)))]
+    finding = found(diagnose(log_of(tmp_path / "led", [*steps, *gone])))
+    assert (finding.severity, finding.things) == (Severity.WARNING, ("foo-1",))
+    empty = found(diagnose(log_of(tmp_path / "empty", [*cluster(1, 2), gone[1]])))
+    assert (empty.severity, empty.things) == (Severity.WARNING, ("broker 2",))
+    assert empty.groups[0].reason.endswith("no replica lay there")
+
+
+def test_a_directory_that_came_back_is_no_finding(tmp_path: Path) -> None:
+    back = [(20, register(2, 99)), (21, unfence(2, 99)), (22, isr(0, 2, leader=2)), (22, isr(2, 2, 3, leader=2))]
+    assert "offline_directories" not in by_check(diagnosed(tmp_path, *back, (23, isr(1, 1, 2))))
+
+
+def test_an_empty_directory_that_was_taken_out_of_log_dirs_is_no_finding(tmp_path: Path) -> None:
+    taken_out = [(5, register(2, 99, log_dirs=(uuid("a2"),))), (6, unfence(2, 99))]
+    assert diagnose(log_of(tmp_path, [*cluster(1, 2), *taken_out])).findings == ()
+
+
+REPLACED = [(20, register(2, 99, log_dirs=(uuid("a2"), uuid("new")))), (21, unfence(2, 99))]
+"""Broker 2 starts with another disk in the place of the one that failed."""
+
+
+def made_anew(number: int, *directories: str, **fields: Any) -> Step:
+    """A broker tells of the directory in which it has made a replica."""
+    return 22, r.PartitionChangeRecord(
+        partition_id=number, topic_id=TOPIC_ID, directories=tuple(map(uuid, directories)), **fields
+    )
+
+
+def test_a_disk_that_was_replaced_is_told_from_one_that_is_missing(tmp_path: Path) -> None:
+    finding = found(diagnosed(tmp_path, *REPLACED))
+    where = f"directory {uuid('b2')} of broker 2, which has {uuid('new')} anew"
+    assert {reason.rpartition(":")[0] for reason in reasons(finding)} == {where}
+    assert finding.since is not None
+    assert finding.since.offset == LOST_AT
+    assert [one.action.split(",")[0] for one in finding.helps] == [
+        "Keep the disk",
+        "The new directory fills from the leaders where others lead. Where none does",
+    ]
+
+
+def test_replicas_that_were_made_anew_without_their_records_are_found(tmp_path: Path) -> None:
+    """What a real broker of Kafka 4.4 does: the replicas that others lead fill again, the others have no leader."""
+    filled = made_anew(1, "new", "a1", isr=(1, 2))
+    diagnosis = diagnosed(tmp_path, *REPLACED, filled, made_anew(0, "new"), made_anew(2, "new", "a3"))
+    here = by_check(diagnosis)
+    assert "offline_directories" not in here
+    finding = here["replaced_directories"]
+    assert finding.severity is Severity.CRITICAL
+    assert finding.sentence == "2 replicas of broker 2 lost the last directory in sync, and are in an empty one"
+    assert reasons(finding) == {
+        f"lay in directory {uuid('b2')} of broker 2, and was made anew in {uuid('new')}; no leader": ("foo-0", "foo-2")
+    }
+    assert finding.since is not None
+    assert finding.since.offset == LOST_AT + len(REPLACED) + 2
+    assert output_of(finding)
+    offline = here["offline_partitions"]
+    assert offline.helps[0].action == (
+        "Give broker 2 the old disk again: its replicas of 2 partitions were made anew without the records "
+        "(replaced_directories). Do not restart it before that has failed: such a replica would lead."
+    )
+    assert all("which is gone" in group.reason for group in offline.groups)
+
+
+def test_a_leader_without_the_records_is_a_warning_for_a_day(tmp_path: Path) -> None:
+    led = [made_anew(0, "new"), (30, isr(0, 2, leader=2)), (30, isr(2, 3, leader=3))]
+    finding = by_check(diagnosed(tmp_path / "new", *REPLACED, *led))["replaced_directories"]
+    assert (finding.severity, finding.things) == (Severity.WARNING, ("foo-0",))
+    assert finding.groups[0].reason.endswith("; led again, without what lay there")
+    old = diagnosed(tmp_path / "old", *REPLACED, *led, (25 * 3_600, r.NoOpRecord()))
+    assert "replaced_directories" not in by_check(old)
+
+
+def test_a_disk_that_came_back_leaves_a_leader_to_be_elected(tmp_path: Path) -> None:
+    """As a real broker does: the replica is back where it lay, and led when the broker is unfenced the next time."""
+    back = [made_anew(0, "new"), (30, register(2, 120)), (31, unfence(2, 120)), (32, made_anew(0, "b2")[1])]
+    here = by_check(diagnosed(tmp_path, *REPLACED, *back))
+    assert not {"replaced_directories", "offline_directories"} & {*here}
+    offline = here["offline_partitions"]
+    assert [group.reason for group in offline.groups] == ["led by 2 before; last in sync: 2 (not elected)"]
+    assert [one.action for one in offline.helps] == [
+        "Look at the log of the active controller: broker 2 may lead 2 partitions and was not elected. It elects it "
+        "when it is unfenced, and so after a restart."
+    ]
+
+
+def test_a_move_between_directories_that_are_there_is_no_finding(tmp_path: Path) -> None:
+    steps = [*cluster(2), (1, partition(0, 2, directories=["b2"])), made_anew(0, "a2")]
+    assert "replaced_directories" not in by_check(diagnose(log_of(tmp_path, steps)))
+
+
+def test_a_replica_in_a_directory_that_the_broker_could_not_name(tmp_path: Path) -> None:
+    lost = r.PartitionChangeRecord(partition_id=3, topic_id=TOPIC_ID, directories=(LOST, uuid("a1")))
+    steps = [*cluster(1, 2, 3), *HELD, (5, lost), (5, isr(3, 1, leader=1))]
+    finding = found(diagnose(log_of(tmp_path, steps)))
+    assert reasons(finding) == {"a directory that broker 2 could not name: others lead": ("foo-3",)}
+    assert finding.since is not None
+    assert finding.since.offset == 1 + len(cluster(1, 2, 3)) + len(HELD)
+
+
+def test_the_path_is_named_where_a_log_directory_is_given(tmp_path: Path) -> None:
+    log = log_of(tmp_path / "log", [*cluster(1, 2, 3), *HELD, *FAILED])
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    (disk / "meta.properties").write_text(f"version=1\ncluster.id=made\nnode.id=2\ndirectory.id={uuid('b2')}\n")
+    finding = found(diagnose(log, log_dirs=[disk]))
+    assert f"directory {uuid('b2')} ({disk}) of broker 2: the only replica" in reasons(finding)
+
+
+def test_a_snapshot_alone_has_the_directory_and_no_time(tmp_path: Path) -> None:
+    log = log_of(tmp_path / "log", [*cluster(1, 2, 3), *HELD, *FAILED])
+    snapshot = tmp_path / f"{LOST_AT + 1:020d}-0000000001.checkpoint"
+    run("export", log, snapshot)
+    finding = found(diagnose(snapshot))
+    assert finding.since is None
+    assert finding.things == ("foo-2", "foo-0", "foo-1")
+    assert output_of(finding)

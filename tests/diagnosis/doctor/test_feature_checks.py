@@ -1,0 +1,77 @@
+"""The nodes that hold back a feature are named, with what they support; it is no fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kraftlake.diagnosis import Diagnosis, Severity, diagnose
+from kraftlake.records import metadata_records as r
+from kraftlake.records.schema import Message
+from tests.diagnosis.doctor.clusters import Step, change, cluster, log_of, output_of, register, unfence, uuid
+from tests.diagnosis.doctor.made import by_check
+
+
+def broker(id_: int, **tops: int) -> list[Step]:
+    """A broker that supports features up to these levels; `_` stands for a dot."""
+    features = tuple(
+        r.BrokerFeature(name=name.replace("_", "."), min_supported_version=0, max_supported_version=top)
+        for name, top in tops.items()
+    )
+    return [(id_, register(id_, id_, features=features)), (id_, unfence(id_, id_))]
+
+
+def controller(id_: int, top: int) -> Message:
+    feature = r.ControllerFeature(name="metadata.version", min_supported_version=7, max_supported_version=top)
+    return r.RegisterControllerRecord(controller_id=id_, incarnation_id=uuid(f"c{id_}"), features=(feature,))
+
+
+def diagnosed(folder: Path, *steps: Step, voters: tuple[int, ...] = (1,)) -> Diagnosis:
+    return diagnose(log_of(folder, [*cluster(level=25), *steps], voters))
+
+
+def reasons(diagnosis: Diagnosis) -> dict[str, tuple[str, ...]]:
+    finding = by_check(diagnosis)["held_back_features"]
+    assert finding.severity is Severity.INFO
+    assert output_of(finding)
+    return {group.reason: group.things for group in finding.groups}
+
+
+def test_a_broker_of_an_older_release_is_named(tmp_path: Path) -> None:
+    diagnosis = diagnosed(tmp_path, *broker(1, metadata_version=33), *broker(2, metadata_version=25))
+    assert reasons(diagnosis) == {
+        "metadata.version is 25 (4.0-IV3) and can't go above 25 (4.0-IV3): supported are broker 2 25 (4.0-IV3), by the "
+        "others 33 (4.4-IV2)": ("broker 2",)
+    }
+    assert diagnosis.is_healthy
+    finding = by_check(diagnosis)["held_back_features"]
+    assert finding.sentence == "broker 2 holds back upgrades of metadata.version"
+    assert finding.since is not None
+    assert finding.since.offset == 5
+
+
+def test_a_feature_that_a_node_does_not_name_is_held_back_by_it(tmp_path: Path) -> None:
+    steps = [*broker(1, metadata_version=33, share_version=2), *broker(2, metadata_version=33)]
+    assert reasons(diagnosed(tmp_path, *steps)) == {
+        "share.version is 0 and can't go above 0: supported are broker 2 0, by the others 2": ("broker 2",)
+    }
+
+
+def test_nodes_that_may_be_gone_are_said_to_be(tmp_path: Path) -> None:
+    steps = [
+        *broker(1, metadata_version=33), *broker(2, metadata_version=25), (9, change(2, 2, fenced=1)),
+        (9, controller(1, 33)), (9, controller(7, 27)),
+    ]  # fmt: skip
+    (reason,) = reasons(diagnosed(tmp_path, *steps))
+    assert "broker 2 (fenced) 25 (4.0-IV3), controller 7 (no voter) 27 (4.1-IV1)" in reason
+
+
+def test_a_voter_that_has_not_registered_is_named(tmp_path: Path) -> None:
+    steps = [(1, controller(1, 33)), (1, controller(2, 33))]
+    ((reason, things),) = reasons(diagnosed(tmp_path, *steps, voters=(1, 2, 3))).items()
+    assert "the levels of voters are unknown" in reason
+    assert things == ("controller 3",)
+
+
+def test_nodes_that_support_the_same_are_no_finding(tmp_path: Path) -> None:
+    steps = [*broker(1, metadata_version=30), *broker(2, metadata_version=30), (9, controller(1, 30))]
+    assert "held_back_features" not in by_check(diagnosed(tmp_path, *steps))

@@ -1,0 +1,168 @@
+"""What happens again and again in a window is found, and told from what is usual and from restarts in order."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from kraftlake.diagnosis import Finding, Severity, diagnose
+from kraftlake.records import metadata_records as r
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.control_records import LeaderChangeMessage, LeaderChangeVoter
+from kraftlake.records.serde import ApiMessageAndVersion
+from tests.cli.made_logs import TIME, TOPIC_ID, directory_of
+from tests.diagnosis.doctor.clusters import (
+    Step,
+    change,
+    cluster,
+    fence,
+    isr,
+    log_of,
+    output_of,
+    partition,
+    register,
+    unfence,
+)
+from tests.diagnosis.doctor.made import by_check
+
+HOUR = 3_600
+MINUTE = 60
+
+
+def pauses(broker: int, *seconds: float) -> list[Step]:
+    """A broker is fenced at these seconds, and unfenced ten seconds later: its process runs on."""
+    return [step for at in seconds for step in ((at, fence(broker, broker)), (at + 10, unfence(broker, broker)))]
+
+
+def restarts(broker: int, *seconds: float) -> list[Step]:
+    """Restarts in order: a controlled shutdown, then another process."""
+    steps: list[Step] = []
+    epoch = broker
+    for at in seconds:
+        steps += [(at, change(broker, epoch, in_controlled_shutdown=1)), (at + 1, fence(broker, epoch))]
+        epoch = round(at)
+        steps += [(at + 20, register(broker, epoch)), (at + 21, unfence(broker, epoch))]
+    return steps
+
+
+def flapping(folder: Path, *steps: Step, **options: timedelta) -> dict[str, Finding]:
+    ordered = sorted([*cluster(1, 2, 3), *steps], key=lambda step: step[0])
+    return by_check(diagnose(log_of(folder, ordered), **options))  # type: ignore[arg-type]
+
+
+def test_a_broker_that_is_fenced_again_and_again_is_found_with_what_is_usual(tmp_path: Path) -> None:
+    end = 10 * HOUR
+    found = flapping(tmp_path, *pauses(2, HOUR, end - 1_000, end - 500, end - 100), (end, r.NoOpRecord()))
+    finding = found["flapping_brokers"]
+    assert finding.severity is Severity.WARNING
+    assert finding.sentence == "broker 2 was fenced 3 times in the last 1 h of the log"
+    (group,) = finding.groups
+    assert group.things == ("broker 2",)
+    assert group.reason == (
+        "fenced 3 times, 0 after a controlled shutdown; 0 starts, 0 lost leaderships, 0 replicas out of sync; usually "
+        "0.1 fencings, 0.1 starts"
+    )
+    assert group.since is not None
+    assert group.since.timestamp == TIME + (end - 1_000) * 1_000
+    assert "broker 2 is fenced" in output_of(finding)
+
+
+def test_restarts_in_order_are_a_note(tmp_path: Path) -> None:
+    found = flapping(tmp_path, *restarts(2, 100, 200, 300))
+    finding = found["flapping_brokers"]
+    assert finding.severity is Severity.INFO
+    assert finding.sentence == "broker 2 was fenced 3 times in the 5 min 21 s of the log"
+    assert finding.groups[0].reason.startswith("fenced 3 times, 3 after a controlled shutdown; 4 starts")
+    assert finding.groups[0].reason.endswith("the log has no earlier time to compare with")
+
+
+def test_one_restart_of_each_broker_is_no_finding(tmp_path: Path) -> None:
+    rolling = [step for broker in (1, 2, 3) for step in restarts(broker, 100 * broker)]
+    assert flapping(tmp_path, *rolling) == {}
+
+
+def test_what_happened_before_the_window_is_no_finding(tmp_path: Path) -> None:
+    steps = [*pauses(2, 100, 200, 300), (5 * HOUR, r.NoOpRecord())]
+    assert flapping(tmp_path / "hour", *steps) == {}
+    assert "flapping_brokers" in flapping(tmp_path / "day", *steps, window=timedelta(days=1))
+
+
+DROPS = [
+    step
+    for at in (100, 200, 300)
+    for step in ((at, isr(0, 1, 3)), (at + 50, isr(0, 1, 3, 2)))
+]  # fmt: skip
+"""Broker 2 falls out of sync three times, and comes back."""
+
+
+def test_a_replica_that_falls_out_of_sync_again_and_again_is_found(tmp_path: Path) -> None:
+    steps: list[Step] = [(1, partition(0, 1, 2, 3, directories=["a1", "a2", "a3"])), *DROPS]
+    finding = flapping(tmp_path, *steps)["flapping_replicas"]
+    assert finding.severity is Severity.WARNING
+    assert finding.sentence == "1 replica of broker 2 fell out of sync again and again in the 5 min 50 s of the log"
+    (group,) = finding.groups
+    assert group.things == ("foo-0",)
+    assert group.reason == ("out of sync 3 times on broker 2, which ran; the log has no earlier time to compare with")
+    assert output_of(finding).count("foo-0 has 2 no longer in sync") == 3
+
+
+def test_a_replica_that_does_so_all_the_time_is_a_note(tmp_path: Path) -> None:
+    usual = [
+        step for hour in range(5) for at, message in DROPS for step in [(hour * HOUR + at, message)]
+    ]  # fmt: skip
+    steps: list[Step] = [(1, partition(0, 1, 2, 3, directories=["a1", "a2", "a3"])), *usual]
+    finding = flapping(tmp_path, *steps)["flapping_replicas"]
+    assert finding.severity is Severity.INFO
+    assert finding.groups[0].reason == "out of sync 3 times on broker 2, which ran; usually 3.9 times"
+
+
+def test_a_replica_whose_broker_was_fenced_each_time_is_explained(tmp_path: Path) -> None:
+    steps: list[Step] = [(1, partition(0, 1, 2, 3, directories=["a1", "a2", "a3"]))]
+    for at in (100, 200, 300):
+        steps += [(at, isr(0, 1, 3)), (at, fence(2, 2)), (at + 10, unfence(2, 2)), (at + 20, isr(0, 1, 3, 2))]
+    found = flapping(tmp_path, *steps)
+    assert "flapping_brokers" in found
+    assert "flapping_replicas" not in found
+
+
+def test_a_replica_that_was_moved_away_did_not_fall_out_of_sync(tmp_path: Path) -> None:
+    steps: list[Step] = [(1, partition(0, 1, 2, directories=["a1", "a2"]))]
+    for at in (100, 200, 300):
+        away = r.PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, replicas=(1,), isr=(1,))
+        back = r.PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, replicas=(1, 2), isr=(1, 2))
+        steps += [(at, away), (at + 50, back)]
+    assert "flapping_replicas" not in flapping(tmp_path, *steps)
+
+
+def elections(folder: Path, *seconds: int) -> dict[str, Finding]:
+    """The log of a quorum of three that elects a leader at these seconds."""
+    batches: list[RecordBatch] = []
+    voters = tuple(LeaderChangeVoter(voter_id=voter) for voter in (1, 2, 3))
+    for epoch, at in enumerate(seconds, start=1):
+        leader = LeaderChangeMessage(version=0, leader_id=1 + epoch % 3, voters=voters)
+        batches.append(RecordBatch.control_of(2 * epoch - 2, epoch, TIME + at * 1_000, [leader]))
+        some = [ApiMessageAndVersion(r.FeatureLevelRecord(name="metadata.version", feature_level=33), 0)]
+        batches.append(RecordBatch.of(2 * epoch - 1, epoch, TIME + at * 1_000 + 1, some))
+    return by_check(diagnose(directory_of(folder, batches)))
+
+
+def test_a_quorum_that_elects_again_and_again_is_found(tmp_path: Path) -> None:
+    finding = elections(tmp_path, 0, 100, 200, 300)["quorum_elections"]
+    assert finding.severity is Severity.WARNING
+    assert finding.sentence.startswith("the quorum elected 4 leaders in the 5 min of the log")
+    assert finding.things == ("epoch 1", "epoch 2", "epoch 3", "epoch 4")
+    assert finding.groups[1].reason == "controller 3 was elected"
+    assert "leads the quorum in epoch 4" in output_of(finding)
+
+
+def test_a_restart_of_each_controller_is_no_finding(tmp_path: Path) -> None:
+    assert "quorum_elections" not in elections(tmp_path, 0, 9 * HOUR, 9 * HOUR + 100, 9 * HOUR + 200)
+
+
+def test_more_than_usual_is_a_note(tmp_path: Path) -> None:
+    end = 10 * HOUR
+    steps = [step for broker in (1, 2, 3) for step in pauses(broker, end - 900, end - 500)]
+    finding = flapping(tmp_path, *steps, (end, r.NoOpRecord()))["unusual_activity"]
+    assert finding.severity is Severity.INFO
+    assert [(group.things, group.reason) for group in finding.groups] == [(("fencings",), "6, usually 0.0")]
+    assert output_of(finding).count(" is fenced") == 6

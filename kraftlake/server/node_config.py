@@ -18,6 +18,8 @@ from kraftlake.settings import BROKER, NODE_SETTINGS, ConfigKey, key_of, problem
 
 _MISTYPED: Final = 0.9
 """How alike two names are of which one may be the other, mistyped: many of Kafka's are rather alike."""
+_ADVERTISED: Final = "advertised.listeners"
+_EVERYWHERE: Final = "0.0.0.0"  # noqa: S104 - refused, not bound
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
@@ -108,6 +110,22 @@ class NodeSettings:
     def listeners(self, name: str) -> tuple[ListenerAddress, ...]:
         """A list of listeners."""
         return tuple(parse_listener(one) for one in self.names(name))
+
+    def advertised(self, listeners: Iterable[ListenerAddress]) -> dict[str, ListenerAddress]:
+        """Where other nodes and clients find listeners, by name: `advertised.listeners`, else where they are bound.
+
+        Raises UsageError, as Kafka does, for a name that is none of them, and for the address 0.0.0.0.
+        """
+        bound = {one.name: one for one in listeners}
+        given = {one.name: one for one in self.listeners(_ADVERTISED)}
+        others = {one.name for one in self.listeners("listeners")}  # of the other role of a file for both
+        if unknown := sorted(given.keys() - bound.keys() - others):
+            raise UsageError(f"{_ADVERTISED} names {unknown[0]}, which is none of the listeners {', '.join(bound)}.")
+        told = {name: given.get(name, one) for name, one in bound.items()}
+        for one in told.values():
+            if one.host == _EVERYWHERE:
+                raise UsageError(f"{one} is no address that others can connect to: give one in {_ADVERTISED}.")
+        return told
 
     def names(self, name: str) -> tuple[str, ...]:
         """A list of texts that are not empty."""

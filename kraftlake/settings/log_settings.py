@@ -17,7 +17,6 @@ from kraftlake.settings.uses import (
     LIVE_BY_ALL_NODES,
     LIVE_BY_BROKERS,
     PREALLOCATION,
-    TIMESTAMPS,
     Ignored,
 )
 
@@ -65,17 +64,15 @@ LOG_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     ),
     "log.index.interval.bytes": ConfigKey("INT", "4096", at_least(0), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS),
     "log.index.size.max.bytes": ConfigKey("INT", "10485760", at_least(4), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS),
-    "log.initial.task.delay.ms": ConfigKey(
-        "LONG", "30000", at_least(0), use=Ignored("the upkeep of logs begins after its first interval"), internal=True
-    ),
+    "log.initial.task.delay.ms": ConfigKey("LONG", "30000", at_least(0), use=BY_BROKERS, internal=True),
     "log.message.timestamp.after.max.ms": ConfigKey(
-        "LONG", "3600000", at_least(0), update=CLUSTER_WIDE, use=TIMESTAMPS
+        "LONG", "3600000", at_least(0), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS
     ),
     "log.message.timestamp.before.max.ms": ConfigKey(
-        "LONG", "9223372036854775807", at_least(0), update=CLUSTER_WIDE, use=TIMESTAMPS
+        "LONG", "9223372036854775807", at_least(0), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS
     ),
     "log.message.timestamp.type": ConfigKey(
-        "STRING", "CreateTime", one_of("CreateTime", "LogAppendTime"), update=CLUSTER_WIDE, use=TIMESTAMPS
+        "STRING", "CreateTime", one_of("CreateTime", "LogAppendTime"), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS
     ),
     "log.preallocate": ConfigKey("BOOLEAN", "false", update=CLUSTER_WIDE, use=PREALLOCATION),
     "log.retention.bytes": ConfigKey("LONG", "-1", update=CLUSTER_WIDE, use=LIVE_BY_BROKERS),

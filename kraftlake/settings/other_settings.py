@@ -7,14 +7,21 @@ from typing import Final
 
 from kraftlake.settings.checks import at_least, members
 from kraftlake.settings.config_key import CLUSTER_WIDE, ConfigKey
-from kraftlake.settings.uses import CLIENT_QUOTAS, JAVA_CLASSES, METRICS, PURGATORIES, TELEMETRY, UNSTABLE, Ignored
+from kraftlake.settings.uses import (
+    BY_BROKERS,
+    CLIENT_QUOTAS,
+    JAVA_CLASSES,
+    METRICS,
+    PURGATORIES,
+    TELEMETRY,
+    UNSTABLE,
+    Ignored,
+)
 
 OTHER_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     "client.quota.callback.class": ConfigKey("CLASS", None, use=CLIENT_QUOTAS),
     "config.providers": ConfigKey("LIST", "", members(), update=CLUSTER_WIDE, use=JAVA_CLASSES),
-    "controlled.shutdown.enable": ConfigKey(
-        "BOOLEAN", "true", use=Ignored("SIGTERM always moves leaderships away first")
-    ),
+    "controlled.shutdown.enable": ConfigKey("BOOLEAN", "true", use=BY_BROKERS),
     "delete.records.purgatory.purge.interval.requests": ConfigKey("INT", "1", use=PURGATORIES),
     "fetch.purgatory.purge.interval.requests": ConfigKey("INT", "1000", use=PURGATORIES),
     "kafka.metrics.polling.interval.secs": ConfigKey("INT", "10", at_least(1), use=JAVA_CLASSES),

@@ -7,7 +7,7 @@ from typing import Final
 
 from kraftlake.settings.checks import at_least
 from kraftlake.settings.config_key import CLUSTER_WIDE, ConfigKey
-from kraftlake.settings.uses import BUFFERS, BY_BROKERS, JAVA_CLASSES, LIVE_BY_BROKERS, REPLICATION_WINDOWS, Ignored
+from kraftlake.settings.uses import BY_BROKERS, JAVA_CLASSES, LIVE_BY_BROKERS, REPLICATION_WINDOWS, Ignored
 
 REPLICATION_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     "alter.log.dirs.replication.quota.window.num": ConfigKey("INT", "11", at_least(1), use=REPLICATION_WINDOWS),
@@ -36,7 +36,9 @@ REPLICATION_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     "replica.high.watermark.checkpoint.interval.ms": ConfigKey("LONG", "5000", use=BY_BROKERS),
     "replica.lag.time.max.ms": ConfigKey("LONG", "30000", use=BY_BROKERS),
     "replica.selector.class": ConfigKey("STRING", None, use=JAVA_CLASSES),
-    "replica.socket.receive.buffer.bytes": ConfigKey("INT", "65536", use=BUFFERS),
+    "replica.socket.receive.buffer.bytes": ConfigKey(
+        "INT", "65536", use=Ignored("the system sizes the buffers of fetchers")
+    ),
     "replica.socket.timeout.ms": ConfigKey("INT", "30000", use=BY_BROKERS),
     "replication.quota.window.num": ConfigKey("INT", "11", at_least(1), use=REPLICATION_WINDOWS),
     "replication.quota.window.size.seconds": ConfigKey("INT", "1", at_least(1), use=REPLICATION_WINDOWS),

@@ -81,10 +81,6 @@ def why_ignored(resource_type: int, name: str, value: str) -> Ignored | None:
     return key.why_ignored(value)
 
 
-def heeded_by(role: str, *, live: bool = False) -> frozenset[str]:
-    """The settings that nodes of a role heed; with `live` those that they heed while they run."""
-    return frozenset(
-        name
-        for name, key in NODE_SETTINGS.items()
-        if isinstance(key.use, Heeded) and role in key.use.by and (key.use.live or not live)
-    )
+def heeded_by(role: str) -> frozenset[str]:
+    """The settings that nodes of a role heed."""
+    return frozenset(name for name, key in NODE_SETTINGS.items() if isinstance(key.use, Heeded) and role in key.use.by)

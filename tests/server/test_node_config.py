@@ -111,3 +111,15 @@ def test_there_is_one_authorizer() -> None:
     assert has_authorizer(settings(authorizer_class_name=f" {STANDARD_AUTHORIZER} "))
     with pytest.raises(UsageError, match="there is only"):
         has_authorizer(settings(authorizer_class_name="com.example.Authorizer"))
+
+
+def test_others_are_given_the_advertised_listeners() -> None:
+    bound = [parse_listener("A://0.0.0.0:1"), parse_listener("B://127.0.0.1:2")]
+    made = settings(advertised_listeners="A://a.example:9,C://c:1", listeners="A://:1,B://:2,C://:3")
+    assert {name: str(one) for name, one in made.advertised(bound).items()} == {
+        "A": "A://a.example:9", "B": "B://127.0.0.1:2",
+    }  # fmt: skip
+    with pytest.raises(UsageError, match=r"advertised\.listeners names C, which is none of the listeners A, B"):
+        settings(advertised_listeners="C://c:1").advertised(bound)
+    with pytest.raises(UsageError, match=r"A://0\.0\.0\.0:1 is no address that others can connect to"):
+        settings().advertised(bound)

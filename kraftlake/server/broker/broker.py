@@ -231,13 +231,14 @@ class Broker:
         """Have the metadata published from now on: the first image loads the logs and starts the replica manager."""
         self.loader.install_publishers([self.publisher])
         upkeep = self._config.upkeep
-        for task, period_ms in (
-            (self.logs.flush_logs, _FLUSH_MS),
-            (self.logs.delete_files, _DELETION_MS),
-            (self.logs.checkpoint, upkeep.log_flush_offset_checkpoint_interval_ms),
-            (self.logs.clean_logs, upkeep.log_retention_check_interval_ms),
+        first_ms = upkeep.log_initial_task_delay_ms
+        for task, delay_ms, period_ms in (
+            (self.logs.flush_logs, _FLUSH_MS, _FLUSH_MS),
+            (self.logs.delete_files, _DELETION_MS, _DELETION_MS),
+            (self.logs.checkpoint, first_ms, upkeep.log_flush_offset_checkpoint_interval_ms),
+            (self.logs.clean_logs, first_ms, upkeep.log_retention_check_interval_ms),
         ):
-            self._upkeep.schedule(task.__name__, task, delay_ms=period_ms, period_ms=period_ms)
+            self._upkeep.schedule(task.__name__, task, delay_ms=delay_ms, period_ms=max(1, period_ms))
 
     def close(self) -> None:
         """End all threads, and close the logs; where all were loaded, they need no recovery then."""

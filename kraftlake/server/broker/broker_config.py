@@ -13,7 +13,7 @@ from kraftlake.replica_manager import LifecycleConfig, LogConfig, ReplicaManager
 from kraftlake.runtime import UsageError, did_you_mean, is_loopback, parse_integer, trim
 from kraftlake.server.node_config import ListenerAddress, NodeSettings, has_authorizer
 from kraftlake.server.requests.listener_limits import ListenerLimits, listener_limits
-from kraftlake.settings import BROKER_ROLE, NODE_SETTINGS, TOPIC_CONFIGS, heeded_by
+from kraftlake.settings import NODE_SETTINGS, TOPIC_CONFIGS
 
 LEADER_RATE: Final = "leader.replication.throttled.rate"
 FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
@@ -33,6 +33,7 @@ class UpkeepConfig:
 
     log_retention_check_interval_ms: int = 300_000
     log_flush_offset_checkpoint_interval_ms: int = 60_000
+    log_initial_task_delay_ms: int = 30_000
 
 
 _REPLICATION_SETTINGS: Final = _by_setting(ReplicaManagerConfig)
@@ -56,8 +57,6 @@ HEEDED_WITHOUT_CLIENTS: Final = frozenset(
     - {_INTER_BROKER, "replica.lag.time.max.ms"}
 )  # fmt: skip
 """The settings that a broker heeds that replicates and serves nobody."""
-DYNAMIC_SETTINGS: Final = heeded_by(BROKER_ROLE, live=True)
-"""The settings that are heeded, too, when they are made while the cluster runs."""
 _OF_THE_NODE: Final = {"node.id", "process.roles", "listeners", "log.dirs", "log.dir", "broker.rack"}
 """Those that say which broker it is."""
 
@@ -102,6 +101,8 @@ class BrokerConfig:
         between_brokers = self._node.text(_INTER_BROKER, self.listener.name)
         if between_brokers != self.listener.name:
             raise UsageError(f"{_INTER_BROKER} is {between_brokers}: the one listener is {self.listener.name}.")
+        if self.serves:
+            assert self.advertised
         for directory in self.cordoned_log_dirs:
             if directory not in self.log_dirs:
                 raise UsageError(f"{_CORDONED} names {directory}, which is none of the log directories.")
@@ -165,10 +166,19 @@ class BrokerConfig:
         """Whether it answers clients: as a broker of a lake's cluster."""
         return self.lake is not None
 
+    def value(self, name: str) -> Any:
+        """The value of a setting by its name, or Kafka's default."""
+        return self._node.value(name)
+
     @property
     def auto_create_topics(self) -> bool:
         """Whether a topic that clients ask for is created (`auto.create.topics.enable`)."""
         return bool(self._node.value(_AUTO_CREATE))
+
+    @property
+    def advertised(self) -> ListenerAddress:
+        """Where others find its listener; port 0 is the one that it is bound to."""
+        return self._node.advertised([self.listener])[self.listener.name]
 
     @property
     def limits(self) -> ListenerLimits:
@@ -250,14 +260,3 @@ def check_dynamic_setting(name: str, value: str) -> None:
     """Raises UsageError for a value that a setting can't get while the broker runs; what is unknown may have any."""
     if name in NODE_SETTINGS:
         NodeSettings(values={name: value}).value(name)
-
-
-def default_settings() -> dict[str, str | None]:
-    """The settings that are known here as they are when nothing sets them; None where another unit has the default."""
-    return {name: NODE_SETTINGS[name].default for name in HEEDED_WITHOUT_CLIENTS}
-
-
-def synonyms_of(name: str) -> list[str]:
-    """The settings of the same thing in other units, with `name` among them, in Kafka's order: the finest first."""
-    found = (key.synonyms for key in _OF_LOGS.values() if name in key.synonyms)
-    return list(next(found, (name,)))

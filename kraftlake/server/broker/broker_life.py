@@ -98,8 +98,11 @@ class BrokerLife(ABC):
             self._stop.wait(LOOK_SECONDS)
 
     def _leave(self, broker: Broker) -> None:
-        """Controlled shutdown, as far as the controller answers; it lets nobody go whose registration is over."""
-        if broker.is_replaced:
+        """Controlled shutdown, as far as the controller answers; it lets nobody go whose registration is over.
+
+        Without `controlled.shutdown.enable` the broker goes as it is, and leads until its session is over.
+        """
+        if broker.is_replaced or not self._config.value("controlled.shutdown.enable"):
             return
         if broker.leaderships.alone:
             self._log.warning("leaves_unavailable", partitions=[str(name) for name in broker.leaderships.alone])

@@ -16,6 +16,7 @@ from kraftlake.protocol import Abort, Address, Connection, NodeError
 from kraftlake.runtime import get_logger
 from kraftlake.server.broker.refusals import api_versions, is_of_any_broker, refusal
 from kraftlake.server.requests.listener import bound_socket
+from kraftlake.server.requests.listener_limits import ListenerLimits
 from kraftlake.server.requests.messages import UNREADABLE
 
 _LENGTH: Final = struct.Struct(">i")
@@ -76,7 +77,8 @@ class BrokerListener:
 
     def start(self) -> None:
         """Begin to listen. Raises EnvironmentFaultError where that is not possible."""
-        self._server = _Server(bound_socket(*self._where, _BACKLOG), self._talk)
+        bound = bound_socket(*self._where, ListenerLimits(socket_listen_backlog_size=_BACKLOG))
+        self._server = _Server(bound, self._talk)
         serve = partial(self._server.serve_forever, poll_interval=_POLL_SECONDS)
         threading.Thread(target=serve, name="broker-listener", daemon=True).start()
 

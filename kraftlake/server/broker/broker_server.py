@@ -69,7 +69,8 @@ class BrokerServer(BrokerLife):
             self._log.warning("setting_without_effect", setting=setting, why=why)
         closing.callback(self.listener.close)
         self.listener.start()
-        endpoint = Endpoint(host=config.listener.host, port=self.listener.port, security_protocol=_PLAINTEXT)
+        told = config.advertised
+        endpoint = Endpoint(host=told.host, port=told.port or self.listener.port, security_protocol=_PLAINTEXT)
         feed = LakeMetadataFeed(log, self._clock, self.end)
         broker = Broker(
             config, cluster_id=log.cluster_id or "", listeners={config.listener.name: endpoint}, connect=self._connect,

@@ -23,7 +23,9 @@ FIRST_CONTROLLER: Final = 101
 _MOST_BROKERS: Final = FIRST_CONTROLLER - 1
 _OF_ONE_NODE: Final = {
     **dict.fromkeys(("node.id", "broker.id", "process.roles"), "each node has its own"),
-    **dict.fromkeys(("listeners", "controller.listener.names"), "each node listens at a port from --port on"),
+    **dict.fromkeys(
+        ("listeners", "advertised.listeners", "controller.listener.names"), "each node listens at a port from --port on"
+    ),
     **dict.fromkeys(("log.dirs", "log.dir"), "each broker's logs lie below --data"),
 }
 """Why settings can't come from a file for all nodes."""

@@ -47,6 +47,7 @@ class ControllerServerConfig:
         if roles and "controller" not in roles:
             raise UsageError(f"process.roles is {','.join(roles)} in {self.settings.source}, without controller.")
         self.settings.check()
+        assert self.advertised
         self.authorizer  # noqa: B018 - raises for settings that can't be
 
     @classmethod
@@ -94,6 +95,11 @@ class ControllerServerConfig:
             delegation_token_expiry_check_interval_ms=value("delegation.token.expiry.check.interval.ms"),
             static_configs=dict(self.settings.values),
         )
+
+    @property
+    def advertised(self) -> Mapping[str, ListenerAddress]:
+        """Where others find its listeners, by name; port 0 is the one that it is bound to."""
+        return self.settings.advertised(self.listeners)
 
     @property
     def heartbeat_timeout_ms(self) -> float:

@@ -204,10 +204,11 @@ class ControllerServer:
         return loader
 
     def _endpoints(self) -> dict[str, Endpoint]:
-        return {
-            one.name: Endpoint(host=one.host, port=listener.port, security_protocol=_PLAINTEXT)
-            for one, listener in zip(self._config.listeners, self.listeners, strict=True)
-        }
+        advertised, found = self._config.advertised, {}
+        for one, listener in zip(self._config.listeners, self.listeners, strict=True):
+            told = advertised[one.name]
+            found[one.name] = Endpoint(host=told.host, port=told.port or listener.port, security_protocol=_PLAINTEXT)
+        return found
 
     def _registration(self, listeners: Mapping[str, Endpoint]) -> ControllerRegistrationRequest:
         return ControllerRegistrationRequest(

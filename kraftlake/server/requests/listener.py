@@ -61,7 +61,7 @@ class RequestListener:
     def start(self) -> None:
         """Begin to listen. Raises EnvironmentFaultError where that is not possible."""
         assert self._running is None, "it is started once"
-        bound = bound_socket(*self._where, self._limits.socket_listen_backlog_size)
+        bound = bound_socket(*self._where, self._limits)
         self._running = _Running(self._name, bound, self._handle, self._limits)
         self._running.start()
 
@@ -199,15 +199,21 @@ class _Running:
         self._loop.call_later(min(self._idle_seconds / 4, _LONGEST_SWEEP_SECONDS), self._sweep)
 
 
-def bound_socket(host: str, port: int, backlog: int) -> socket.socket:
+def bound_socket(host: str, port: int, limits: ListenerLimits) -> socket.socket:
     """A socket that listens at an address; it does not block. Raises EnvironmentFaultError where that can't be."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         bound = socket.socket(family, socket.SOCK_STREAM)
         try:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            for option, size in (
+                (socket.SO_RCVBUF, limits.socket_receive_buffer_bytes),
+                (socket.SO_SNDBUF, limits.socket_send_buffer_bytes),
+            ):
+                if size > 0:  # its connections inherit it
+                    bound.setsockopt(socket.SOL_SOCKET, option, size)
             bound.bind(address)
-            bound.listen(backlog)
+            bound.listen(limits.socket_listen_backlog_size)
             bound.setblocking(False)
         except OSError:
             bound.close()

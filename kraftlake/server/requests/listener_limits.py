@@ -39,6 +39,10 @@ class ListenerLimits:
     socket_listen_backlog_size: int = 1000
     """Connections that the system keeps until they are accepted. With Kafka's 50, most of a thousand clients that come
     at once are turned away and try again after a second: one thread accepts here and does the rest, too."""
+    socket_send_buffer_bytes: int = -1
+    socket_receive_buffer_bytes: int = -1
+    """What the system keeps of one connection; −1 leaves it to the system, which sizes them by need. Kafka has
+    100 KiB, which bounds the pace over long distances."""
     num_io_threads: int = 8
     """Threads that handle requests."""
 

@@ -36,6 +36,7 @@ SETTINGS = {
     "transaction.state.log.num.partitions": "1",
     "replica.high.watermark.checkpoint.interval.ms": "500",
     "log.retention.check.interval.ms": "1000",
+    "log.initial.task.delay.ms": "1000",
     "log.cleaner.backoff.ms": "500",
     "log.cleaner.dedupe.buffer.size": "4194304",
     "auto.create.topics.enable": "false",

@@ -195,7 +195,9 @@ def test_our_broker_goes_on_with_directories_of_kafka(cluster: Cluster, ends: st
 
 
 def test_topics_are_deleted_and_configs_take_effect(cluster: Cluster) -> None:
-    broker = cluster.ours(9, log_segment_delete_delay_ms=1_000, log_retention_check_interval_ms=1_000)
+    broker = cluster.ours(
+        9, log_segment_delete_delay_ms=1_000, log_retention_check_interval_ms=1_000, log_initial_task_delay_ms=1_000
+    )
     directories = broker.paths
     broker.start()
     broker.await_event("logs_loaded")

@@ -94,7 +94,10 @@ def test_a_listener_that_others_reach_must_be_asked_for() -> None:
     everywhere = (parse_listener("CONTROLLER://0.0.0.0:9093"),)
     with pytest.raises(UsageError, match="--insecure-listeners"):
         config(listeners=everywhere)
-    assert config(listeners=everywhere, insecure=True).listeners == everywhere
+    with pytest.raises(UsageError, match=r"advertised\.listeners"):
+        config(listeners=everywhere, insecure=True)
+    made = config(listeners=everywhere, insecure=True, advertised_listeners="CONTROLLER://c.example:9093")
+    assert (made.listeners, made.advertised["CONTROLLER"].host) == (everywhere, "c.example")
     with pytest.raises(UsageError, match="same name"):
         config(listeners=HERE + HERE)
     with pytest.raises(UsageError, match="needs a listener"):

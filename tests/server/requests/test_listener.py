@@ -24,7 +24,7 @@ from kraftlake.runtime import EnvironmentFaultError
 from kraftlake.server.requests.client_connection import ClientConnection
 from kraftlake.server.requests.dispatcher import Dispatcher, Peer, Respond
 from kraftlake.server.requests.frame_buffer import LENGTH
-from kraftlake.server.requests.listener import RequestListener
+from kraftlake.server.requests.listener import RequestListener, bound_socket
 from kraftlake.server.requests.listener_limits import ListenerLimits
 from kraftlake.server.requests.request_queue import Handle
 from tests.protocol.fake_nodes import frame, receive, receive_frame
@@ -351,7 +351,7 @@ def test_more_connections_than_allowed_wait() -> None:
 
 WITH_FEW_FILES = """
 import resource, sys
-from kraftlake.server.requests.listener import RequestListener
+from kraftlake.server.requests.listener import RequestListener, bound_socket
 resource.setrlimit(resource.RLIMIT_NOFILE, (30, 30))
 listener = RequestListener("x", "127.0.0.1", 0, lambda data, peer, respond: respond(data))
 listener.start()
@@ -542,3 +542,15 @@ def test_a_port_that_is_taken_is_named() -> None:
 def test_a_name_that_no_host_can_have_is_named() -> None:
     with pytest.raises(EnvironmentFaultError, match=r"^a\.\.b:9092 can't be listened on: "):
         RequestListener("PLAINTEXT", "a..b", 9092, echo).start()
+
+
+def test_connections_have_the_buffers_of_the_limits() -> None:
+    limits = ListenerLimits(socket_send_buffer_bytes=16_384, socket_receive_buffer_bytes=32_768)
+    with (
+        closing(bound_socket("127.0.0.1", 0, limits)) as bound,
+        closing(socket.create_connection(bound.getsockname(), timeout=20)),
+    ):
+        bound.setblocking(True)
+        with closing(bound.accept()[0]) as taken:
+            sizes = [taken.getsockopt(socket.SOL_SOCKET, one) for one in (socket.SO_SNDBUF, socket.SO_RCVBUF)]
+    assert sizes in ([16_384, 32_768], [32_768, 65_536])  # Linux keeps as much again for itself

@@ -14,7 +14,7 @@ from kraftlake.server.broker.directories import describe_log_dirs
 from kraftlake.server.broker.serving.config_changes import ConfigChangesHandler
 from kraftlake.server.broker.serving.configs import DescribeConfigsHandler
 from kraftlake.server.broker.serving.context import ServingContext
-from kraftlake.server.broker.serving.fetch import FetchHandler
+from kraftlake.server.broker.serving.fetch import FetchHandler, FetchLimits
 from kraftlake.server.broker.serving.forwarding import ForwardingManager
 from kraftlake.server.broker.serving.metadata import MetadataHandler
 from kraftlake.server.broker.serving.offsets import OffsetsHandler
@@ -66,10 +66,12 @@ def broker_apis(
         assert answer is not None, "it is a request for log directories"
         request.answer_frame(answer)
 
-    metadata, offsets = MetadataHandler(context, creation), OffsetsHandler(context, server)
+    metadata = MetadataHandler(context, creation, most_partitions=config.value("max.request.partition.size.limit"))
+    offsets = OffsetsHandler(context, server)
+    fetches = FetchLimits(fetch_max_bytes=config.value("fetch.max.bytes"))
     handlers: dict[str, Callable[[Request], None]] = {
         "produce": ProduceHandler(context, server),
-        "fetch": FetchHandler(context, server, sessions, leader_quota=leader_quota),
+        "fetch": FetchHandler(context, server, sessions, limits=fetches, leader_quota=leader_quota),
         "list_offsets": offsets.list_offsets,
         "offset_for_leader_epoch": offsets.offset_for_leader_epoch,
         "delete_records": offsets.delete_records,

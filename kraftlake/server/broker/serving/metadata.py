@@ -26,21 +26,24 @@ _LISTENERS_SINCE: Final = 6
 _FENCED_SINCE: Final = 2
 _NULL_NAME_SINCE: Final = 12
 _NO_ONE: Final = -1
-_MOST_PARTITIONS: Final = 2_000
-"""max.request.partition.size.limit."""
 
 
 class MetadataHandler:
     """Answers from the metadata cache. `create` has topics created that are asked for and that there are none of.
 
-    `create` gets names, and returns the error of each that can't be created.
+    `create` gets names, and returns the error of each that can't be created. A page of topics has `most_partitions`.
     """
 
     def __init__(
-        self, context: ServingContext, create: Callable[[Request, list[str]], dict[str, ErrorCode]] | None = None
+        self,
+        context: ServingContext,
+        create: Callable[[Request, list[str]], dict[str, ErrorCode]] | None = None,
+        *,
+        most_partitions: int = 2_000,
     ) -> None:
         self._context = context
         self._create = create
+        self._most_partitions = most_partitions
 
     def metadata(self, request: Request) -> None:
         """The brokers, and the topics that are asked for."""
@@ -162,7 +165,7 @@ class MetadataHandler:
             start_index=lambda name: (
                 int(cursor.partition_index) if cursor is not None and name == cursor.topic_name else 0
             ),
-            limit=max(1, min(int(body.response_partition_limit), _MOST_PARTITIONS)),
+            limit=max(1, min(int(body.response_partition_limit), self._most_partitions)),
             ignore_errors=is_all,
         )
         topics = [

@@ -26,6 +26,8 @@ from kraftlake.records.uuid import Uuid
 
 DEFAULT = -1
 CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
+MOST_PARTITIONS_PER_BROKER: Final = 100_000
+"""For each registered broker a cluster takes as many partitions, whose folders and states take 600 MB of one broker."""
 K = TypeVar("K", bound=Hashable)
 
 
@@ -72,7 +74,8 @@ def create_topics(
     """Create the valid topics in one batch; the answer of each other topic has the reason.
 
     A name that is repeated is refused, as is `__cluster_metadata`. Raises
-    ControllerApiError(POLICY_VIOLATION) for more than 10,000 partitions, or records, with `validate_only` as well.
+    ControllerApiError(POLICY_VIOLATION) for more than 10,000 partitions, or records, with `validate_only` as well, and
+    for more partitions than the brokers can have.
     """
     names = state.image.topics.topics_by_name()
     answers: dict[str, CreatedTopic] = {}
@@ -81,6 +84,7 @@ def create_topics(
     answers.update({name: CreatedTopic(error=error) for name, error in refused.items()})
     total = sum(_partition_count(state, topic) for topic in topics)
     check_limit(total, f"creates {total} partitions")
+    _check_room(state, total)
     for topic in topics:
         try:
             _check_name(topic.name, names)
@@ -113,6 +117,18 @@ def _partition_count(state: ControllerState, topic: CreatableTopic) -> int:
     if topic.assignments:
         return len(topic.assignments)
     return state.config.num_partitions if topic.num_partitions == DEFAULT else max(0, topic.num_partitions)
+
+
+def _check_room(state: ControllerState, more: int) -> None:
+    """Refuse what no broker would have the memory and the file system for; Kafka's brokers fail at it."""
+    brokers = len(state.image.cluster.brokers)
+    count, most = state.image.topics.partition_count + more, MOST_PARTITIONS_PER_BROKER * brokers
+    if more and brokers and count > most:
+        raise ControllerApiError(
+            Errors.POLICY_VIOLATION,
+            f"The cluster would have {count} partitions, and may have {most}: {MOST_PARTITIONS_PER_BROKER} for each of "
+            f"its {brokers} brokers. Delete topics, or add brokers.",
+        )
 
 
 def _check_name(name: str, names: Mapping[str, object]) -> None:
@@ -224,7 +240,10 @@ def delete_topics(state: ControllerState, ids: Sequence[Uuid]) -> ControllerResu
 def create_partitions(
     state: ControllerState, topics: Sequence[NewPartitions], *, validate_only: bool = False
 ) -> ControllerResult[dict[str, ApiError]]:
-    """Add partitions to topics; each topic has its own answer, and a repeated one is refused."""
+    """Add partitions to topics; each topic has its own answer, and a repeated one is refused.
+
+    Raises as `create_topics`.
+    """
     refused = _duplicates((topic.name for topic in topics), "topic name")
     topics = [topic for topic in topics if topic.name not in refused]
     total = 0
@@ -233,6 +252,7 @@ def create_partitions(
         if image is not None and topic.count >= 0:
             total += max(0, topic.count - len(image.partitions))
     check_limit(total, f"adds {total} partitions")
+    _check_room(state, total)
     records, answers = answer_each(
         ((topic.name, topic) for topic in topics), lambda _, topic: _add_partitions(state, topic)
     )

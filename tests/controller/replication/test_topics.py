@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.replication import topics as topic_commands
 from kraftlake.controller.replication.topics import (
     CreatableTopic,
     NewPartitions,
@@ -197,3 +198,23 @@ def test_a_topic_whose_records_do_not_fit_one_batch_is_refused(cluster: Controll
     with pytest.raises(ControllerApiError) as refusal:
         cluster.run(lambda state: create_topics(state, wanted, validate_only=validate_only))
     assert refusal.value.error is Errors.POLICY_VIOLATION
+
+
+def test_a_cluster_takes_a_number_of_partitions_for_each_broker(
+    cluster: ControlledCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A storm of requests of 10,000 partitions ends in an error, not in a broker without memory."""
+    monkeypatch.setattr(topic_commands, "MOST_PARTITIONS_PER_BROKER", 5)
+    cluster.create("orders", assignments=[(number, (1,)) for number in range(14)])
+    more = [NewPartitions(name="orders", count=16)]
+    with pytest.raises(
+        ControllerApiError, match="would have 16 partitions, and may have 15: 5 for each of its 3"
+    ) as no:
+        cluster.run(lambda state: create_partitions(state, more))
+    assert no.value.api_error.error is Errors.POLICY_VIOLATION
+    wanted = [CreatableTopic(name="bills", num_partitions=2, replication_factor=1)]
+    with pytest.raises(ControllerApiError, match="would have 16 partitions"):
+        cluster.run(lambda state: create_topics(state, wanted))
+    assert not cluster.run(lambda state: create_partitions(state, [NewPartitions(name="orders", count=15)]))[
+        "orders"
+    ].is_failure

@@ -325,8 +325,9 @@ def open_log_manager(
             on_failure(directory, error)
 
     problem: KafkaStorageError | None = None
+    files = files or DiskFiles()
     for path in directories:
-        guarded = GuardedFiles(files or DiskFiles(), path, failed)
+        guarded = GuardedFiles(files, path, failed)
         try:
             directory = LogDirectory.open(path, guarded, cluster_id=cluster_id, node_id=node_id, new_id=Uuid.random())
         except KafkaStorageError as error:

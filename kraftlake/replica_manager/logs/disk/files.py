@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
 import shutil
 from pathlib import Path
 from typing import Protocol
 
-import attrs
-
+from kraftlake.replica_manager.logs.disk.open_files import DiskFile, OpenFiles
 from kraftlake.runtime.whole_file import sync_folder, write_whole
 
 
@@ -71,7 +68,7 @@ class Files(Protocol):
         """
 
     def rename(self, path: str, new_path: str) -> None:
-        """Rename a file or folder; a file at the new path is replaced."""
+        """Rename a file that is not open, or a folder; a file at the new path is replaced."""
 
     def delete(self, path: str) -> None:
         """Delete a file; a missing one is no error."""
@@ -86,57 +83,15 @@ class Files(Protocol):
         """Make the names in a folder durable."""
 
 
-@attrs.define(eq=False)
-class DiskFile:
-    """A `LogFile` on a disk."""
-
-    _descriptor: int
-    size: int
-
-    def append(self, data: bytes | memoryview) -> None:
-        """Write at the end; what a failed write has left behind is cut off by the next one."""
-        view, position = memoryview(data), self.size
-        while view:
-            written = os.pwrite(self._descriptor, view, position)
-            view, position = view[written:], position + written
-        self.size = position
-
-    def read(self, position: int, size: int) -> bytes:
-        """Up to `size` bytes from `position` on."""
-        return os.pread(self._descriptor, max(0, min(size, self.size - position)), position)
-
-    def truncate(self, size: int) -> None:
-        """Cut the file."""
-        os.ftruncate(self._descriptor, size)
-        self.size = size
-
-    def sync(self) -> None:
-        """Make the content durable."""
-        os.fdatasync(self._descriptor)
-
-    def lock(self) -> bool:
-        """Take the file for this process alone, as Kafka does."""
-        try:
-            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno in (errno.EACCES, errno.EAGAIN):
-                return False
-            raise
-        return True
-
-    def close(self) -> None:
-        """Close it; a later call fails, and does not go to the next file that gets the number."""
-        descriptor, self._descriptor = self._descriptor, -1
-        os.close(descriptor)
-
-
 class DiskFiles:
     """`Files` on a disk."""
 
+    def __init__(self) -> None:
+        self._open = OpenFiles()
+
     def open(self, path: str) -> DiskFile:
         """Open a file, which is made where there is none."""
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        return DiskFile(descriptor, os.fstat(descriptor).st_size)
+        return self._open.open(path)
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or folder."""
@@ -148,7 +103,7 @@ class DiskFiles:
 
     def names(self, folder: str) -> list[str]:
         """The names in a folder, sorted."""
-        return sorted(os.listdir(folder))  # noqa: PTH208 - names, not paths
+        return sorted(self._open.with_descriptors(lambda: os.listdir(folder)))  # noqa: PTH208 - names, not paths
 
     def make_folder(self, folder: str) -> None:
         """Make a folder; one that is there is left as it is."""
@@ -156,15 +111,15 @@ class DiskFiles:
 
     def read(self, path: str) -> bytes:
         """The whole content of a file."""
-        return Path(path).read_bytes()
+        return self._open.with_descriptors(Path(path).read_bytes)
 
     def write_whole(self, path: str, data: bytes, *, sync_name: bool = True) -> None:
         """Write a temporary file, fsync it, rename it, and fsync the folder unless that comes later."""
-        write_whole(Path(path), [data], sync_name=sync_name)
+        self._open.with_descriptors(lambda: write_whole(Path(path), [data], sync_name=sync_name))
 
     def rename(self, path: str, new_path: str) -> None:
         """Rename a file or folder."""
-        Path(path).replace(new_path)
+        self._open.rename(path, new_path)
 
     def delete(self, path: str) -> None:
         """Delete a file."""
@@ -173,7 +128,7 @@ class DiskFiles:
     def delete_folder(self, folder: str) -> None:
         """Delete a folder with all that is in it."""
         if Path(folder).exists():
-            shutil.rmtree(folder)
+            self._open.with_descriptors(lambda: shutil.rmtree(folder))
 
     def modified_ms(self, path: str) -> int:
         """When the content was last changed, in epoch ms."""
@@ -181,4 +136,4 @@ class DiskFiles:
 
     def sync_folder(self, folder: str) -> None:
         """Make the names in a folder durable."""
-        sync_folder(Path(folder))
+        self._open.with_descriptors(lambda: sync_folder(Path(folder)))

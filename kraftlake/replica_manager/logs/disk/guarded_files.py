@@ -11,6 +11,7 @@ import attrs
 
 from kraftlake.replica_manager.errors import KafkaStorageError
 from kraftlake.replica_manager.logs.disk.files import Files, LogFile
+from kraftlake.replica_manager.logs.disk.open_files import NO_DESCRIPTOR_LEFT
 
 T = TypeVar("T")
 
@@ -19,7 +20,8 @@ T = TypeVar("T")
 class GuardedFiles:
     """`Files` of one log directory: an OSError goes to `on_failure`, and is raised as KafkaStorageError.
 
-    No call is made after it: what a failed fsync has lost must not be taken for durable by the next one.
+    Where the process has no descriptor left, the error is raised alone: the directory is sound. After any other error
+    no call is made: what a failed fsync has lost must not be taken for durable by the next one.
     Source: org.apache.kafka.storage.internals.log.LogDirFailureChannel.
     """
 
@@ -35,6 +37,11 @@ class GuardedFiles:
         try:
             return call()
         except OSError as error:
+            if error.errno in NO_DESCRIPTOR_LEFT:
+                raise KafkaStorageError(
+                    f"{path} can't be {what}: this process, or the machine, has as many files and connections open as "
+                    f"it may. Raise the limit (ulimit -n), or lower max.connections."
+                ) from error
             self.failed = True
             self.on_failure(self.directory, error)
             reason = os.strerror(error.errno) if error.errno else str(error)

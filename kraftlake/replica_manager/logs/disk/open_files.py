@@ -1,0 +1,182 @@
+"""Log files on a disk, few of which have a descriptor at a time: a process has fewer than a broker may have files."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import resource
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Final, TypeVar
+
+import attrs
+
+NO_DESCRIPTOR_LEFT: Final = frozenset({errno.EMFILE, errno.ENFILE})
+"""The errors of a process, or a machine, that has as many files open as it may."""
+_CLOSED_AT_ONCE: Final = 16
+"""The files that are closed when no descriptor is left: what is at work may need a few."""
+T = TypeVar("T")
+
+
+@attrs.define(eq=False)
+class DiskFile:
+    """A `LogFile` on a disk; it is opened again by the first call after it lost its descriptor."""
+
+    _files: OpenFiles
+    path: str
+    size: int = 0
+    descriptor: int = attrs.field(init=False, default=-1)
+    """−1 while it has none."""
+    users: int = attrs.field(init=False, default=0)
+    """The calls for which the descriptor has to stay."""
+    is_closed: bool = attrs.field(init=False, default=False)
+
+    def append(self, data: bytes | memoryview) -> None:
+        """Write at the end; what a failed write has left behind is cut off by the next one."""
+        view, position = memoryview(data), self.size
+        with self._files.descriptor_of(self) as descriptor:
+            while view:
+                written = os.pwrite(descriptor, view, position)
+                view, position = view[written:], position + written
+        self.size = position
+
+    def read(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes from `position` on."""
+        with self._files.descriptor_of(self) as descriptor:
+            return os.pread(descriptor, max(0, min(size, self.size - position)), position)
+
+    def truncate(self, size: int) -> None:
+        """Cut the file."""
+        with self._files.descriptor_of(self) as descriptor:
+            os.ftruncate(descriptor, size)
+        self.size = size
+
+    def sync(self) -> None:
+        """Make the content durable; a write that failed in the background fails this call, by whatever descriptor."""
+        with self._files.descriptor_of(self) as descriptor:
+            os.fdatasync(descriptor)
+
+    def lock(self) -> bool:
+        """Take the file for this process alone, as Kafka does."""
+        with self._files.descriptor_of(self) as descriptor:
+            try:
+                fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno in (errno.EACCES, errno.EAGAIN):
+                    return False
+                raise
+        self._files.keep_descriptor(self)
+        return True
+
+    def close(self) -> None:
+        """Close it; a later call fails."""
+        self._files.close(self)
+
+
+class OpenFiles:
+    """The files of log directories; at most `most` have a descriptor, and those that were used last keep it.
+
+    By default that is half of the descriptors that the process may have: the other half is for connections.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2 if most is None else most
+        self._lock = Lock()
+        self._open: dict[DiskFile, None] = {}
+        """Those with a descriptor, the one that was used last at the end."""
+        self._in_folder: dict[str, set[DiskFile]] = defaultdict(set)
+        """Those that are not closed, by their folders."""
+
+    def open(self, path: str) -> DiskFile:
+        """Open a file, which is made where there is none."""
+        file = DiskFile(self, path)
+        with self._lock:
+            self._open_descriptor(file, os.O_CREAT)
+            file.size = os.fstat(file.descriptor).st_size
+            self._in_folder[_folder_of(path)].add(file)
+        return file
+
+    @contextmanager
+    def descriptor_of(self, file: DiskFile) -> Iterator[int]:
+        """The descriptor of a file, which keeps it meanwhile."""
+        with self._lock:
+            if file.is_closed:
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF), file.path)
+            if file.descriptor < 0:
+                self._open_descriptor(file)
+            else:
+                self._open[file] = self._open.pop(file)
+            file.users += 1
+        try:
+            yield file.descriptor
+        finally:
+            with self._lock:
+                file.users -= 1
+
+    def keep_descriptor(self, file: DiskFile) -> None:
+        """Leave a file its descriptor until it is closed: its lock would end with it."""
+        with self.descriptor_of(file), self._lock:
+            file.users += 1
+
+    def rename(self, path: str, new_path: str) -> None:
+        """Rename a closed file, or a folder, whose files are found under the new path from then on."""
+        with self._lock:
+            Path(path).replace(new_path)
+            files = self._in_folder.pop(path, None)
+            for file in files or ():
+                file.path = f"{new_path}/{file.path.rpartition('/')[2]}"
+            if files:
+                self._in_folder[new_path] = files
+
+    def close(self, file: DiskFile) -> None:
+        """Close a file."""
+        with self._lock:
+            file.is_closed = True
+            siblings = self._in_folder[_folder_of(file.path)]
+            siblings.discard(file)
+            if not siblings:
+                del self._in_folder[_folder_of(file.path)]
+            if file in self._open:
+                self._close_descriptor(file)
+
+    def with_descriptors(self, call: Callable[[], T]) -> T:
+        """The result of a call that needs descriptors of its own, for which files give theirs up where none is left."""
+        try:
+            return call()
+        except OSError as error:
+            with self._lock:
+                if error.errno not in NO_DESCRIPTOR_LEFT or not self._give_up(_CLOSED_AT_ONCE):
+                    raise
+        return call()
+
+    def _open_descriptor(self, file: DiskFile, flags: int = 0) -> None:
+        flags |= os.O_RDWR | os.O_CLOEXEC
+        try:
+            file.descriptor = os.open(file.path, flags, 0o644)
+        except OSError as error:
+            if error.errno not in NO_DESCRIPTOR_LEFT or not self._give_up(_CLOSED_AT_ONCE):
+                raise
+            file.descriptor = os.open(file.path, flags, 0o644)
+        self._open[file] = None
+        self._give_up(len(self._open) - self._most, spared=file)
+
+    def _give_up(self, count: int, spared: DiskFile | None = None) -> int:
+        """Close the descriptors that were not used for the longest time; the number of those."""
+        idle = (file for file in self._open if not file.users and file is not spared)
+        doomed = [file for _, file in zip(range(count), idle, strict=False)]
+        for file in doomed:
+            self._close_descriptor(file)
+        return len(doomed)
+
+    def _close_descriptor(self, file: DiskFile) -> None:
+        del self._open[file]
+        descriptor, file.descriptor = file.descriptor, -1
+        os.close(descriptor)
+
+
+def _folder_of(path: str) -> str:
+    return path.rpartition("/")[0]

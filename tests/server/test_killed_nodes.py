@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import time
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -15,7 +16,12 @@ from confluent_kafka import TopicPartition as Place
 import kraftlake
 from kraftlake.delta import TopicPartition
 from kraftlake.records.control_records import LeaderChangeMessage
+from kraftlake.replica_manager.logs.log_batch import log_batches
+from kraftlake.replica_manager.logs.producer_state import BATCHES_TO_RETAIN
+from tests.replica_manager.kafka_follower import wait_for
 from tests.server.broker.load import Load
+from tests.server.broker.muting_proxy import MutingProxy
+from tests.server.broker.on_disk import bytes_of
 from tests.server.lake_processes import LakeProcesses
 from tests.server.node_process import KilledNode
 
@@ -23,9 +29,11 @@ pytestmark = pytest.mark.xdist_group("killed_nodes")
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 SEED = int(os.environ.get("KRAFTLAKE_SEED", "0"))
-TOPIC, PARTITIONS = "kept", 4
+TOPIC, REPEATED, PARTITIONS = "kept", "repeated", 4
 SECONDS = 1_800 if LONG else 60
 """How long nodes are killed in turn."""
+ROUNDS = 100 if LONG else 5
+"""How often a broker is killed whose producer waits for answers."""
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +43,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeProcesses]
         yield made
 
 
-def held(cluster: LakeProcesses) -> dict[tuple[int, int], bytes]:
+def held(cluster: LakeProcesses, topic: str = TOPIC, partitions: int = PARTITIONS) -> dict[tuple[int, int], bytes]:
     """The values of all records by partition and offset."""
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "none", "enable.auto.commit": False})
-    places = [Place(TOPIC, number, 0) for number in range(PARTITIONS)]
+    places = [Place(topic, number, 0) for number in range(partitions)]
     wanted = sum(consumer.get_watermark_offsets(place, timeout=30)[1] for place in places)
     consumer.assign(places)
     found: dict[tuple[int, int], bytes] = {}
@@ -94,6 +102,44 @@ def test_what_was_acknowledged_survives_brokers_and_controllers_that_are_killed(
     assert not lost, f"{len(lost)} of {len(load.acked)} acknowledged records are gone, such as {lost[0][:2]}"
     values = [*found.values()]
     assert len({*values}) == len(values), "an idempotent producer's record is there twice"
+
+
+def test_a_producer_whose_five_requests_a_killed_broker_has_not_answered_doubles_nothing(
+    cluster: LakeProcesses,
+) -> None:
+    cluster.create(REPEATED, replicas=1)
+    (partition,) = cluster.image().topics.get_topic(REPEATED).partitions.values()
+    broker, name = cluster.nodes[partition.leader], TopicPartition(REPEATED, 0)
+    eager = {"linger_ms": 0, "batch_num_messages": 1, "reconnect_backoff_max_ms": 500}
+    ports = [node.port for node in cluster.brokers]
+    with MutingProxy(ports) as proxy, Load(proxy.addresses, [name], per_second=100, **eager) as load:
+        for _ in range(ROUNDS):
+            load.await_more(20)
+            proxy.mute()
+            looks: list[int] = []
+            wait_for(lambda: all_wait(broker, load, looks), "five batches are not answered")  # noqa: B023
+            broker.kill()
+            broker.start()
+        load.await_more(20)
+    batches = list(log_batches(bytes_of([broker.folder / "logs"], name)))
+    numbers = Counter((one.producer_id, one.producer_epoch, one.base_sequence) for one in batches)
+    assert max(numbers.values()) == 1, f"in the log twice: {numbers.most_common(3)}"
+    assert len({id_ for id_, _, _ in numbers}) == 1, "the producer has begun anew"
+    found = held(cluster, REPEATED, 1)
+    assert sorted(load.acked) == sorted((*place, value) for place, value in found.items())
+    assert len({*found.values()}) == len(found), "a record is there twice"
+    cluster.await_alive()
+
+
+def all_wait(broker: KilledNode, load: Load, looks: list[int]) -> bool:
+    """Whether as many batches as can be in flight are in the log and not answered: in several looks.
+
+    The client tells of answers some time after they have come.
+    """
+    answered = max(offset for _, offset, _ in load.acked)
+    batches = log_batches(bytes_of([broker.folder / "logs"], TopicPartition(REPEATED, 0)))
+    looks.append(sum(one.base_offset > answered for one in batches))
+    return looks[-6:] == [BATCHES_TO_RETAIN] * 6
 
 
 def all_in_sync(cluster: LakeProcesses) -> bool:

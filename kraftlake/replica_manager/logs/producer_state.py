@@ -200,7 +200,7 @@ class ProducerStates:
 
     A snapshot has the last batch of each producer alone, and a log that was read again has few of those before it.
     Where a client's batch may be an earlier one, `earlier` is asked for the others, once a producer: Kafka, which knows
-    of none, answers OUT_OF_ORDER_SEQUENCE_NUMBER, and clients then write the records again, in a new epoch. Source:
+    of none, answers OUT_OF_ORDER_SEQUENCE_NUMBER: Java's clients then write the records again, in a new epoch. Source:
     org.apache.kafka.storage.internals.log.ProducerStateManager.
     """
 

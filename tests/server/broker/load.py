@@ -58,7 +58,9 @@ def write_transactions(bootstrap: str, name: TopicPartition, count: int, *, id_:
 class Load:
     """Writes to partitions in turn with acks=all until it is closed; `acked` are the records that were acknowledged."""
 
-    def __init__(self, bootstrap: str, names: Sequence[TopicPartition], *, per_second: int = 500) -> None:
+    def __init__(
+        self, bootstrap: str, names: Sequence[TopicPartition], *, per_second: int = 500, **options: Any
+    ) -> None:
         self.acked: list[Record] = []
         self._faults: list[Any] = []
         self._names, self._pause = tuple(names), 10 / per_second
@@ -68,6 +70,7 @@ class Load:
                 "message.timeout.ms": int(PATIENCE * 1000), "retry.backoff.ms": 50, "retry.backoff.max.ms": 500,
                 "topic.metadata.refresh.fast.interval.ms": 100, "log_level": 2,
             }
+            | {option.replace("_", "."): value for option, value in options.items()}
         )  # fmt: skip
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)

@@ -21,7 +21,7 @@ from kraftlake.image import (
 )
 from kraftlake.image.features_image import METADATA_VERSION
 from kraftlake.image.kafka_names import CONFIG_RESOURCES
-from kraftlake.records.redaction import REDACTED, is_sensitive_config
+from kraftlake.records import REDACTED, is_sensitive_config
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.words import did_you_mean

@@ -8,7 +8,7 @@ from typing import ClassVar
 import attrs
 from rpds import HashTrieMap
 
-from kraftlake.image.common_fields import common_fields
+from kraftlake.image.common_fields import common_fields, secrets_hidden
 from kraftlake.image.short_repr import short_repr
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import DelegationTokenRecord
@@ -16,7 +16,7 @@ from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.runtime import ReplayError, Value
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@attrs.frozen(kw_only=True, eq=False, repr=False, field_transformer=secrets_hidden(DelegationTokenRecord))
 class DelegationTokenData(Value):
     """One token; principals are `Type:name`, times epoch ms. Source: org.apache.kafka.metadata.DelegationTokenData."""
 

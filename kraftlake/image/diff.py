@@ -34,8 +34,9 @@ from kraftlake.image.topics.packed_partitions import ids_that_may_differ
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topics_image import TopicsImage
+from kraftlake.records import REDACTED, is_public, is_sensitive_config
+from kraftlake.records.metadata_records import DelegationTokenRecord, UserScramCredentialRecord
 from kraftlake.records.metadata_version import MetadataVersion
-from kraftlake.records.redaction import REDACTED, SCRAM_SECRETS, TOKEN_ID, is_sensitive_config
 from kraftlake.records.uuid import Uuid
 
 Kind = Literal["added", "removed", "changed"]
@@ -258,7 +259,10 @@ def _producer_ids(before: MetadataImage, after: MetadataImage) -> Iterator[Entry
 
 _ACLS = _Entries[Uuid, StandardAcl](part="acls", of=attrgetter("acls.acls"), form=acl_json)
 _SCRAM = _Entries[str, ScramCredentialData](
-    part="scram", form=scram_json, separator=":", is_secret=lambda _, name: name in SCRAM_SECRETS
+    part="scram",
+    form=scram_json,
+    separator=":",
+    is_secret=lambda _, name: not is_public(UserScramCredentialRecord, name),
 )
 
 
@@ -273,7 +277,7 @@ _DELEGATION_TOKENS = _Entries[str, DelegationTokenData](
     part="delegationTokens",
     of=attrgetter("delegation_tokens.tokens"),
     form=delegation_token_json,
-    is_secret=lambda _, name: name != TOKEN_ID,
+    is_secret=lambda _, name: not is_public(DelegationTokenRecord, name),
 )
 
 PARTS: Final = (

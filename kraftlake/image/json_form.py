@@ -19,8 +19,9 @@ from kraftlake.image.scram_image import ScramCredentialData, mechanism_name
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topics_image import TopicsImage
+from kraftlake.records import redact_config, redact_entry
+from kraftlake.records.metadata_records import DelegationTokenRecord, UserScramCredentialRecord
 from kraftlake.records.metadata_version import MetadataVersion
-from kraftlake.records.redaction import redact_config, redact_delegation_token, redact_scram
 from kraftlake.records.schema import json_name
 from kraftlake.records.uuid import Uuid
 
@@ -172,11 +173,11 @@ def client_quota_json(entity: ClientQuotaEntity, image: ClientQuotaImage) -> Jso
 
 
 def _redacted_scram(credential: ScramCredentialData) -> Json:
-    return redact_scram(scram_json(credential))
+    return redact_entry(UserScramCredentialRecord, scram_json(credential))
 
 
 def _redacted_token(token: DelegationTokenData) -> Json:
-    return redact_delegation_token(delegation_token_json(token))
+    return redact_entry(DelegationTokenRecord, delegation_token_json(token))
 
 
 def _configs_json(resource_data: Mapping[ConfigResource, ConfigurationImage], show_secrets: bool) -> Json:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import attrs
 from rpds import HashTrieMap
 
-from kraftlake.image.common_fields import common_fields
+from kraftlake.image.common_fields import common_fields, secrets_hidden
 from kraftlake.image.kafka_names import SCRAM_MECHANISMS, known_number
 from kraftlake.image.short_repr import short_repr
 from kraftlake.image.writer_options import ImageWriterOptions
@@ -27,13 +27,13 @@ def mechanism_name(mechanism: int) -> str:
     return SCRAM_MECHANISMS.get(mechanism, f"UNKNOWN({mechanism})")
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@attrs.frozen(kw_only=True, eq=False, repr=False, field_transformer=secrets_hidden(UserScramCredentialRecord))
 class ScramCredentialData(Value):
     """One credential; its keys never appear in a repr. Source: org.apache.kafka.metadata.ScramCredentialData."""
 
-    salt: bytes = attrs.field(repr=False)
-    stored_key: bytes = attrs.field(repr=False)
-    server_key: bytes = attrs.field(repr=False)
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
     iterations: int
 
     @classmethod

@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     from kraftlake.records.metadata_records import METADATA_RECORDS, PartitionChangeRecord, PartitionRecord, TopicRecord
     from kraftlake.records.metadata_version import MetadataVersion
     from kraftlake.records.record_ids import BROKER_FIELDS, TOPIC_ID_AT
-    from kraftlake.records.redaction import is_sensitive_config, redact_config
+    from kraftlake.records.redaction import (
+        REDACTED,
+        is_public,
+        is_sensitive_config,
+        redact_config,
+        redact_entry,
+        redact_record_json,
+        secret_names,
+    )
     from kraftlake.records.rows import LOG_SCHEMA
     from kraftlake.records.schema import LONGEST_STRING, Message, Struct, type_name
     from kraftlake.records.serde import (
@@ -49,6 +57,7 @@ __all__ = [
     "LOG_SCHEMA",
     "LONGEST_STRING",
     "METADATA_RECORDS",
+    "REDACTED",
     "TOPIC_ID_AT",
     "UNKNOWN",
     "AnyMessage",
@@ -75,12 +84,16 @@ __all__ = [
     "encode_message",
     "encode_value",
     "from_json",
+    "is_public",
     "is_sensitive_config",
     "log_records",
     "read_batches",
     "read_frame",
     "record_type",
     "redact_config",
+    "redact_entry",
+    "redact_record_json",
+    "secret_names",
     "to_json",
     "type_name",
 ]

@@ -167,12 +167,12 @@ class DelegationTokenRecord(Message):
     API_KEY = 10
     VERSIONS = Versions.parse("0")
 
-    owner: str = scalar(Primitive.STRING)
-    requester: str = scalar(Primitive.STRING)
-    renewers: tuple[str, ...] = array(Primitive.STRING)
-    issue_timestamp: int = scalar(Primitive.INT64)
-    max_timestamp: int = scalar(Primitive.INT64)
-    expiration_timestamp: int = scalar(Primitive.INT64)
+    owner: str = scalar(Primitive.STRING, secret=True)
+    requester: str = scalar(Primitive.STRING, secret=True)
+    renewers: tuple[str, ...] = array(Primitive.STRING, secret=True)
+    issue_timestamp: int = scalar(Primitive.INT64, secret=True)
+    max_timestamp: int = scalar(Primitive.INT64, secret=True)
+    expiration_timestamp: int = scalar(Primitive.INT64, secret=True)
     token_id: str = scalar(Primitive.STRING)
 
 

@@ -1,24 +1,47 @@
 """What is secret in metadata, decided in one place for every command that prints it.
 
-Secret are SCRAM salts and keys, the fields of delegation tokens but their ids, and the values of configs that are
-passwords or that Kafka does not define. The id of a token is its name: Kafka's shell lists tokens by it, and what
-authenticates is the token's HMAC, which no record holds. Sources: AbstractKafkaConfig.loggableValue and configType,
-RecordRedactor, DelegationTokenImageNode, MetadataNodeRedactionCriteria.
+Secret is what the record types declare so: SCRAM salts and keys, the fields of delegation tokens but their ids, and
+the values of configs, of those that are passwords or that Kafka does not define. The id of a token is its name: Kafka's
+shell lists tokens by it, and what authenticates is the token's HMAC, which no record holds. Sources:
+AbstractKafkaConfig.loggableValue and configType, RecordRedactor, DelegationTokenImageNode,
+MetadataNodeRedactionCriteria.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
+from kraftlake.records.metadata_records import METADATA_RECORDS, ConfigRecord
+from kraftlake.records.schema import Message, field_specs, json_name, memoized, secret_fields, type_name
+from kraftlake.records.serde import UNKNOWN
 from kraftlake.settings import key_of
 
 REDACTED = "(redacted)"
 
-SCRAM_SECRETS = ("salt", "storedKey", "serverKey")
-TOKEN_ID = "tokenId"  # noqa: S105 - the name of a field
 
-_WITH_SECRETS: Final = {"UNKNOWN", "USER_SCRAM_CREDENTIAL_RECORD", "DELEGATION_TOKEN_RECORD", "CONFIG_RECORD"}
+@memoized
+def secret_names(cls: type[Message]) -> tuple[str, ...]:
+    """The JSON names of what a record type declares as secret, in wire order."""
+    return tuple(map(json_name, secret_fields(cls)))
+
+
+@memoized
+def _public_names(cls: type[Message]) -> frozenset[str]:
+    return frozenset(json_name(name) for name, _ in field_specs(cls)) - {*secret_names(cls)}
+
+
+def is_public(cls: type[Message], name: str) -> bool:
+    """Whether the entry of an image that a record type makes may show a field, by its JSON name.
+
+    What the record type does not declare under that name is hidden, too.
+    """
+    return name in _public_names(cls)
+
+
+def redact_entry(cls: type[Message], entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry of an image that a record type makes, in JSON form, without its secrets."""
+    return {name: value if is_public(cls, name) else REDACTED for name, value in entry.items()}
 
 
 def is_sensitive_config(resource_type: int, name: str) -> bool:
@@ -32,27 +55,23 @@ def redact_config(resource_type: int, name: str, value: str | None) -> str | Non
     return REDACTED if value is not None and is_sensitive_config(resource_type, name) else value
 
 
-def redact_scram(credential: Mapping[str, Any]) -> dict[str, Any]:
-    """A SCRAM credential in JSON form without its salt and keys; name, mechanism and iterations stay."""
-    return {key: REDACTED if key in SCRAM_SECRETS else value for key, value in credential.items()}
-
-
-def redact_delegation_token(token: Mapping[str, Any]) -> dict[str, Any]:
-    """A delegation token in JSON form, of which its id stays."""
-    return {key: value if key == TOKEN_ID else REDACTED for key, value in token.items()}
-
-
 def redact_record_json(type: str, data: Any) -> Any:  # noqa: A002 - the word that the JSON has
     """The `data` of a record in JSON form with its secrets redacted; a new dict where something was.
 
     The whole `data` of an UNKNOWN record is secret, since its content is not known.
     """
-    if type not in _WITH_SECRETS:
-        return data
-    if type == "UNKNOWN":
+    if type == UNKNOWN:
         return REDACTED
-    if type == "USER_SCRAM_CREDENTIAL_RECORD":
-        return redact_scram(data)
-    if type == "DELEGATION_TOKEN_RECORD":
-        return redact_delegation_token(data)
-    return {**data, "value": redact_config(data["resourceType"], data["name"], data["value"])}
+    cls = _with_secrets().get(type)
+    if cls is None:
+        return data
+    hidden: dict[str, str | None] = {name: REDACTED for name in secret_names(cls) if data.get(name) is not None}
+    if cls is ConfigRecord and "value" in hidden:
+        hidden["value"] = redact_config(data["resourceType"], data["name"], data["value"])
+    return {**data, **hidden}
+
+
+@memoized
+def _with_secrets() -> dict[str, type[Message]]:
+    """The record types that declare secrets, by name."""
+    return {type_name(cls): cls for cls in METADATA_RECORDS.values() if secret_fields(cls)}

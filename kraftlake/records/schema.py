@@ -82,7 +82,7 @@ class FieldSpec(Value):
     """What the declaration of one field says.
 
     `type` is a `Primitive` or the class of a struct; `nullable` the versions in which null may be written; a field
-    with a `tag` is a tagged field in all of its versions.
+    with a `tag` is a tagged field in all of its versions. What is `secret` is hidden wherever a record is shown.
     """
 
     type: Primitive | type[Struct]
@@ -90,6 +90,7 @@ class FieldSpec(Value):
     versions: Versions
     nullable: Versions | None = None
     tag: int | None = None
+    secret: bool = False
 
 
 def scalar(
@@ -97,18 +98,20 @@ def scalar(
     secret: bool = False,
 ) -> Any:  # fmt: skip
     """Declare a field of one value; without `default` it is zero, empty or false, as in Kafka."""
-    spec = FieldSpec(type=type_, versions=Versions.parse(versions), nullable=_parse(nullable), tag=tag)
+    spec = FieldSpec(type=type_, versions=Versions.parse(versions), nullable=_parse(nullable), tag=tag, secret=secret)
     value = _ZERO.get(type_, 0) if default is ... else default
     return attrs.field(default=value, repr=not secret, metadata={SPEC: spec})
 
 
 def array(
     type_: Primitive | type[Struct], default: Any = (), *, versions: str = "0+", nullable: str | None = None,
-    tag: int | None = None,
+    tag: int | None = None, secret: bool = False,
 ) -> Any:  # fmt: skip
     """Declare a field of many values, held as a tuple."""
-    spec = FieldSpec(type=type_, array=True, versions=Versions.parse(versions), nullable=_parse(nullable), tag=tag)
-    return attrs.field(default=default, metadata={SPEC: spec})
+    spec = FieldSpec(
+        type=type_, array=True, versions=Versions.parse(versions), nullable=_parse(nullable), tag=tag, secret=secret
+    )
+    return attrs.field(default=default, repr=not secret, metadata={SPEC: spec})
 
 
 def struct(type_: type[Struct], *, versions: str = "0+") -> Any:
@@ -140,6 +143,17 @@ class Message(Struct):
 def field_specs(cls: type[Struct]) -> tuple[tuple[str, FieldSpec], ...]:
     """The declared fields of a struct in wire order, as (python name, spec)."""
     return tuple((f.name, f.metadata[SPEC]) for f in attrs.fields(cls) if SPEC in f.metadata)
+
+
+@memoized
+def secret_fields(cls: type[Struct]) -> tuple[str, ...]:
+    """The python names of the fields that are secret, or hold a struct with a secret, in wire order."""
+    return tuple(name for name, spec in field_specs(cls) if _is_secret(spec))
+
+
+def _is_secret(spec: FieldSpec) -> bool:
+    nested = spec.type if isinstance(spec.type, type) and issubclass(spec.type, Struct) else None
+    return spec.secret or (nested is not None and bool(secret_fields(nested)))
 
 
 @memoized

@@ -13,15 +13,10 @@ import attrs
 import pyarrow as pa
 
 from kraftlake.records.control_records import CONTROL_NAMES, CONTROL_RECORDS
-from kraftlake.records.metadata_records import (
-    METADATA_RECORDS,
-    ConfigRecord,
-    DelegationTokenRecord,
-    UserScramCredentialRecord,
-)
-from kraftlake.records.redaction import REDACTED, SCRAM_SECRETS, TOKEN_ID, is_sensitive_config
+from kraftlake.records.metadata_records import METADATA_RECORDS, ConfigRecord
+from kraftlake.records.redaction import REDACTED, is_sensitive_config
 from kraftlake.records.rows import LOG_SCHEMA
-from kraftlake.records.schema import Message, json_name, memoized, type_name
+from kraftlake.records.schema import Message, memoized, secret_fields, type_name
 from kraftlake.records.serde import UNKNOWN, decode_control
 from kraftlake.records.typed_columns import columns_of_messages, decode_columns, typed_fields
 from kraftlake.runtime.arrow import pc
@@ -33,7 +28,6 @@ PLACE = tuple(field.with_nullable(True) for field in LOG_SCHEMA if field.name !=
 """What each row begins with: the columns of a lake's log but for the payload, see `LOG_SCHEMA`."""
 
 _PLACE_NAMES = tuple(field.name for field in PLACE)
-_SCRAM_SECRETS = frozenset(SCRAM_SECRETS)
 
 
 @attrs.frozen
@@ -246,20 +240,24 @@ def _control_columns(kind: RecordType, payloads: pa.Array, names: Sequence[str],
 
 
 def _redact(cls: type[Message], columns: dict[str, pa.Array]) -> None:
-    """Hide what `kraftlake.records.redaction` calls secret."""
-    if cls is ConfigRecord and "value" in columns:
-        public = pa.nulls(len(columns["value"]), pa.bool_()).fill_null(False)
-        names = columns["name"].unique().to_pylist()
-        for resource_type in CONFIGS:
-            shown_names = [name for name in names if not is_sensitive_config(resource_type, name)]
-            known = pc.is_in(columns["name"], value_set=pa.array(shown_names, pa.string()))
-            public = pc.or_(public, pc.and_(known, pc.equal(columns["resource_type"], resource_type)))
-        shown = pc.or_(public, pc.is_null(columns["value"]))
-        columns["value"] = pc.if_else(shown, columns["value"], pa.scalar(REDACTED))
-    for name, column in columns.items():
-        of_token = cls is DelegationTokenRecord and json_name(name) != TOKEN_ID
-        if of_token or (cls is UserScramCredentialRecord and json_name(name) in _SCRAM_SECRETS):
-            columns[name] = _hidden(column)
+    """Hide what a record type declares as secret."""
+    for name in secret_fields(cls):
+        if name in columns:
+            columns[name] = (
+                _shown_configs(columns) if (cls, name) == (ConfigRecord, "value") else _hidden(columns[name])
+            )
+
+
+def _shown_configs(columns: dict[str, pa.Array]) -> pa.Array:
+    """The values of configs, of which those that may be secrets are hidden."""
+    public = pa.nulls(len(columns["value"]), pa.bool_()).fill_null(False)
+    names = columns["name"].unique().to_pylist()
+    for resource_type in CONFIGS:
+        shown_names = [name for name in names if not is_sensitive_config(resource_type, name)]
+        known = pc.is_in(columns["name"], value_set=pa.array(shown_names, pa.string()))
+        public = pc.or_(public, pc.and_(known, pc.equal(columns["resource_type"], resource_type)))
+    shown = pc.or_(public, pc.is_null(columns["value"]))
+    return pc.if_else(shown, columns["value"], pa.scalar(REDACTED))
 
 
 def _hidden(column: pa.Array) -> pa.Array:

@@ -165,7 +165,7 @@ def show_records(
 ) -> None:
     """Write records as lines, or where a terminal would get very many lines, counts of them and what shows fewer."""
     from kraftlake.cli.views.lines import LogView
-    from kraftlake.records.redaction import redact_record_json
+    from kraftlake.records import redact_record_json
 
     if call.terminal.interactive and not call.as_json and not whole:
         from kraftlake.cli.selection.tally import held_lines, tally_of_records

@@ -12,6 +12,7 @@ from kraftlake.cli.output.drawing import branch, cut, text, tree
 from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import NONE, amount, moment
 from kraftlake.image.kafka_names import acl_words, quota_entity_words
+from kraftlake.records import REDACTED
 from kraftlake.runtime.words import counted
 
 FIRST = 20
@@ -145,7 +146,7 @@ def _level(kind: str, fields: dict[str, Any]) -> list[Piece]:
 
 def field_pieces(kind: str, fields: dict[str, Any], *, everything: bool) -> list[Piece]:
     """Fields in words: each with its value before and after where an entry `changed`, else with its value."""
-    if kind != "changed" and fields and all(value == "(redacted)" for value in fields.values()):
+    if kind != "changed" and fields and all(value == REDACTED for value in fields.values()):
         return [("  (redacted)", Style.QUIET)]
     pieces: list[Piece] = []
     for name, value in sorted(fields.items(), key=lambda field: _LAST.get(field[0], _FIRST.get(field[0], 0))):

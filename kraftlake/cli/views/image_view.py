@@ -24,7 +24,8 @@ from kraftlake.image.kafka_names import (
     name_of,
     quota_entity_words,
 )
-from kraftlake.records.redaction import REDACTED, SCRAM_SECRETS
+from kraftlake.records import REDACTED, secret_names
+from kraftlake.records.metadata_records import UserScramCredentialRecord
 from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
@@ -267,7 +268,11 @@ def _add_scram(root: Tree, scram: dict[str, Any], everything: bool) -> None:
             names += [", " if names else "", (name, Style.NAME)]
             if everything:
                 names.append(f" ({credential['iterations']} iterations")
-                names += [f", {key} {credential[key]}" for key in SCRAM_SECRETS if credential[key] != REDACTED]
+                names += [
+                    f", {key} {credential[key]}"
+                    for key in secret_names(UserScramCredentialRecord)
+                    if credential.get(key, REDACTED) != REDACTED
+                ]
                 names.append(")")
         rest = len(users) - FIRST
         if rest > 0 and not everything:

@@ -10,7 +10,8 @@ from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import NONE, amount, listed, moment, numbers
 from kraftlake.cli.selection.log_names import Names
 from kraftlake.image.kafka_names import CONFIG_RESOURCES, SCRAM_MECHANISMS, acl_words, name_of
-from kraftlake.records.redaction import REDACTED, SCRAM_SECRETS
+from kraftlake.records import REDACTED, secret_names
+from kraftlake.records.metadata_records import UserScramCredentialRecord
 from kraftlake.settings import is_supported
 
 Data = Mapping[str, Any]
@@ -148,7 +149,9 @@ def _mechanism(data: Data) -> str:
 
 
 def _scram(data: Data, _: Names) -> list[Piece]:
-    keys = [f"{key} {data[key]}" for key in SCRAM_SECRETS if data.get(key) != REDACTED]
+    keys = [
+        f"{key} {data[key]}" for key in secret_names(UserScramCredentialRecord) if data.get(key, REDACTED) != REDACTED
+    ]
     secrets = f", {', '.join(keys)}" if keys else ""
     return [_CAME, _name(data["name"]), f"  {_mechanism(data)}, {data['iterations']} iterations{secrets}"]
 

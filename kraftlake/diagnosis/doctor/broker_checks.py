@@ -176,7 +176,8 @@ BROKER_CHECKS = (
         name="fenced_brokers",
         severity=Severity.WARNING,
         text="brokers that are fenced: they sent no heartbeats, neither lead nor are in sync",
-        command="events {source} --kind 'broker_*fenced'{to}",
+        command="events {source} --kind 'broker_*fenced'{range}",
+        state_command="image {source} --part brokers --all{at}",
         helps=safe("Start the broker. If its process runs, look at its connection to the controllers."),
         find=_fenced,
     ),
@@ -184,7 +185,8 @@ BROKER_CHECKS = (
         name="unregistered_brokers",
         severity=Severity.WARNING,
         text="brokers that have replicas and are not registered",
-        command="events {source} --kind unregistered{to}",
+        command="events {source} --kind unregistered{range}",
+        state_command="image {source} --part topics --all{at}",
         helps=BACK,
         find=_gone,
     ),
@@ -192,7 +194,8 @@ BROKER_CHECKS = (
         name="brokers_shutting_down",
         severity=Severity.INFO,
         text="brokers in controlled shutdown",
-        command="events {source} --kind shutdown{to}",
+        command="events {source} --kind shutdown{range}",
+        state_command="image {source} --part brokers --all{at}",
         helps=safe(
             "It ends when the broker leads nothing any more. If it does not end, its partitions have no "
             "other replica in sync."
@@ -230,7 +233,7 @@ BROKER_CHECKS = (
         name="recent_changes",
         severity=Severity.INFO,
         text="changes of configs and ACLs lately",
-        command="events {source} --kind config{to}",
+        command="events {source} --kind config{range}",
         helps=safe("Compare with when the trouble began."),
         find=_settings,
     ),

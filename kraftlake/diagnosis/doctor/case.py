@@ -128,17 +128,23 @@ class Case:
     def command(self, template: str, *, log: CheckedLog | None = None, **values: str) -> str:
         """A command line of `kraftlake` with quoted words in the slots of its template.
 
-        `{source}` is the log of the image unless another one is given, `{sources}` are all sources, `{at}` and `{to}`
-        the options for an offset that was asked for. Further `values` are quoted already.
+        `{source}` is the log of the image unless another one is given, `{sources}` are all sources. `{at}` and
+        `{range}` are the options for the offset of an image that is not at the end of the log, as it was asked for or
+        the log stops there; `{range}` also begins where the past is known from on. Further `values` are quoted already.
         """
-        offset = self.image.offset if self.replay is not None and self.as_asked else None
+        is_earlier = self.as_asked or self.stopped is not None
+        offset = self.image.offset if self.replay is not None and is_earlier else None
         return "kraftlake " + template.format(
             source=shlex.join((self.furthest if log is None else log).words),
             sources=shlex.join(self.sources),
             at="" if offset is None else f" --at-offset {offset}",
-            to="" if offset is None else f" --to {offset}",
+            range="" if "{range}" not in template else self._range(offset),
             **values,
         )
+
+    def _range(self, to: int | None) -> str:
+        begin = self.timeline.begin
+        return ("" if begin is None else f" --from {begin}") + ("" if to is None else f" --to {to}")
 
 
 def brokers_of(paths: Sequence[str | os.PathLike[str]]) -> dict[int, list[str]]:

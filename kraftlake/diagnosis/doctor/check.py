@@ -16,7 +16,8 @@ from kraftlake.diagnosis.doctor.help import Help
 class Check:
     """A check. `text` says what it looks for; `find` gives what it has found, at most once for each severity.
 
-    `command` is a template of `Case.command`. `helps` holds for every finding that has none of its own, and so destroys
+    `command` is a template of `Case.command`; `state_command`, where there is one, takes its place where the log does
+    not tell since when what was found is so. `helps` holds for every finding that has none of its own, and so destroys
     nothing. With `of_image` the check needs an image, and its past.
     """
 
@@ -27,6 +28,7 @@ class Check:
     helps: tuple[Help, ...] = attrs.field(validator=attrs.validators.min_len(1))
     find: Callable[[Case], Iterable[Found]]
     of_image: bool = True
+    state_command: str = ""
 
     @helps.validator
     def _is_safe(self, _: Any, helps: tuple[Help, ...]) -> None:
@@ -44,6 +46,10 @@ class Check:
                 sentence=found.sentence,
                 groups=found.groups,
                 lasts=found.lasts,
-                command=case.command(self.command) if found.command is None else found.command,
+                command=case.command(self._template(found)) if found.command is None else found.command,
                 helps=found.helps or self.helps,
             )
+
+    def _template(self, found: Found) -> str:
+        is_dated = any(group.since is not None for group in found.groups)
+        return self.command if is_dated or not self.state_command else self.state_command

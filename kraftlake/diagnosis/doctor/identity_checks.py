@@ -106,7 +106,7 @@ def _in_turn(case: Case) -> Iterator[Found]:
             severity=Severity.CRITICAL if is_split else Severity.WARNING,
             command=case.command(f"blame {{source}} broker/{brokers[0]}/incarnationId --all{{at}}")
             if brokers
-            else case.command("events {source} --kind controller{to}"),
+            else case.command("events {source} --kind controller{range}"),
         )
 
 

@@ -182,7 +182,8 @@ PARTITION_CHECKS = (
         name="under_replicated",
         severity=Severity.WARNING,
         text="partitions with a replica out of sync",
-        command="events {source} --kind shrink{to}",
+        command="events {source} --kind shrink{range}",
+        state_command="image {source} --under-replicated-partitions{at}",
         helps=safe("Look at the log of the leaders of these partitions."),
         find=_under_replicated,
     ),
@@ -190,7 +191,8 @@ PARTITION_CHECKS = (
         name="reassignments",
         severity=Severity.WARNING,
         text="reassignments that are under way, that do not end, or that wait for a broker that is not active",
-        command="events {source} --kind reassignment{to}",
+        command="events {source} --kind reassignment{range}",
+        state_command="image {source} --part topics --all{at}",
         helps=safe("The controller ends it, as all new replicas are in sync. If it does not, look at its log."),
         find=_reassignments,
     ),
@@ -198,7 +200,8 @@ PARTITION_CHECKS = (
         name="recovering_leaders",
         severity=Severity.WARNING,
         text="leaders from unclean elections that have not recovered",
-        command="events {source} --kind unclean{to}",
+        command="events {source} --kind unclean{range}",
+        state_command="image {source} --part topics --all{at}",
         helps=safe("A leader recovers when it has started to lead. If it does not, look at that broker's log."),
         find=_recovering,
     ),
@@ -206,7 +209,7 @@ PARTITION_CHECKS = (
         name="unclean_elections",
         severity=Severity.WARNING,
         text="leaders that were elected lately although they may lack records",
-        command="events {source} --kind unclean{to}",
+        command="events {source} --kind unclean{range}",
         helps=safe(
             "Compare with what producers have sent since the last leader in sync was lost. To rule it out: "
             "unclean.leader.election.enable=false, and min.insync.replicas of 2 or more."

@@ -36,8 +36,8 @@ _FOLLOWERS: Final = {
     ReplicaState.NO_DIRECTORY: "Bring back or replace the log directories of {brokers} that are offline, with {of}, "
     "and restart {it}: the replicas are copied from their leaders.",
     ReplicaState.NOT_REGISTERED: "Start {brokers}: {they} register{s} again, and {its} replicas of {of} catch up.",
-    ReplicaState.ACTIVE: "Look at the disks, the network and the throttles of {brokers}: {they} run{s}, and {of} "
-    "{has} replicas there that do not catch up.",
+    ReplicaState.ACTIVE: "Look at the disks, the network and the throttles of {brokers}: {they} run{s}, and {its} "
+    "replicas of {of} do not catch up.",
 }
 """What brings back replicas that are out of sync, while another one leads."""
 

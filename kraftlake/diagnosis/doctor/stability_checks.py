@@ -185,7 +185,7 @@ def _unusual(case: Case) -> Iterator[Found]:
             sentence=f"more happened than usual {_window(case)}",
             groups=tuple(groups),
             lasts=False,
-            command=case.command(f"events {{source}} --kind {kind}{{to}}"),
+            command=case.command(f"events {{source}} --kind {kind}{{range}}"),
         )
 
 
@@ -203,7 +203,7 @@ STABILITY_CHECKS = (
         name="flapping_brokers",
         severity=Severity.WARNING,
         text="brokers that were fenced again and again within the window",
-        command="events {source} --kind 'broker_*fenced'{to}",
+        command="events {source} --kind 'broker_*fenced'{range}",
         helps=safe(
             "A broker with as many starts as fencings ends again and again: its own log says why (memory, disk, "
             "configuration). One that was fenced without a start ran on and sent no heartbeats: look for long pauses "
@@ -215,7 +215,7 @@ STABILITY_CHECKS = (
         name="flapping_replicas",
         severity=Severity.WARNING,
         text="replicas that left the ISR again and again within the window although their broker ran",
-        command="events {source} --kind shrink{to}",
+        command="events {source} --kind shrink{range}",
         helps=safe(
             "The followers of one broker alone: look at its disks, network and throttles. Those of all brokers, of few "
             "partitions: look at the load of these and of their leaders, and compare replica.lag.time.max.ms."
@@ -226,7 +226,7 @@ STABILITY_CHECKS = (
         name="quorum_elections",
         severity=Severity.WARNING,
         text="more elections of the quorum's leader within the window than restarts explain",
-        command="events {source} --kind controller{to}",
+        command="events {source} --kind controller{range}",
         helps=safe(
             "Look at the controllers' logs for pauses, slow disks and the connections between them: a follower that "
             "waits longer than controller.quorum.fetch.timeout.ms for its leader begins an election."
@@ -237,7 +237,7 @@ STABILITY_CHECKS = (
         name="unusual_activity",
         severity=Severity.INFO,
         text="fencings, starts, elections and ISR changes within the window, where they are more than usual",
-        command="events {source} --kind broker{to}",
+        command="events {source} --kind broker{range}",
         helps=safe("Compare with what was done to the cluster at that time: a restart of all brokers is such a time."),
         find=_unusual,
     ),

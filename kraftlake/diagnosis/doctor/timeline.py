@@ -33,7 +33,8 @@ class Timeline:
     as the image has it, for the past too. `unclean` are the unclean elections and `settings` the changes of configs and
     ACLs, both of the recent time and by offset. `late_begin` is the first offset that was read, where the log has
     earlier ones and of the recent time, None else. `registrations` are those of all nodes, `activity` what is counted,
-    `moves` the replicas that came to another log directory.
+    `moves` the replicas that came to another log directory. `begin` is the first offset that was read, None where that
+    is the first with a change that the source knows, and all that follows is sound.
     """
 
     partitions: Mapping[str, tuple[Concerned, ...]]
@@ -43,6 +44,7 @@ class Timeline:
     activity: Activity
     moves: tuple[DirectoryMove, ...]
     late_begin: int | None = None
+    begin: int | None = None
 
 
 def read_timeline(source: LogSource, image: MetadataImage, *, recent_ms: int, window_ms: int) -> Timeline:
@@ -54,10 +56,13 @@ def read_timeline(source: LogSource, image: MetadataImage, *, recent_ms: int, wi
     """
     now = concerned_in(image)
     at = image.provenance.offset
-    for begin in _begins(source, at):
+    begins = _begins(source, at)
+    is_sound = not any(broken.first <= at for broken in source.broken_ranges)
+    for begin in begins:
         with suppress(KraftlakeError):
-            return _read(source, begin, image, now, recent_ms=recent_ms, window_ms=window_ms)
-    return _read(source, at + 1, image, now, recent_ms=recent_ms, window_ms=window_ms)
+            found = _read(source, begin, image, now, recent_ms=recent_ms, window_ms=window_ms)
+            return found if is_sound and begin == begins[0] else attrs.evolve(found, begin=begin)
+    return attrs.evolve(_read(source, at + 1, image, now, recent_ms=recent_ms, window_ms=window_ms), begin=at + 1)
 
 
 def _begins(source: LogSource, at: int) -> list[int]:

@@ -27,7 +27,8 @@ from kraftlake.image.nodes.node import Directory, Leaf, Node, Subject, fixed, nu
 from kraftlake.image.scram_image import ScramCredentialData, ScramImage, mechanism_name
 from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topics_image import TopicsImage
-from kraftlake.records.redaction import redact_config, redact_delegation_token, redact_scram
+from kraftlake.records import redact_config, redact_entry
+from kraftlake.records.metadata_records import DelegationTokenRecord, UserScramCredentialRecord
 from kraftlake.records.uuid import Uuid
 
 K = TypeVar("K")
@@ -206,7 +207,11 @@ def _scram(scram: ScramImage, show_secrets: bool) -> Directory:
     def mechanism(number_: int) -> Directory:
         def leaf(user: str, credential: ScramCredentialData) -> Leaf:
             def form() -> Any:
-                return scram_json(credential) if show_secrets else redact_scram(scram_json(credential))
+                return (
+                    scram_json(credential)
+                    if show_secrets
+                    else redact_entry(UserScramCredentialRecord, scram_json(credential))
+                )
 
             return Leaf(Subject("credential", (number_, user)), lambda: kafka_text.scram_text(form()), form)
 
@@ -221,7 +226,7 @@ def _delegation_tokens(image: MetadataImage, show_secrets: bool) -> Directory:
     def leaf(id_: str, token: Any) -> Leaf:
         def form() -> Any:
             whole = delegation_token_json(token)
-            return whole if show_secrets else redact_delegation_token(whole)
+            return whole if show_secrets else redact_entry(DelegationTokenRecord, whole)
 
         return Leaf(Subject("token", id_), lambda: kafka_text.delegation_token_text(form()), form)
 

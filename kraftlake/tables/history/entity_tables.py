@@ -21,8 +21,8 @@ from kraftlake.image.kafka_names import (
     SECURITY_PROTOCOLS,
     name_of,
 )
+from kraftlake.records import is_public, redact_config
 from kraftlake.records import metadata_records as r
-from kraftlake.records.redaction import redact_config
 from kraftlake.tables.history.columns import VALIDITY, Column
 
 _TEXTS: Final = pa.list_(pa.string())
@@ -257,6 +257,8 @@ def _credential(record: r.UserScramCredentialRecord | r.RemoveUserScramCredentia
     return known_mechanism(record.mechanism), record.name
 
 
+_OF_CREDENTIALS: Final = tuple(name for name in ("iterations",) if is_public(r.UserScramCredentialRecord, name))
+
 SCRAM: Final = SmallTable(
     name="scram_history",
     comment="Which users have SCRAM credentials, from when to when; the credentials themselves are not in it",
@@ -268,13 +270,14 @@ SCRAM: Final = SmallTable(
     own_columns=(
         _column("user", pa.string(), "the user's name"),
         _column("mechanism", pa.string(), "SCRAM-SHA-256 or SCRAM-SHA-512"),
-        _column(
-            "iterations", pa.int32(), "the number of hash iterations; a new row with the same number is a new password"
+        *(
+            _column(name, pa.int32(), f"the number of hash {name}; a new row with the same number is a new password")
+            for name in _OF_CREDENTIALS
         ),
     ),
     keys=lambda image: [(mechanism, user) for mechanism, users in image.scram.mechanisms.items() for user in users],
     look=lambda image, key: (image.scram.mechanisms.get(key[0]) or {}).get(key[1]),
-    row=lambda key, state: (key[1], mechanism_name(key[0]), state.iterations),
+    row=lambda key, state: (key[1], mechanism_name(key[0]), *(getattr(state, name) for name in _OF_CREDENTIALS)),
 )
 
 TOPICS: Final = SmallTable(

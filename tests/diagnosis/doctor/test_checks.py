@@ -534,7 +534,7 @@ def test_every_check_has_a_test_here() -> None:
 
 def test_the_commands_are_short_on_a_short_path() -> None:
     on_md = {
-        check.name: f"kraftlake {check.command.format(source='md', sources='md', at='', to='')}" for check in CHECKS
+        check.name: f"kraftlake {check.command.format(source='md', sources='md', at='', range='')}" for check in CHECKS
     }
     long = {name for name, command in on_md.items() if len(command) > 45}
     assert long == {"missing_folders", "stray_folders"}  # these name the broker and its directories

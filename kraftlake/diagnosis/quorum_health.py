@@ -6,44 +6,144 @@ from collections.abc import Iterator
 
 import attrs
 
-from kraftlake.replay import LogCopy, QuorumReport, Role
-from kraftlake.runtime import counted
+from kraftlake.replay import (
+    HeldAlone,
+    History,
+    LogCopy,
+    QuorumReport,
+    Relation,
+    Role,
+    alone_words,
+    commit_words,
+    comparison_sentence,
+)
+from kraftlake.runtime import counted, in_words
+
+
+@attrs.frozen(kw_only=True)
+class Held:
+    """What the nodes of one history have alone from an offset on; `timestamp` is that of its batch, −1 for none."""
+
+    nodes: tuple[str, ...]
+    words: str
+    offset: int
+    timestamp: int
+
+    def __str__(self) -> str:
+        """As a line: `node 1: alone offsets 10 to 12, …`."""
+        return f"{in_words(self.nodes)}: {self.words}"
 
 
 @attrs.frozen(kw_only=True)
 class Verdict:
-    """A sentence on a quorum; `check` names what it is about, `things` the nodes or offsets concerned."""
+    """A sentence on a quorum; `check` names what it is about, `things` the nodes or offsets concerned.
+
+    `held` is what the logs have alone that it is about.
+    """
 
     check: str
     good: bool
     sentence: str
     things: tuple[str, ...] = ()
+    held: tuple[Held, ...] = ()
 
 
 def quorum_verdicts(report: QuorumReport) -> tuple[Verdict, ...]:
-    """The verdicts on election, completeness and majority, good ones too."""
+    """The verdicts on histories, election, completeness and majority, good ones too."""
+    histories = tuple(odd_histories(report))
     if not report.voters:
         sentence = "none of these logs names its voters: it has neither a leader change nor a snapshot that does"
-        return (Verdict(check="quorum_voters", good=False, sentence=sentence),)
-    return (_election(report), _completeness(report), *_majority(report), *_ahead(report))
+        return (*histories, Verdict(check="quorum_voters", good=False, sentence=sentence))
+    return (*histories, _election(report), _completeness(report), *_majority(report), *_ahead(report))
+
+
+def odd_histories(report: QuorumReport) -> Iterator[Verdict]:
+    """The histories beside the first one, of which nothing says which one is right; with what each has alone."""
+    first = report.histories[0]
+    for other in report.rivals:
+        assert other.comparison is not None, "it is not the first one"
+        held = zip((first, other), other.comparison.alone, strict=True)
+        is_changed = other.comparison.relation is Relation.CHANGED
+        yield Verdict(
+            check="changed_log" if is_changed else "two_histories",
+            good=False,
+            sentence=comparison_sentence(other.comparison, _nodes(report, first), _nodes(report, other)),
+            things=tuple(dict.fromkeys(_name(report, copy) for one in (first, other) for copy in one.copies)),
+            held=tuple(_held(report, history, alone) for history, alone in held if alone is not None),
+        )
 
 
 def node_faults(report: QuorumReport) -> Iterator[Verdict]:
-    """The faults of single nodes: a broken log, another directory than the voter's, a tail that will be cut off."""
+    """The faults of single nodes: a broken log, another directory than the voter's, the tail of a deposed leader."""
     for copy in report.copies:
-        node = _node(copy)
+        node = _name(report, copy)
         if copy.fault is not None:
             yield Verdict(check="node_fault", good=False, sentence=f"{node}: {copy.fault}", things=(node,))
         if report.role_of(copy) is Role.OTHER_DIRECTORY:
             sentence = f"{node} has no vote: its directory is not the one of voter {copy.properties.node_id}"
             yield Verdict(check="voter_directory", good=False, sentence=sentence, things=(node,))
-        diverges = report.diverges_from(copy)
-        if diverges is not None:
+        history = report.history_of(copy)
+        if history is not None and history.is_outvoted and history.alone is not None:
+            offset, others = history.alone.from_offset, _nodes(report, report.histories[0])
             sentence = (
-                f"{node} has from offset {diverges} on not what the furthest log has: it will cut off "
-                f"{counted(copy.end_offset - diverges, 'offset')}"
+                f"{node} has another batch at offset {offset} than {others}, {_why_outvoted(history)}: when it fetches "
+                "from a leader of these, it drops its own"
             )
-            yield Verdict(check="diverged_log", good=False, sentence=sentence, things=(node,))
+            held = (_held(report, history, history.alone),)
+            yield Verdict(check="diverged_log", good=False, sentence=sentence, things=(node,), held=held)
+
+
+def unplaced_logs(report: QuorumReport) -> Iterator[Verdict]:
+    """The copies that have no offset in common with any other: nothing shows whether they are of the same log."""
+    for history in report.histories:
+        for copy in history.unplaced:
+            node = _name(report, copy)
+            sentence = (
+                f"{node} has no offset in common with the other logs: nothing shows whether it is of the same history"
+            )
+            yield Verdict(check="unplaced_log", good=True, sentence=sentence, things=(node,))
+
+
+def _why_outvoted(history: History) -> str:
+    if not history.may_be_on_majority:
+        lack = "lacks" if len(history.lacking) == 1 else "lack"
+        return f"which {len(history.lacking)} of {counted(len(history.voters), 'voter')} {lack}"
+    return "whose leader wrote there after the same voters had elected it"
+
+
+def _held(report: QuorumReport, history: History, alone: HeldAlone) -> Held:
+    return Held(
+        nodes=tuple(_name(report, copy) for copy in history.copies),
+        words=f"alone {alone_words(alone)}; {commit_words(alone)}; {_voters(history)}; {_registered(history)}",
+        offset=alone.from_offset,
+        timestamp=alone.first_timestamp,
+    )
+
+
+def _voters(history: History) -> str:
+    """Whose history it is, and how many of its own voters have it, as far as their logs are here."""
+    if not history.voters:
+        return "it names no voters"
+    voters = in_words([voter.id for voter in history.voters])
+    unseen = len(history.voters) - len(history.holding) - len(history.lacking)
+    if len(history.voters) == 1:
+        has = "has it" if history.holding else "is not here" if unseen else "lacks it"
+        return f"its one voter ({voters}) {has}"
+    have = "has" if len(history.holding) == 1 else "have"
+    more = f", {unseen} {'is' if unseen == 1 else 'are'} not here" if unseen else ""
+    return f"{len(history.holding)} of its {len(history.voters)} voters ({voters}) {have} it{more}"
+
+
+def _registered(history: History) -> str:
+    if history.brokers_since:
+        return f"{_brokers(history.brokers_since)} registered there"
+    if history.brokers:
+        return f"{_brokers(history.brokers)} registered before, none there"
+    return "no broker is registered there"
+
+
+def _brokers(ids: tuple[int, ...]) -> str:
+    return f"broker{'s' if len(ids) > 1 else ''} {in_words(ids)}"
 
 
 def _election(report: QuorumReport) -> Verdict:
@@ -56,11 +156,19 @@ def _election(report: QuorumReport) -> Verdict:
     if not report.electable:
         sentence = f"{needs}: no leader can be elected of these alone"
         return Verdict(check="quorum_election", good=False, sentence=sentence, things=missing)
-    electable = " or ".join(map(str, report.electable))
-    return Verdict(check="quorum_election", good=True, sentence=f"{needs}: they can elect {electable}", things=missing)
+    electable = in_words(report.electable, "or")
+    sentence = f"{needs}: they can elect {electable}"
+    if report.rivals and any(report.history_of(copy) is not report.histories[0] for copy in report.voting.values()):
+        sentence += ", and the others drop what is not in its log, whichever history that is"
+        things = tuple(_name(report, copy) for copy in report.voting.values())
+        return Verdict(check="election_of_histories", good=False, sentence=sentence, things=things)
+    return Verdict(check="quorum_election", good=True, sentence=sentence, things=missing)
 
 
 def _completeness(report: QuorumReport) -> Verdict:
+    if report.rivals:
+        sentence = f"which of these {len(report.rivals) + 1} logs brokers follow is not known by the logs alone"
+        return Verdict(check="completeness_of_histories", good=False, sentence=sentence)
     if report.has_all_committed:
         sentence = "all that was ever committed is in the furthest of these logs"
     else:
@@ -81,14 +189,26 @@ def _ahead(report: QuorumReport) -> Iterator[Verdict]:
     further = [
         copy
         for copy in report.copies
-        if copy not in voters and copy.end_offset >= end and copy.fault is None and report.diverges_from(copy) is None
+        if copy not in voters and copy.end_offset >= end and copy.fault is None and report.behind(copy) is not None
     ]
     if further and voters and all(copy.end_offset < end for copy in voters):
-        node = "a source" if further[0].properties.node_id is None else _node(further[0])
+        node = "a source" if further[0].properties.node_id is None else _name(report, further[0])
         sentence = f"the log of {node}, which has no vote, goes further than those of all voters here"
-        yield Verdict(check="observer_ahead", good=False, sentence=sentence, things=(_node(further[0]),))
+        yield Verdict(check="observer_ahead", good=False, sentence=sentence, things=(_name(report, further[0]),))
 
 
-def _node(copy: LogCopy) -> str:
-    """`node 3`, or the path where no file beside the log names the node."""
-    return copy.path if copy.properties.node_id is None else f"node {copy.properties.node_id}"
+def _name(report: QuorumReport, copy: LogCopy) -> str:
+    """`node 3`, with its path where two copies are of that node; the path where no file beside the log names it."""
+    id_ = copy.properties.node_id
+    if id_ is None:
+        return copy.path
+    same = sum(one.properties.node_id == id_ for one in report.copies)
+    return f"node {id_}" if same == 1 else f"node {id_} ({copy.path})"
+
+
+def _nodes(report: QuorumReport, history: History) -> str:
+    """The copies of a history by their nodes: `node 1`, `nodes 2 and 3`."""
+    names = [_name(report, copy) for copy in history.copies]
+    if len(names) > 1 and all(name.startswith("node ") for name in names):
+        return f"nodes {in_words([name.removeprefix('node ') for name in sorted(names)])}"
+    return in_words(names)

@@ -128,6 +128,37 @@ class BatchValues:
         """One record's value."""
         return self.data[self.starts[index] : self.stops[index]].tobytes()  # type: ignore[no-any-return]
 
+    def count_of(self, value: bytes) -> int:
+        """How many records have this value."""
+        starts = self.starts[self.stops - self.starts == len(value)]
+        same = np.ones(len(starts), np.bool_)
+        for place, byte in enumerate(value):
+            same &= self.data[starts + place] == byte
+        return int(np.count_nonzero(same))
+
+    def has_same_batches(self, other: BatchValues, first: int, stop: int) -> bool:
+        """Whether both have the same batches at [first, stop), where a batch begins at `first` in both of them."""
+        one, two = (each._of_offsets(first, stop) for each in (self, other))
+        return all(np.array_equal(mine, theirs) for mine, theirs in zip(one, two, strict=True)) and np.array_equal(
+            self._packed(first, stop), other._packed(first, stop)
+        )
+
+    def _of_offsets(self, first: int, stop: int) -> tuple[Any, ...]:
+        """The ends and epochs of the batches at [first, stop), the times and lengths of their records."""
+        begin, end = np.searchsorted(self.last_offsets, [first, stop - 1])
+        batches = slice(begin, end + 1)
+        records = slice(first - self.base_offset, stop - self.base_offset)
+        lengths = self.stops[records] - self.starts[records]
+        return self.last_offsets[batches], self.epochs[batches], self.times[records], lengths
+
+    def _packed(self, first: int, stop: int) -> Any:
+        """The values at [first, stop) without the bytes between them."""
+        records = slice(first - self.base_offset, stop - self.base_offset)
+        starts, stops = self.starts[records], self.stops[records]
+        lengths = stops - starts
+        ends = np.cumsum(lengths)
+        return self.data[np.repeat(starts - ends + lengths, lengths) + np.arange(ends[-1])]
+
 
 LARGEST_PART: Final = 8 << 20
 """The values come in parts of about this many bytes, which fit the processor's caches."""

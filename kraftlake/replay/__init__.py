@@ -10,6 +10,12 @@ from typing import TYPE_CHECKING
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from kraftlake.replay.comparing.held_alone import HeldAlone
+    from kraftlake.replay.comparing.histories import History
+    from kraftlake.replay.comparing.log_comparison import LogComparison, Relation, compare_logs
+    from kraftlake.replay.comparing.log_copy import LogCopy
+    from kraftlake.replay.comparing.voters import Role
+    from kraftlake.replay.comparing.words import alone_words, commit_words, comparison_sentence
     from kraftlake.replay.imports.follow_log import FollowStep, LogFollower
     from kraftlake.replay.imports.import_log import import_source
     from kraftlake.replay.imports.import_report import ImportReport
@@ -41,8 +47,7 @@ if TYPE_CHECKING:
     from kraftlake.replay.queries.changes import LogChanges
     from kraftlake.replay.queries.export import ExportReport
     from kraftlake.replay.queries.local_changes import LocalChanges
-    from kraftlake.replay.queries.log_copy import LogCopy
-    from kraftlake.replay.queries.quorum_report import QuorumReport, Role, describe_quorum
+    from kraftlake.replay.queries.quorum_report import QuorumReport, describe_quorum
     from kraftlake.replay.queries.record_types import RECORD_TYPES
     from kraftlake.replay.queries.source import LogSource
     from kraftlake.replay.reading.chunks import BULK_FROM, Chunk, chunks_of
@@ -74,6 +79,8 @@ __all__ = [
     "Chunk",
     "ExportReport",
     "FollowStep",
+    "HeldAlone",
+    "History",
     "ImportReport",
     "LakeFeed",
     "LakeReader",
@@ -82,6 +89,7 @@ __all__ = [
     "LoaderManifest",
     "LocalChanges",
     "LogChanges",
+    "LogComparison",
     "LogCopy",
     "LogDeltaManifest",
     "LogFollower",
@@ -98,6 +106,7 @@ __all__ = [
     "QuorumFollower",
     "QuorumReport",
     "QuorumState",
+    "Relation",
     "Replay",
     "RestorePlan",
     "Role",
@@ -105,12 +114,16 @@ __all__ = [
     "SnapshotManifest",
     "SnapshotReader",
     "VerifyReport",
+    "alone_words",
     "broken_ranges",
     "check_covered",
     "check_target",
     "check_unbroken",
     "choose_base",
     "chunks_of",
+    "commit_words",
+    "compare_logs",
+    "comparison_sentence",
     "decode_record",
     "describe_quorum",
     "has_beginning",

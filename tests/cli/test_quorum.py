@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from tests.cli.running import DIRECTORY, LEGACY, TORN, fault, run, run_json
+from tests.replay.comparing.odd_quorums import split_brain
 from tests.replay.queries.test_quorum_report import elected, no_ops, node_at
 
 
@@ -75,13 +76,28 @@ def test_an_observer_whose_log_goes_further_than_the_voters_is_named(tmp_path: P
     assert "✗ the log of node 101, which has no vote, goes further than those of all voters here" in shown
 
 
-def test_what_will_be_cut_off_is_told(tmp_path: Path) -> None:
+def test_what_a_deposed_leader_will_drop_is_told(tmp_path: Path) -> None:
     start = [elected(0, 1, 1, 2), *no_ops(3, 9)]
     deposed = node_at(tmp_path, 1, start + no_ops(10, 12))
     other = node_at(tmp_path, 2, [*start, elected(10, 2, 1, 2)])
-    assert (
-        "from 10 on not what the furthest log has: it will be cut off" in run("quorum", deposed, other, code=3).stdout
+    shown = run("quorum", deposed, other, code=3).stdout
+    assert "another log from 10 on" in shown
+    assert "will be cut off" not in shown
+
+
+def test_two_histories_are_shown_with_what_each_has_alone(tmp_path: Path) -> None:
+    lines = run("quorum", *split_brain(tmp_path), code=3).stdout.splitlines()
+    at = lines.index(
+        "✗ node 1 and nodes 2 and 3 are two histories: they differ from offset 0 on, the first that both have (other "
+        "bytes)"
     )
+    assert lines[at + 1].startswith("  · node 1: alone offsets 0 to 37 in epochs 1 to 3, 20 records besides no-ops")
+    assert lines[at + 2].startswith(
+        "  · node 2 and node 3: alone offsets 0 to 45 in epochs 1 to 5, 1 record besides no"
+    )
+    assert lines[at + 3].endswith("elect 2 or 3, and the others drop what is not in its log, whichever history that is")
+    assert lines[at + 4] == "✗ which of these 2 logs brokers follow is not known by the logs alone"
+    assert "all that was ever committed" not in "\n".join(lines)
 
 
 def test_a_snapshot_without_a_node_is_named_by_its_file(tmp_path: Path) -> None:
@@ -94,6 +110,20 @@ def test_a_snapshot_without_a_node_is_named_by_its_file(tmp_path: Path) -> None:
 
 def test_the_json_form_has_nodes_in_the_order_given() -> None:
     told = run_json("quorum", DIRECTORY)
+    (history,) = told.pop("histories")
+    assert history == {
+        "nodeIds": [3000],
+        "startOffset": 0,
+        "endOffset": 5737,
+        "lastEpoch": 2,
+        "voters": [3000],
+        "brokers": None,
+        "brokersSinceParting": [],
+        "alone": None,
+        "onMajority": True,
+        "outvoted": False,
+        "comparison": None,
+    }
     assert told == {
         "clusterId": "VXUoBgBGTaWWfCM4Toybuw",
         "kraftVersion": 1,
@@ -124,6 +154,7 @@ def test_the_json_form_has_nodes_in_the_order_given() -> None:
                 "leaderId": 3000,
                 "votedId": None,
                 "fault": None,
+                "history": 0,
             }
         ],
     }

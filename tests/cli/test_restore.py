@@ -70,7 +70,7 @@ def test_the_report_as_json(tmp_path: Path) -> None:
         "checkpoint": checkpoint.name, "endOffset": 5747, "epoch": 12, "margin": 10, "nextProducerId": 6010,
         "kraftVersion": 0, "listener": "CONTROLLER",
         "voters": [{"id": 2, "host": "h", "port": 9093, "directoryId": str(ids[0])}], "brokers": [1, 2, 3, 4],
-        "topics": 21, "partitions": 75, "strays": {},
+        "topics": 21, "partitions": 75, "strays": {}, "otherHistories": {},
     }  # fmt: skip
 
 

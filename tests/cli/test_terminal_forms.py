@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from kraftlake.cli.output.terminal import PIPED_WIDTH, Terminal, wants_colour
 from tests.cli.made_logs import HOSTILE, hostile_log
 from tests.cli.running import DIRECTORY, LEGACY, TORN, fault, run, run_json
+from tests.replay.comparing.odd_quorums import split_brain
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 FORMS: list[list[object]] = [
@@ -366,12 +367,27 @@ def test_the_images_of_two_sources_are_compared() -> None:
     assert run("diff", earlier, "--with", later).stdout == run("diff", DIRECTORY, 3037, 4592).stdout
     assert run("diff", DIRECTORY, "--with", DIRECTORY).stdout.endswith("no difference\n")
     assert run("diff", DIRECTORY, 4592, "--with", later).stdout.endswith("no difference\n")
-    from_nothing = run("diff", DIRECTORY, -1, 3037, "--with", earlier, "--json").stdout
-    assert from_nothing == run("diff", DIRECTORY, -1, 3037, "--json").stdout
+    from_nothing = run_json("diff", DIRECTORY, -1, 3037, "--with", earlier)
+    assert from_nothing.pop("logs")["relation"] == "unknown", "a snapshot has no log"
+    assert from_nothing == run_json("diff", DIRECTORY, -1, 3037)
+    assert f"{DIRECTORY} and {DIRECTORY} are the same log" in run("diff", DIRECTORY, "--with", DIRECTORY).stdout
     strange = run("diff", DIRECTORY, "--with", TORN)
     assert "is of another cluster, 6Ptohw4ASx6dgm3MBfsbpQ" in strange.stderr
     for words in ([], [5]):
         assert "--with" in run("diff", DIRECTORY, *words, code=2).stderr
+
+
+def test_two_sources_are_one_history_or_two(tmp_path: Path) -> None:
+    one, other, shorter = split_brain(tmp_path)
+    shown = run("diff", one, "--with", other).stdout.splitlines()
+    assert shown[0] == (
+        f"{one} and {other} are two histories: they differ from offset 0 on, the first that both have (other bytes)"
+    )
+    assert shown[1].startswith(f"  · {one}: alone offsets 0 to 37 in epochs 1 to 3, 20 records besides no-ops")
+    assert shown[1].endswith("committed by its own quorum up to offset 32 at least")
+    assert "offsets 0 to 43 are the same" in run("diff", other, "--with", shorter).stdout
+    logs = run_json("diff", one, "--with", other)["logs"]
+    assert (logs["relation"], logs["partsAt"], [held["records"] for held in logs["alone"]]) == ("parted", 0, [20, 1])
 
 
 def test_local_changes_are_summed_up_and_listed() -> None:

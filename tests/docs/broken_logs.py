@@ -14,6 +14,7 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.replay import LogSource
 from tests.cli.running import DIRECTORY, LEGACY
 from tests.diagnosis.doctor.clusters import Step, cluster, log_of, register, unfence, uuid
+from tests.replay.comparing.odd_quorums import quorum_log
 
 _SEGMENT = "00000000000000000000.log"
 
@@ -124,8 +125,18 @@ def mixed(folder: Path, _: str) -> None:
     _small(folder, *started, *[(61, unfence(id_, 100 + id_)) for id_ in tops], level=25)
 
 
+def second(folder: Path, _: str) -> None:
+    """The sample, and in `md2` what a controller wrote that was formatted with the same ids and elected itself."""
+    for name in ("md", "md2"):
+        (folder / name).mkdir()
+        shutil.copy(DIRECTORY.parent / "meta.properties", folder / name)
+    shutil.copytree(DIRECTORY, folder / "md", dirs_exist_ok=True)
+    write_segment(folder / "md2" / _SEGMENT, quorum_log(3000, epochs=4, begins=1_795_253_100_000))
+
+
 BROKEN: Mapping[str, Callable[[Path, str], None]] = {
     "cut": cut, "flipped": flipped, "restored": restored, "legacy": legacy, "folders": folders, "disk": disk,
     "twins": twins, "loopback": loopback, "mixed": mixed,
+    "second": second,
 }  # fmt: skip
 """The ways to break a log, by the words that docs/incidents.md has for them."""

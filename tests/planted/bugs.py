@@ -253,7 +253,7 @@ BUGS = (
     ),
     PlantedBug(
         "a-snapshot-of-a-later-epoch-commits-an-imported-log",
-        "kraftlake/replay/imports/committed.py",
+        "kraftlake/replay/reading/committed.py",
         "return last.epoch >= snapshot.epoch",
         "return last.epoch <= snapshot.epoch",
         "tests/replay/imports/test_follow_log.py::test_a_snapshot_of_a_later_epoch_behind_the_log_commits_nothing_of_it",

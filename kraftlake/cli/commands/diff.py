@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from kraftlake.api import Source
     from kraftlake.image import ImageDiff, MetadataImage
+    from kraftlake.replay import LogComparison
 
 
 @command(
@@ -78,7 +79,8 @@ if TYPE_CHECKING:
     "other",
     type=SOURCE,
     metavar="SOURCE",
-    help="Take the second image from this source; N and M are then the ends of both unless they are given.",
+    help="Take the second image from this source; N and M are then the ends of both unless they are given. The answer "
+    "says whether the two logs are one history, and where they part.",
 )
 @limit_option
 @tail_option
@@ -119,7 +121,8 @@ def diff(
     if opened.cluster_id != second.cluster_id and None not in (opened.cluster_id, second.cluster_id):
         call.terminal.warn(f"{second.name} is of another cluster, {second.cluster_id}")
     everything = everything or bool(topics or partitions)
-    show_diff(call, opened.cluster_id, images, found, everything=everything, limit=limit, tail=tail)
+    logs = None if second is opened else _comparison(call, opened, second)
+    show_diff(call, opened.cluster_id, images, found, everything=everything, limit=limit, tail=tail, logs=logs)
 
 
 def show_diff(
@@ -131,17 +134,37 @@ def show_diff(
     everything: bool,
     limit: int | None = None,
     tail: int | None = None,
+    logs: LogComparison | None = None,
 ) -> None:
-    """Write the differences that were found between two images."""
+    """Write the differences that were found between two images, and how their logs compare where these are two."""
     begin, end = (image.provenance.to_json()["timestamp"] for image in images)
     times = {"fromTimestamp": begin, "toTimestamp": end}
     form = {"clusterId": cluster_id} | times | found.to_json(show_secrets=call.show_secrets)
     if call.as_json:
-        call.terminal.json(form)
+        call.terminal.json(form | ({} if logs is None else {"logs": logs.to_json()}))
         return
     from kraftlake.cli.views.diff_view import draw_diff
 
     call.terminal.render(draw_diff(form, everything=everything, limit=limit, tail=tail))
+
+
+def _comparison(call: Call, one: Source, other: Source) -> LogComparison | None:
+    """How the logs of two sources compare; writes it as a sentence unless JSON is asked for."""
+    from kraftlake.replay import alone_words, commit_words, compare_logs, comparison_sentence
+    from kraftlake.runtime.errors import CorruptDataError
+
+    try:
+        found = compare_logs(one.reader, other.reader)
+    except CorruptDataError as fault:
+        call.terminal.warn(f"the logs can't be compared: {fault}")
+        return None
+    have_logs = all(source.reader.end_offset > source.reader.start_offset for source in (one, other))
+    if not call.as_json and (have_logs or found.differs):
+        call.terminal.line(comparison_sentence(found, one.path, other.path))
+        for source, held in zip((one, other), found.alone, strict=True):
+            if held is not None:
+                call.terminal.line(f"  · {source.path}: alone {alone_words(held)}; {commit_words(held)}")
+    return found
 
 
 def image_at(call: Call, source: Source, at: int | datetime | LogTime | None) -> MetadataImage:

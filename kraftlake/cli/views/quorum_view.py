@@ -51,6 +51,8 @@ def show_quorum(terminal: Terminal, report: dict[str, Any], verdicts: Sequence[V
             terminal.line(("✗ ", Style.BAD), f"{_name(node)} is not sound: {node['fault']}")
     for verdict in verdicts:
         terminal.line(("✓ ", Style.GOOD) if verdict.good else ("✗ ", Style.BAD), verdict.sentence)
+        for held in verdict.held:
+            terminal.line("  · ", str(held))
 
 
 def _endpoints(voters: list[dict[str, Any]]) -> list[RenderableType]:
@@ -93,14 +95,16 @@ def _election(node: dict[str, Any]) -> str:
 
 
 def _remarks(node: dict[str, Any]) -> list[Piece]:
-    """The differences from the node with the longest log."""
+    """The differences from the node whose log goes furthest."""
     pieces: list[Piece] = [_last_part(node["source"])] if node["role"] == "unknown" else []
     if node["fault"] is not None:
         pieces.append(("not sound", Style.BAD))
     if node["role"] == "otherDirectory":
         pieces.append((f"not the directory of voter {node['nodeId']}", Style.BAD))
     if node["otherFrom"] is not None:
-        pieces.append((f"from {node['otherFrom']} on not what the furthest log has: it will be cut off", Style.BAD))
-    elif node["behind"]:
+        pieces.append((f"another log from {node['otherFrom']} on", Style.BAD))
+    elif node["behind"] is None:
+        pieces.append(("no offset in common with the others", Style.WARNING))
+    elif node["behind"] > 0:
         pieces.append((f"{counted(node['behind'], 'offset')} behind", Style.WARNING))
     return listed(pieces)

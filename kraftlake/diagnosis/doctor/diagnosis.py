@@ -22,6 +22,7 @@ from kraftlake.diagnosis.doctor.partition_checks import PARTITION_CHECKS
 from kraftlake.diagnosis.doctor.quorum_checks import QUORUM_CHECKS
 from kraftlake.diagnosis.doctor.risk_checks import RISK_CHECKS
 from kraftlake.diagnosis.doctor.stability_checks import STABILITY_CHECKS
+from kraftlake.diagnosis.quorum_health import odd_histories
 from kraftlake.image import ClusterCounts, MetadataImage, count_cluster
 from kraftlake.protocol import joined_addresses
 from kraftlake.replay import LogSource, Progress, QuorumReport, Replay, describe_quorum
@@ -105,7 +106,8 @@ def diagnose(
 
     `at` is the offset or time to look at, None the end of the log. `log_dirs` are log directories of brokers, which are
     compared with the image. Fencings, elections and ISR changes are counted in the `window` before the image. A log
-    that is damaged is looked at as far as it can be replayed. `progress` is called while logs are fetched and verified.
+    that is damaged is looked at as far as it can be replayed. Of logs of two histories no image is checked: the advice
+    would be that of one of them. `progress` is called while logs are fetched and verified.
 
     Raises UsageError where the sources are of several clusters or a log directory is of another or names no broker,
     NotASourceError where one of them is none, NodeError where a quorum does not answer, OffsetError where `at` is not
@@ -137,7 +139,9 @@ def diagnose(
         window_ms=window // timedelta(milliseconds=1),
         folders=() if replay is None else tuple(_compared(replay.image, log_dirs, known)),
     )
-    findings = [finding for check in checks for finding in check.findings(case)]
+    of_one_history = not any(verdict.check == "two_histories" for verdict in odd_histories(quorum))
+    asked = [check for check in checks if of_one_history or not check.of_image]
+    findings = [finding for check in asked for finding in check.findings(case)]
     return Diagnosis(
         sources=paths,
         quorum=quorum,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import attrs
+
 from kraftlake.diagnosis.doctor.case import Case
 from kraftlake.diagnosis.doctor.check import Check
 from kraftlake.diagnosis.doctor.checked_logs import CheckedLog
 from kraftlake.diagnosis.doctor.finding import Found, Severity
 from kraftlake.diagnosis.doctor.group import Group, LogPosition
 from kraftlake.diagnosis.doctor.help import safe
-from kraftlake.diagnosis.quorum_health import Verdict, node_faults, quorum_verdicts
+from kraftlake.diagnosis.quorum_health import Verdict, node_faults, odd_histories, quorum_verdicts, unplaced_logs
 from kraftlake.kafka_files import Problem
 from kraftlake.replay import LogCopy, Role
 from kraftlake.runtime import KraftlakeError, counted, in_words
@@ -37,7 +39,36 @@ def _found(verdicts: Iterable[Verdict]) -> Iterator[Found]:
 
 
 def _no_election(case: Case) -> Iterator[Found]:
-    return _found(_bad(case, "quorum_election", "quorum_voters"))
+    for found in _found(_bad(case, "quorum_election", "quorum_voters")):
+        yield attrs.evolve(found, helps=_HELP_OF_HISTORIES if case.quorum.rivals else ())
+
+
+def _two_histories(case: Case) -> Iterator[Found]:
+    """The histories beside the first one, with what the voters would do that are here."""
+    told = [one for one in odd_histories(case.quorum) if one.check == "two_histories"]
+    if told:
+        elected = _bad(case, "election_of_histories")
+        groups = (*_facts(told), *(Group(reason=one.sentence, things=one.things) for one in elected))
+        rest = "what brokers, topics and partitions lack is not looked at: it would be that of one history alone"
+        yield Found(sentence="; ".join((*(one.sentence for one in told), rest)), groups=groups)
+
+
+def _changed(case: Case) -> Iterator[Found]:
+    told = [one for one in odd_histories(case.quorum) if one.check == "changed_log"]
+    if told:
+        yield Found(sentence="; ".join(one.sentence for one in told), groups=_facts(told))
+
+
+def _unplaced(case: Case) -> Iterator[Found]:
+    return _found(unplaced_logs(case.quorum))
+
+
+def _facts(told: Iterable[Verdict]) -> tuple[Group, ...]:
+    """What the logs of the verdicts have alone, a group each."""
+    held = dict.fromkeys(held for one in told for held in one.held)
+    return tuple(
+        Group(reason=one.words, things=one.nodes, since=LogPosition.of(one.offset, one.timestamp)) for one in held
+    )
 
 
 def _lost_commits(case: Case) -> Iterator[Found]:
@@ -49,7 +80,9 @@ def _voter_directory(case: Case) -> Iterator[Found]:
 
 
 def _diverged(case: Case) -> Iterator[Found]:
-    return _found(one for one in node_faults(case.quorum) if one.check == "diverged_log")
+    told = [one for one in node_faults(case.quorum) if one.check == "diverged_log"]
+    if told:
+        yield Found(sentence="; ".join(one.sentence for one in told), groups=_facts(told))
 
 
 def _partly_seen(case: Case) -> Iterator[Found]:
@@ -156,7 +189,39 @@ def _text(fault: KraftlakeError) -> str:
 
 _ALL_NODES = "quorum {sources}"
 
+_HELP_OF_HISTORIES = safe(
+    "Keep a copy of every directory, and start neither controllers nor brokers that are down. Never delete, format or "
+    "replace one of these logs before it is known which one brokers follow: each may be the only one that has it.",
+    "Find out which one brokers follow: the `__cluster_metadata-0` of a broker, given as one more source, is shown "
+    "with the log that it copied. A broker's epoch is the offset of its registration in that log: `kraftlake image "
+    "LOG --json` has it, and so has the `.kafka_cleanshutdown` of a broker that was shut down in order.",
+    "Look at what one has and the other lacks: `kraftlake diff LOG --with OTHER`. `kraftlake doctor LOG` diagnoses one "
+    "of them alone.",
+)
+
 QUORUM_CHECKS = (
+    Check(
+        name="two_histories",
+        severity=Severity.CRITICAL,
+        text="logs of one cluster are two histories: two quorums wrote them",
+        command=_ALL_NODES,
+        helps=_HELP_OF_HISTORIES,
+        find=_two_histories,
+        of_image=False,
+    ),
+    Check(
+        name="changed_log",
+        severity=Severity.CRITICAL,
+        text="a log has another batch in the middle than the log of another node",
+        command=_ALL_NODES,
+        helps=safe(
+            "Keep a copy of both. The logs of further nodes show which one was changed, and so does a lake that was "
+            "imported before: its chain of hashes is checked by `kraftlake verify LAKE --at-least LINK`.",
+            "Do not start the node whose log was changed as a candidate: what it leads with is what it has.",
+        ),
+        find=_changed,
+        of_image=False,
+    ),
     Check(
         name="quorum_election",
         severity=Severity.CRITICAL,
@@ -238,6 +303,18 @@ QUORUM_CHECKS = (
             "it fetches again, the quorum can spare fewer of the other voters."
         ),
         find=_silent,
+        of_image=False,
+    ),
+    Check(
+        name="unplaced_log",
+        severity=Severity.INFO,
+        text="a log has no offset in common with the others",
+        command=_ALL_NODES,
+        helps=safe(
+            "Give the log of a node that reaches back further, or a lake of this cluster: what lies between shows "
+            "whether they are one history.",
+        ),
+        find=_unplaced,
         of_image=False,
     ),
     Check(

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import attrs
 
 from kraftlake.kafka_files import MetadataDirectory, RemovedFileError, TruncatedLogError
-from kraftlake.replay.imports.committed import CommittedTo
 from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.imports.import_plan import plan_import
 from kraftlake.replay.imports.kept_snapshot import facts_of
@@ -18,6 +17,7 @@ from kraftlake.replay.imports.new_lake import is_lake
 from kraftlake.replay.live.committed_tail import CommittedTail, committed_end
 from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.chunks import chunks_of_snapshot
+from kraftlake.replay.reading.committed import CommittedTo
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import usable_snapshots
 from kraftlake.runtime.arguments import path_text

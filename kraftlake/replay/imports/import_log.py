@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from kraftlake.kafka_files import SourceKind
 from kraftlake.replay.imports.cached_images import fill_cache
-from kraftlake.replay.imports.committed import CommittedTo
 from kraftlake.replay.imports.import_plan import ImportPlan, plan_import
 from kraftlake.replay.imports.import_report import ImportReport
 from kraftlake.replay.imports.kept_snapshot import facts_of
 from kraftlake.replay.imports.new_lake import check_place, discard_empty_lake, is_lake, remove_empty_folders
 from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.chunks import chunks_of, chunks_of_snapshot
+from kraftlake.replay.reading.committed import CommittedTo
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.progress import Progress, no_progress
 from kraftlake.replay.reading.replay_base import usable_snapshots

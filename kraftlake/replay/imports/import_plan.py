@@ -8,6 +8,8 @@ import attrs
 
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import read_frame
+from kraftlake.replay.comparing.log_comparison import Difference, LogComparison, Relation, compare_logs
+from kraftlake.replay.comparing.words import alone_words, commit_words
 from kraftlake.replay.reading.chunks import Chunk, chunks_of
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.reading.open_reader import LakeReader
@@ -39,17 +41,19 @@ class ImportPlan:
 def plan_import(source: LogReader, lake: LakeReader | None, progress: Progress = no_progress) -> ImportPlan:
     """Read the whole source, compare what the lake has of it already, and say what is new.
 
-    `lake` is None where there is none yet. Raises ImportConflictError naming the first offset that disagrees and on
-    which side of the lake's `committed_to` it lies, or the offsets that are missing in between; CorruptDataError for a
-    source that is unsound itself. Memory is bounded by the largest batch.
+    `lake` is None where there is none yet. Raises ImportConflictError naming the first offset that disagrees and what
+    each of the two has alone from there on, or the offsets that are missing in between; CorruptDataError for a source
+    that is unsound itself. Memory is bounded by the largest chunk.
     """
     if lake is not None:
         _check_touching(source, lake)
     _check_duplicates(source)
     snapshots = _new_snapshots(source, lake)
+    if lake is not None:
+        _check_same(source, lake)
     ends = {s.end_offset - 1: s for s in usable_snapshots(source)}
-    new = batches = already = before = 0
-    comparison = None if lake is None else _Comparison(source, lake)
+    new = batches = 0
+    there = range(0) if lake is None else range(lake.start_offset, lake.end_offset)
     lake_epoch = -1 if lake is None else lake.log.epoch
 
     def add_new(chunk: Chunk) -> None:
@@ -57,7 +61,7 @@ def plan_import(source: LogReader, lake: LakeReader | None, progress: Progress =
         if not new and chunk.epoch < lake_epoch:
             raise ImportConflictError(
                 f"{source.name} has epoch {chunk.epoch} at offset {chunk.base_offset}, but the lake has epoch "
-                f"{lake_epoch} before it already: this is another cluster's log, or corruption."
+                f"{lake_epoch} before it already: they are two histories, or one is damaged."
             )
         _check_frames(chunk)
         new += chunk.record_count
@@ -66,17 +70,11 @@ def plan_import(source: LogReader, lake: LakeReader | None, progress: Progress =
     reported = source.start_offset
     for chunk in chunks_of(source, source.start_offset, source.end_offset - 1):
         _check_snapshot_epochs(chunk, ends)
-        if comparison is None or chunk.base_offset >= comparison.end:
+        if chunk.base_offset >= there.stop:
             add_new(chunk)
-        else:
-            for batch in [chunk] if isinstance(chunk, RecordBatch) else chunk.batches(chunk.base_offset):
-                if batch.last_offset < comparison.first:
-                    before += batch.record_count
-                elif batch.base_offset < comparison.end:
-                    comparison.compare(batch)
-                    already += batch.record_count
-                else:
-                    add_new(batch)
+        elif not isinstance(chunk, RecordBatch):
+            for batch in chunk.batches(there.stop):
+                add_new(batch)
         if chunk.last_offset + 1 - reported >= PROGRESS_RECORDS or chunk.last_offset + 1 == source.end_offset:
             reported = chunk.last_offset + 1
             progress("checking", reported - source.start_offset, source.end_offset - source.start_offset)
@@ -89,8 +87,8 @@ def plan_import(source: LogReader, lake: LakeReader | None, progress: Progress =
         to_offset=from_offset + new,
         records=new,
         batches=batches,
-        already_there=already,
-        before_lake=before,
+        already_there=max(0, min(source.end_offset, there.stop) - max(source.start_offset, there.start)),
+        before_lake=max(0, there.start - source.start_offset),
         snapshots=snapshots,
     )
 
@@ -128,7 +126,7 @@ def _new_snapshots(source: LogReader, lake: LogReader | None) -> tuple[SnapshotR
         if same is not None and same.epoch != snapshot.epoch:
             raise ImportConflictError(
                 f"The snapshot of the offsets below {snapshot.end_offset} is of epoch {snapshot.epoch} in "
-                f"{source.name}, but of epoch {same.epoch} in the lake: this is another cluster, or corruption."
+                f"{source.name}, but of epoch {same.epoch} in the lake: they are two histories, or one is damaged."
             )
         if same is None and snapshot.end_offset >= start:
             new.append(snapshot)
@@ -164,52 +162,43 @@ def _check_frames(chunk: Chunk, snapshot: str | None = None) -> None:
             raise CorruptDataError(f"The record at offset {offset}{where} is no metadata record: {error}") from error
 
 
-class _Comparison:
-    """The comparison of source and lake over the offsets that both have."""
+def _check_same(source: LogReader, lake: LakeReader) -> None:
+    """Raise ImportConflictError where the offsets that both have are not the same."""
+    found = compare_logs(source, lake)
+    offset, what = found.parts_at, None if found.difference is None else found.difference.value
+    if found.divided_at is not None and (offset is None or found.divided_at < offset):
+        offset, what = found.divided_at, Difference.BATCH.value
+    if offset is None:
+        return
+    if found.difference is Difference.EPOCH and found.differing is not None and offset == found.parts_at:
+        here, there = found.differing
+        what = f"epoch {here.epoch} in the source, epoch {there.epoch} in the lake"
+    told = f"{source.name} disagrees with the lake {lake.name} at offset {offset} ({what})"
+    raise ImportConflictError(f"{told}; {_meaning(found, lake)}.")
 
-    def __init__(self, source: LogReader, lake: LakeReader) -> None:
-        self.first = max(source.start_offset, lake.start_offset)
-        self.end = lake.end_offset
-        self._names = (source.name, lake.name)
-        self._committed_to = lake.log.committed_to
-        last = min(source.end_offset, lake.end_offset) - 1
-        self._lake = lake.batches(self.first, last)
 
-    def compare(self, batch: RecordBatch) -> None:
-        """Raise ImportConflictError unless the lake's next batch is this one."""
-        other = next(self._lake)
-        found = _disagreement(batch, other)
-        if found is None:
-            return
-        offset, what = found
-        known = offset < self._committed_to or (offset == self._committed_to and other.control)
-        why = (
-            f"it is at or below {self._committed_to}, up to where the lake's log is known to be committed, so this is "
-            "another cluster's log, or corruption"
-            if known
-            else f"it is above {self._committed_to}, up to where the lake's log is known to be committed: this tail of "
-            "the lake was never known to be committed, and a new leader may have replaced it"
+def _meaning(found: LogComparison, lake: LakeReader) -> str:
+    """What a disagreement means, as far as the two logs show it, and what to do."""
+    if found.parts_at is None:
+        return "their records are the same, but they are divided into other batches, which an import can't mend"
+    if found.relation is Relation.CHANGED:
+        return (
+            f"they are the same again from offset {found.same_again_at} on, so one of them was changed after it was "
+            f"written: `kraftlake verify {lake.name}` checks the lake by its chain of hashes"
         )
-        source, lake = self._names
-        raise ImportConflictError(f"{source} disagrees with the lake {lake} at offset {offset} ({what}); {why}.")
-
-
-def _disagreement(source: RecordBatch, lake: RecordBatch) -> tuple[int, str] | None:
-    """The first offset in which two batches differ, and how; None when they are the same."""
-    if source.base_offset != lake.base_offset:
-        return max(source.base_offset, lake.base_offset), "a batch begins there in one of them only"
-    base = source.base_offset
-    if source.epoch != lake.epoch:
-        return base, f"epoch {source.epoch} in the source, epoch {lake.epoch} in the lake"
-    if source.control != lake.control or source.control_types[:1] != lake.control_types[:1]:
-        return base, "other record types"
-    for index in range(min(source.record_count, lake.record_count)):
-        if source.values[index] != lake.values[index] or (
-            source.control and source.control_types[index] != lake.control_types[index]
-        ):
-            return base + index, "other bytes"
-        if source.timestamps[index] != lake.timestamps[index]:
-            return base + index, "another timestamp"
-    if source.record_count != lake.record_count:
-        return base + min(source.record_count, lake.record_count), "the batch ends there in one of them only"
-    return None
+    last = found.last_common
+    common = "no batch in common" if last is None else f"the same batches up to offset {last.last_offset}"
+    sides = [
+        f"{name} alone has {alone_words(one)}, {commit_words(one)}"
+        for name, one in zip(("the source", "the lake"), found.alone, strict=True)
+        if one is not None
+    ]
+    here, there = (one is not None and one.shows_commit for one in found.alone)
+    if here and not there:
+        advice = "the lake may end with what a deposed leader wrote: import the source into a lake of its own"
+    else:
+        advice = (
+            "keep both until it is known which one brokers follow: `kraftlake quorum` with both shows whose each is, "
+            "and a lake of its own takes the source"
+        )
+    return f"from there on they are two histories, with {common}: {', and '.join(sides)}; {advice}"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from kraftlake.kafka_files import DirectoryFollower, MetadataDirectory, Snapshot
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay.imports.committed import CommittedTo
 from kraftlake.replay.reading.chunks import chunks_of
+from kraftlake.replay.reading.committed import CommittedTo
 from kraftlake.replay.reading.epoch_ends import EpochEnds
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import attrs
 
 from kraftlake.kafka_files import MetadataDirectory, RemovedFileError, TruncatedLogError
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay.imports.committed import CommittedTo
 from kraftlake.replay.live.committed_tail import AskQuorum, CommittedTail, committed_end
+from kraftlake.replay.reading.committed import CommittedTo
 from kraftlake.runtime.errors import KraftlakeError
 
 _BATCHES: Final = 256

@@ -11,8 +11,8 @@ from kraftlake.kafka_files import MetadataDirectory
 from kraftlake.kafka_files.node.meta_properties import MetaProperties
 from kraftlake.kafka_files.node.quorum_state import ElectionState
 from kraftlake.protocol import ReplicaOfQuorum
+from kraftlake.replay.comparing.log_copy import Fetching, LogCopy, read_copy
 from kraftlake.replay.live.open_quorum import observer_of, open_quorum
-from kraftlake.replay.queries.log_copy import Fetching, LogCopy, read_copy
 from kraftlake.replay.reading.progress import Progress
 
 

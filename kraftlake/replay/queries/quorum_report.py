@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import os
 from collections.abc import Sequence
 from itertools import chain
@@ -12,54 +11,41 @@ import attrs
 
 from kraftlake.kafka_files.node.quorum_state import ElectionState
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay.loader.fold import image_at
-from kraftlake.replay.queries.log_copy import LogCopy, read_log_copies
+from kraftlake.replay.comparing.histories import History, histories_of
+from kraftlake.replay.comparing.log_copy import LogCopy, read_log_copies
+from kraftlake.replay.comparing.voters import KnownVoter, Role, role_among
 from kraftlake.replay.reading.progress import Progress
-from kraftlake.replay.reading.replay_base import images_end
 from kraftlake.runtime.arguments import path_texts
-from kraftlake.runtime.errors import KraftlakeError, UsageError
-
-
-@attrs.frozen(kw_only=True)
-class KnownVoter:
-    """A member of the voter set; a static set (kraft.version 0) has no directory ids in the log.
-
-    `endpoints` are those of the voters' record, or those that the controllers of a static quorum registered with.
-    """
-
-    id: int
-    directory_id: Uuid | None = None
-    endpoints: tuple[str, ...] = ()
-
-
-class Role(enum.Enum):
-    """What a copy is to the quorum."""
-
-    VOTER = "voter"
-    OBSERVER = "observer"
-    OTHER_DIRECTORY = "otherDirectory"
-    """Its node has a voter's id, but the voter has another directory: the copy has no vote."""
-    UNKNOWN = "unknown"
-    """No file beside the log names its node."""
+from kraftlake.runtime.errors import UsageError
 
 
 @attrs.frozen(kw_only=True)
 class QuorumReport:
-    """The copies in the order given, beside the voter set that the furthest of them ends with.
+    """The copies in the order given, and the histories that they belong to.
 
-    A log goes further than another by its last epoch, then by its end: only such a candidate gets a vote.
+    The voters, and who can be elected, are those of the first history. A log goes further than another by its last
+    epoch, then by its end: only such a candidate gets a vote, also where the two are two histories.
     Source: org.apache.kafka.raft (KIP-595, KIP-853).
     """
 
     cluster_id: str | None
     copies: tuple[LogCopy, ...]
-    voters: tuple[KnownVoter, ...]
+    histories: tuple[History, ...]
+
+    @property
+    def voters(self) -> tuple[KnownVoter, ...]:
+        """The voters that the first history ends with."""
+        return self.histories[0].voters
 
     @property
     def furthest(self) -> LogCopy:
-        """The copy whose log goes furthest, of sound ones where there are any; the first of those that go as far."""
-        sound = [copy for copy in self.copies if copy.fault is None]
-        return max(sound or self.copies, key=lambda copy: copy.position)
+        """The copy of the first history that goes furthest, a sound one where there is any."""
+        return self.histories[0].furthest
+
+    @property
+    def rivals(self) -> tuple[History, ...]:
+        """The other histories but for what deposed leaders wrote: which one is right is not known."""
+        return tuple(one for one in self.histories[1:] if not one.is_outvoted)
 
     @property
     def running(self) -> ElectionState | None:
@@ -78,17 +64,7 @@ class QuorumReport:
 
     def role_of(self, copy: LogCopy) -> Role:
         """What `copy` is to the quorum."""
-        if copy.properties.node_id is None:
-            return Role.UNKNOWN
-        voter = next((voter for voter in self.voters if voter.id == copy.properties.node_id), None)
-        if voter is None:
-            return Role.OBSERVER
-        same = (
-            voter.directory_id is None
-            or copy.properties.directory_id is None
-            or voter.directory_id == copy.properties.directory_id
-        )
-        return Role.VOTER if same else Role.OTHER_DIRECTORY
+        return role_among(self.voters, copy)
 
     @property
     def voting(self) -> dict[int, LogCopy]:
@@ -112,21 +88,37 @@ class QuorumReport:
 
     @property
     def has_all_committed(self) -> bool:
-        """Whether a voter that is here is in each majority: then the furthest log holds all that was committed."""
-        return bool(self.voters) and len(self.voting) > len(self.voters) - self.needed
+        """Whether a voter that is here is in each majority: then the furthest log holds all that was committed.
+
+        Of several histories none is known to hold what was committed.
+        """
+        return bool(self.voters) and not self.rivals and len(self.voting) > len(self.voters) - self.needed
 
     @property
     def on_majority(self) -> int:
         """The highest offset of the furthest log that a majority of the voters has, −1 for none."""
-        furthest = self.furthest
-        ends = sorted((copy.shared_with(furthest) for copy in self.voting.values()), reverse=True)
+        ends = sorted((self._end_shared_by(copy) for copy in self.voting.values()), reverse=True)
         return max(-1, ends[self.needed - 1] - 1) if len(ends) >= self.needed else -1
 
+    def history_of(self, copy: LogCopy) -> History | None:
+        """The history that a copy belongs to; None where it has no offset in common with any other."""
+        return next((one for one in self.histories if any(copy is member for member in one.copies)), None)
+
     def diverges_from(self, copy: LogCopy) -> int | None:
-        """The first offset of `copy` that is not what the furthest log has: its node will cut it off. None for none."""
-        furthest = self.furthest
-        shared = copy.end_offset if copy is furthest else copy.shared_with(furthest)
-        return shared if 0 <= shared < copy.end_offset else None
+        """The first offset of `copy` that is not what the furthest log has; None where there is none."""
+        history = self.history_of(copy)
+        return None if history is None or history.comparison is None else history.comparison.parts_at
+
+    def behind(self, copy: LogCopy) -> int | None:
+        """How many offsets of the furthest log a copy of the same log lacks; None where it is not known to be one."""
+        return self.furthest.end_offset - copy.end_offset if self.history_of(copy) is self.histories[0] else None
+
+    def _end_shared_by(self, copy: LogCopy) -> int:
+        """The end of what a copy has of the furthest log."""
+        if self.history_of(copy) is self.histories[0]:
+            return copy.end_offset
+        diverges = self.diverges_from(copy)
+        return -1 if diverges is None else diverges
 
     def to_json(self) -> dict[str, Any]:
         """The report as `kraftlake quorum --json` prints it; an offset or id that there is none of is null."""
@@ -148,11 +140,11 @@ class QuorumReport:
             "hasAllCommitted": self.has_all_committed,
             "onMajority": _offset(self.on_majority),
             "nodes": [self._copy_json(copy) for copy in self.copies],
+            "histories": [history.to_json() for history in self.histories],
         }
 
     def _copy_json(self, copy: LogCopy) -> dict[str, Any]:
-        furthest = self.furthest
-        election = copy.election
+        election, history = copy.election, self.history_of(copy)
         return {
             "source": copy.path,
             "nodeId": copy.properties.node_id,
@@ -161,12 +153,13 @@ class QuorumReport:
             "startOffset": copy.start_offset,
             "endOffset": copy.end_offset,
             "lastEpoch": copy.position[0] if copy.epoch_ends else None,
-            "behind": max(0, furthest.end_offset - copy.end_offset),
+            "behind": self.behind(copy),
             "otherFrom": self.diverges_from(copy),
             "leaderEpoch": None if election is None else election.leader_epoch,
             "leaderId": None if election is None else election.leader_id,
             "votedId": None if election is None else election.voted_id,
             "fault": copy.fault,
+            "history": None if history is None else self.histories.index(history),
         }
 
 
@@ -194,8 +187,7 @@ def describe_quorum(
     if len(known) > 1:
         told = ", ".join(f"{path} of {cluster_id}" for cluster_id, path in known.items())
         raise UsageError(f"These are logs of different clusters: {told}.")
-    report = QuorumReport(cluster_id=next(iter(known), None), copies=copies, voters=())
-    return attrs.evolve(report, voters=_voters_of(report.furthest))
+    return QuorumReport(cluster_id=next(iter(known), None), copies=copies, histories=histories_of(copies))
 
 
 def _check_options_of_quorum(
@@ -219,35 +211,6 @@ def _copies_at(
     from kraftlake.replay.live.quorum_copies import quorum_copies
 
     return quorum_copies(path, cluster_id=cluster_id, command_config=command_config, progress=progress)
-
-
-def _voters_of(copy: LogCopy) -> tuple[KnownVoter, ...]:
-    """The voters at the end of a log: its newest voters record counts, committed or not; else those of its leader."""
-    if copy.quorum.voters is None:
-        registered = _registered_endpoints(copy) if copy.static_voters else {}
-        return tuple(KnownVoter(id=id_, endpoints=registered.get(id_, ())) for id_ in copy.static_voters)
-    return tuple(
-        KnownVoter(
-            id=voter.voter_id,
-            directory_id=voter.voter_directory_id,
-            endpoints=tuple(f"{one.name}://{one.host}:{one.port}" for one in voter.endpoints),
-        )
-        for voter in sorted(copy.quorum.voters.voters, key=lambda voter: voter.voter_id)
-    )
-
-
-def _registered_endpoints(copy: LogCopy) -> dict[int, tuple[str, ...]]:
-    """The listeners of each registered controller at the end of a log; nothing where the log has no image there."""
-    if copy.reader is None:
-        return {}
-    try:
-        controllers = image_at(copy.reader, images_end(copy.reader) - 1).image.cluster.controllers
-    except KraftlakeError:
-        return {}
-    return {
-        id_: tuple(f"{name}://{at.host}:{at.port}" for name, at in sorted(registration.listeners.items()))
-        for id_, registration in controllers.items()
-    }
 
 
 def _offset(offset: int) -> int | None:

@@ -17,10 +17,13 @@ from kraftlake.image import KRAFT_VERSION, ImageDiff, MetadataImage, MetadataPro
 from kraftlake.kafka_files import BrokerDirectory, read_broker_directory, snapshot_name
 from kraftlake.records.control_records import KRaftVersionFeature, Voter, VoterEndpoint, VotersRecord
 from kraftlake.records.uuid import Uuid
+from kraftlake.replay.comparing.histories import compare_copies
+from kraftlake.replay.comparing.log_comparison import LogComparison, Relation
+from kraftlake.replay.comparing.log_copy import LogCopy, read_copy, read_log_copies
+from kraftlake.replay.comparing.words import alone_words, commit_words, comparison_sentence
 from kraftlake.replay.loader.fold import Replay
 from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.queries.export import check_exportable
-from kraftlake.replay.queries.log_copy import LogCopy, read_log_copies
 from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.progress import Progress
 from kraftlake.replay.restore.broker_facts import BrokerFacts, broker_facts
@@ -62,7 +65,8 @@ class RestorePlan:
     `image` is the one to restore; `at` and `newest_offset` are the offset restored and the newest one known, of the log
     `newest_in`. `logs_of` are the brokers whose logs choose the ISRs; without any the newest image does. `lost` are the
     changes from the newest known image to the one at the offset. `strays` are the partitions, by broker, whose folders
-    in the directories given a broker will set aside as strays when it starts.
+    in the directories given a broker will set aside as strays when it starts. `others` are the brokers' own copies of
+    the metadata log by their paths, each compared with the source's.
     """
 
     at: MetadataImage
@@ -78,6 +82,7 @@ class RestorePlan:
     lost: ImageDiff = attrs.field(repr=False)
     strays: Mapping[int, tuple[str, ...]] = attrs.field(repr=False)
     special: RestoredPartitions = attrs.field(repr=False)
+    others: Mapping[str, LogComparison] = attrs.field(factory=dict, repr=False)
     warnings: tuple[str, ...] = ()
 
     @property
@@ -128,6 +133,7 @@ class RestorePlan:
             "lost": self.lost.to_json(),
             "strays": {str(broker): list(names) for broker, names in sorted(self.strays.items())},
             **{kind: list(names) for kind, names in attrs.asdict(self.special).items()},
+            "otherHistories": {path: found.to_json() for path, found in self.others.items() if found.differs},
             "warnings": list(self.warnings),
         }
 
@@ -168,7 +174,8 @@ def plan_restore(
             "above: give the file the name that Kafka gave it, or a --broker-dir with a metadata log."
         )
     end = replay if at is None else source.replay(progress=progress)
-    newest, newest_in = _newest(source, end, copies)
+    others = _other_histories(source, copies)
+    newest, newest_in = _newest(source, end, [copy for copy in copies if not others[copy.path].differs])
     facts = broker_facts(directories, newest)
     provenance = _provenance(source, replay, end, copies, margin=margin, cluster_id=cluster_id)
     level = _kraft_version(replay, kraft_version)
@@ -189,7 +196,8 @@ def plan_restore(
         lost=diff_images(newest, replay.image),
         strays=_strays(image, directories),
         special=special,
-        warnings=tuple(_warnings(replay, newest, copies, facts, special)),
+        others=others,
+        warnings=(*_history_warnings(source, others, newest_in), *_warnings(replay, newest, copies, facts, special)),
     )
 
 
@@ -230,6 +238,30 @@ def _newest(source: LogSource, end: Replay, copies: Sequence[LogCopy]) -> tuple[
     if furthest is None or furthest.position <= (end.image.provenance.epoch, source.end_offset):
         return end.image, source.name
     return LogSource.open(furthest.path).replay().image, furthest.path
+
+
+def _other_histories(source: LogSource, copies: Sequence[LogCopy]) -> dict[str, LogComparison]:
+    """How the log of each broker's copy compares with that of the source."""
+    if not copies:
+        return {}
+    ours = read_copy(LogCopy(path=source.path), source.reader)
+    return {copy.path: compare_copies(ours, copy) for copy in copies}
+
+
+def _history_warnings(source: LogSource, others: Mapping[str, LogComparison], newest_in: str) -> Iterable[str]:
+    """Sentences on the brokers' copies that are not known to be of the history that is restored."""
+    for path, found in others.items():
+        if found.differs:
+            ours, theirs = (
+                "nothing" if held is None else f"{alone_words(held)}, {commit_words(held)}" for held in found.alone
+            )
+            yield (
+                f"{comparison_sentence(found, source.path, path)}; {source.path} alone has {ours}, and {path}, which "
+                f"its broker has followed, {theirs}: nothing of the latter is restored. If brokers follow the latter, "
+                f"restore that: `kraftlake restore {path}`"
+            )
+        elif path == newest_in and found.relation is Relation.UNKNOWN:
+            yield f"{comparison_sentence(found, source.path, path)}, and the latter is taken for the newer state"
 
 
 def _sound(copies: Iterable[LogCopy]) -> list[LogCopy]:

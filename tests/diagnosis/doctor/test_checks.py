@@ -34,6 +34,7 @@ from tests.diagnosis.doctor.made import (
     time_of,
 )
 from tests.protocol.observer.fake_quorum import LED_SINCE, NOW, running
+from tests.replay.comparing.odd_quorums import split_brain, trimmed_node
 from tests.replay.queries.test_quorum_report import elected, no_ops, node_at
 
 CRITICAL, WARNING, INFO = Severity
@@ -367,7 +368,43 @@ def test_the_tail_of_a_deposed_leader_is_named(tmp_path: Path) -> None:
     other = node_at(tmp_path, 2, [*start, elected(10, 2, 1, 2)])
     finding = by_check(diagnose([deposed, other]))["diverged_log"]
     assert finding.severity is WARNING
-    assert finding.sentence == "node 1 has from offset 10 on not what the furthest log has: it will cut off 3 offsets"
+    assert finding.sentence.startswith("node 1 has another batch at offset 10 than node 2, which 1 of 2 voters lacks: ")
+    (group,) = finding.groups
+    assert (group.things, group.since and group.since.offset) == (("node 1",), 10)
+    assert group.reason.startswith("alone offsets 10 to 12 in epoch 1, 0 records besides no-ops")
+    assert "nothing in it shows that a quorum committed these" in group.reason
+
+
+def test_a_second_quorum_is_found_and_none_of_the_logs_is_called_the_wrong_one(tmp_path: Path) -> None:
+    sources = split_brain(tmp_path)
+    for given in (sources, sources[::-1], sources[:2]):
+        diagnosis = diagnose(given)
+        found = by_check(diagnosis)
+        finding = found["two_histories"]
+        assert finding.severity is CRITICAL
+        assert (diagnosis.offset, len(diagnosis.image.cluster.brokers) if diagnosis.image else 0) == (37, 3)
+        assert [group.things for group in finding.groups[:2]] == [
+            ("node 1",), tuple(f"node {n}" for n in (2, 3))[: len(given) - 1],
+        ]  # fmt: skip
+        assert "brokers 4, 5 and 6 registered there" in finding.groups[0].reason
+        assert "no broker is registered there" in finding.groups[1].reason
+        assert {one.risk.value for one in finding.helps} == {"safe"}
+        assert not {"diverged_log", "lost_commits", "quorum_election"} & found.keys()
+
+
+def test_a_log_that_was_changed_in_the_middle_is_found(tmp_path: Path) -> None:
+    log = [elected(0, 1, 1, 2, 3), *no_ops(3, 20)]
+    changed = [*log[:5], attrs.evolve(log[5], timestamp=1, timestamps=(1,)), *log[6:]]
+    finding = by_check(diagnose([node_at(tmp_path, n, changed if n == 2 else log) for n in (1, 2, 3)]))["changed_log"]
+    assert (finding.severity, finding.things) == (CRITICAL, ("node 1", "node 3", "node 2"))
+    assert "differ at offset 7 (another timestamp), and from offset 8 on they are the same again" in finding.sentence
+
+
+def test_a_log_that_has_no_offset_in_common_with_the_others_is_noted(tmp_path: Path) -> None:
+    log = [elected(0, 1, 1, 2, 3), *no_ops(3, 20)]
+    sources = [node_at(tmp_path, 1, log[:5]), trimmed_node(tmp_path, 2, log[9:]), trimmed_node(tmp_path, 3, log[9:])]
+    finding = by_check(diagnose(sources))["unplaced_log"]
+    assert (finding.severity, finding.things) == (INFO, ("node 1",))
 
 
 def test_the_furthest_sound_log_is_looked_at(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from tests.replay.made_logs import (
     MadeLog,
     begin,
     data,
+    leader_change,
     log_of,
     no_op,
     reference_image,
@@ -77,23 +78,50 @@ def test_a_batch_that_ends_elsewhere_is_refused_at_the_first_offset_that_only_on
     refused(made(log_of(1, [topic(1), topic(2), topic(3)])), lake, ImportConflictError, r"at offset 3 \(the batch ends")
 
 
-def test_below_committed_to_a_disagreement_is_another_cluster_above_it_a_tail_that_was_never_committed(
-    lake: Path,
-) -> None:
+def parted(index: int) -> list[RecordBatch]:
+    """The small log, with other times from one of its batches on."""
+    batches = small_log()
+    for later in range(index, len(batches)):
+        times = (1,) * batches[later].record_count
+        batches = changed(batches, later, timestamp=1, timestamps=times)
+    return batches
+
+
+def test_two_histories_are_told_with_what_each_shows_of_its_commits(lake: Path) -> None:
     import_source(made(small_log()), lake)
     assert MetadataLog.open(lake).committed_to == 9
-    for index in (1, 4, 5):
-        other = changed(small_log(), index, timestamp=1, timestamps=(1,) * small_log()[index].record_count)
-        refused(made(other), lake, ImportConflictError, "another cluster's log, or corruption")
-    for index in (6, 9):
-        other = changed(small_log(), index, timestamp=1, timestamps=(1,) * small_log()[index].record_count)
-        refused(made(other), lake, ImportConflictError, "was never known to be committed")
+    both = (
+        r"two histories, with the same batches up to offset 7: the source alone has offsets 8 to 17 .*, committed by "
+    )
+    both += r"its own quorum up to offset 9 at least, and the lake alone has .*, committed .* 9 at least; keep both"
+    refused(made(parted(4)), lake, ImportConflictError, both)
+    neither = (
+        "the source alone has .* nothing in it shows .*, and the lake alone has .* nothing in it shows .*; keep both"
+    )
+    refused(made(parted(6)), lake, ImportConflictError, neither)
+    refused(made(parted(0)), lake, ImportConflictError, "with no batch in common")
+
+
+def test_a_lake_that_took_what_a_deposed_leader_wrote_is_told(lake: Path) -> None:
+    start = log_of(1, [topic(1)])
+    import_source(made([*start, no_op(2), no_op(3)]), lake)
+    later = made([*start, leader_change(2, 2), no_op(3, epoch=2)])
+    refused(later, lake, ImportConflictError, "at offset 2 .*the lake may end with what a deposed leader wrote")
 
 
 def test_nothing_right_after_a_snapshot_is_known_to_be_committed(lake: Path) -> None:
     import_source(made(trimmed(small_log(), 0, 15)), lake)
-    refused(made(changed(small_log(), 9, timestamps=(1,))), lake, ImportConflictError, "at offset 15 .*never known")
-    refused(made(changed(small_log(), 8, timestamps=(1,))), lake, ImportConflictError, "at offset 14 .*corruption")
+    alone = "the lake alone has offsets {} .*, {}"
+    for index, offset, shown in ((9, 15, "nothing in it"), (8, 14, "committed by its own quorum up to offset 14")):
+        refused(made(parted(index)), lake, ImportConflictError, alone.format(f"{offset} to 17", shown))
+
+
+def test_a_batch_that_was_changed_after_it_was_written_is_no_second_history(lake: Path) -> None:
+    import_source(made(small_log()), lake)
+    for index, offset, again in ((1, 1, 4), (4, 8, 9), (6, 10, 12)):
+        other = changed(small_log(), index, timestamp=1, timestamps=(1,) * small_log()[index].record_count)
+        message = f"at offset {offset} .*the same again from offset {again} on, so one of them was changed"
+        refused(made(other), lake, ImportConflictError, message)
 
 
 def test_an_epoch_below_the_lakes_is_refused(lake: Path) -> None:

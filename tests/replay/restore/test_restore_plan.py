@@ -16,6 +16,7 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.replay import RestorePlan, plan_restore
 from kraftlake.runtime.errors import NotASourceError, OffsetError, UnwritableMetadataError, UsageError
 from tests.kafka_files.node.made_broker import CLUSTER, log_of_epochs, make_broker, write_replica
+from tests.replay.comparing.odd_quorums import quorum_log
 from tests.replay.made_logs import data, log_of, metadata_version, partition, small_log, topic, uuid_of, write_directory
 from tests.replay.sample_logs import directory_of
 
@@ -65,6 +66,23 @@ def test_offset_and_epoch_go_above_a_brokers_own_copy_which_may_be_the_newest_st
     assert made.image.provenance.epoch == 9 + 100, "the broker has heard of epoch 9"
     assert made.newest_in == str(folder / "__cluster_metadata-0")
     assert made.to_json()["lost"]["topics"]["removed"].keys() == {"later", "newest"}
+
+
+def test_a_brokers_copy_of_another_history_is_named_and_not_taken_for_the_newest_state(
+    source: Source, tmp_path: Path
+) -> None:
+    folder = broker(tmp_path, 2, [0, 1])
+    second = quorum_log(2, 1, 3, epochs=7, no_ops=9, topics=2)
+    shutil.move(write_directory(tmp_path / "copy", second), folder)
+    made = plan(source, broker_dirs=[folder])
+    assert (made.newest_in, made.newest_offset) == (source.name, source.end_offset - 1)
+    assert made.image.offset + 1 == second[-1].last_offset + 1 + 100, "the broker has seen these offsets"
+    assert made.image.provenance.epoch == 7 + 100
+    path = str(folder / "__cluster_metadata-0")
+    (warning,) = (one for one in made.warnings if "two histories" in one)
+    assert f"{path}, which its broker has followed, offsets 0 to" in warning
+    assert "committed by its own quorum" in warning
+    assert made.to_json()["otherHistories"][path]["partsAt"] == 0
 
 
 def test_a_snapshot_whose_offset_is_unknown_is_restored_above_a_brokers_copy_only(

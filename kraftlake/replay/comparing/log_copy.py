@@ -83,15 +83,6 @@ class LogCopy:
         """The first offset that is not in it."""
         return self.position[1]
 
-    def shared_with(self, other: LogCopy) -> int:
-        """The end of what this log has as `other` has it; −1 where the two have no epoch in common.
-
-        Two logs that have an epoch in common are the same up to where it ends first (Raft's log matching).
-        Source: org.apache.kafka.raft.KafkaRaftClient.validateOffsetAndEpoch.
-        """
-        ends = dict(other.epoch_ends)
-        return next((min(end, ends[epoch]) for epoch, end in reversed(self.epoch_ends) if epoch in ends), -1)
-
 
 def read_log_copies(path: str) -> tuple[LogCopy, ...]:
     """Read the copies at `path`, one for each node that it holds: all batches, for their epochs and control records.

@@ -1,0 +1,218 @@
+"""The histories that copies of a log belong to: one where they are one log, several beside each other else.
+
+A second quorum beside the first writes its own history from an offset on, with the same cluster id, the same node ids
+perhaps, and higher epochs or lower ones. Its logs may go further than the first quorum's, and lack what brokers follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import attrs
+
+from kraftlake.replay.comparing.held_alone import HeldAlone
+from kraftlake.replay.comparing.log_comparison import LogComparison, Relation, compare_logs
+from kraftlake.replay.comparing.log_copy import LogCopy
+from kraftlake.replay.comparing.voters import KnownVoter, Role, role_among, voters_of
+from kraftlake.replay.loader.fold import image_at
+from kraftlake.replay.reading.replay_base import images_end
+from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
+
+_DEPOSED_MS: Final = 60_000
+"""The longest time over which a leader writes records that no majority has: Kafka's resigns after seconds."""
+
+
+@attrs.frozen(kw_only=True)
+class History:
+    """Copies that are one log, the one that goes furthest first, and the `voters` that this one names.
+
+    `comparison` holds the furthest copy of the first history against that of this one, None for the first one itself.
+    `alone` is what this history has after the offset at which it parts from the first one; for the first one, after it
+    parts from the others. `brokers` are those registered at its end, `brokers_since` those of them that registered
+    after the parting; of one history alone they are not looked at. `unplaced` are copies that have no offset in common
+    with these.
+
+    Of its own voters, `holding` are those with a copy here that has what it has alone, `lacking` the other ones with a
+    sound copy here.
+    """
+
+    copies: tuple[LogCopy, ...]
+    voters: tuple[KnownVoter, ...]
+    comparison: LogComparison | None = None
+    alone: HeldAlone | None = None
+    brokers: tuple[int, ...] | None = None
+    brokers_since: tuple[int, ...] = ()
+    unplaced: tuple[LogCopy, ...] = ()
+    holding: tuple[int, ...] = ()
+    lacking: tuple[int, ...] = ()
+    is_outvoted: bool = False
+    """Whether it is what a deposed leader wrote: some records that its own voters can't have committed."""
+
+    @property
+    def furthest(self) -> LogCopy:
+        """The copy that goes furthest."""
+        return self.copies[0]
+
+    @property
+    def is_on_majority(self) -> bool:
+        """Whether a majority of its own voters has, by the copies here, what it has alone."""
+        return bool(self.voters) and len(self.holding) > len(self.voters) // 2
+
+    @property
+    def may_be_on_majority(self) -> bool:
+        """Whether a majority of its own voters may have it, those counted whose logs are not here."""
+        return not self.voters or len(self.voters) - len(self.lacking) > len(self.voters) // 2
+
+    def to_json(self) -> dict[str, Any]:
+        """The history as `kraftlake quorum --json` prints it."""
+        last = self.furthest
+        return {
+            "nodeIds": [copy.properties.node_id for copy in self.copies],
+            "startOffset": min(copy.start_offset for copy in self.copies),
+            "endOffset": last.end_offset,
+            "lastEpoch": last.position[0] if last.epoch_ends else None,
+            "voters": [voter.id for voter in self.voters],
+            "brokers": None if self.brokers is None else list(self.brokers),
+            "brokersSinceParting": list(self.brokers_since),
+            "alone": None if self.alone is None else self.alone.to_json(),
+            "onMajority": self.is_on_majority,
+            "outvoted": self.is_outvoted,
+            "comparison": None if self.comparison is None else self.comparison.to_json(),
+        }
+
+
+def compare_copies(one: LogCopy, other: LogCopy) -> LogComparison:
+    """Hold two copies against each other as far as each can be read."""
+    ends = one.end_offset, other.end_offset
+    unknown = LogComparison(first=0, end=0, ends=ends)
+    if one.reader is None or other.reader is None:
+        return unknown
+    try:
+        return compare_logs(one.reader, other.reader, ends=ends)
+    except CorruptDataError:
+        return unknown
+
+
+def histories_of(copies: Sequence[LogCopy]) -> tuple[History, ...]:
+    """The histories of the copies: first that of a running quorum, else one in which brokers are registered.
+
+    Of several the one whose log goes furthest is first. That does not make it the right one: no log says which is.
+    """
+    groups = _grouped(sorted(copies, key=lambda copy: (copy.fault is None, copy.position), reverse=True))
+    if len(groups) == 1:
+        (one,) = groups
+        return (_history(one, copies),)
+    epochs = {id(group): _broker_epochs(group.copies[0]) for group in groups}
+    first, *others = sorted(groups, key=lambda group: (not group.is_running, not epochs[id(group)]))
+    comparisons = [_parting(first, group) for group in others]
+    earliest = min(comparisons, key=lambda found: found.parts_at or 0)
+    main = _history(first, copies, alone=earliest.alone[0], epochs=epochs[id(first)])
+    return (
+        main,
+        *(
+            _compared(main, _history(group, copies, alone=found.alone[1], epochs=epochs[id(group)]), found)
+            for group, found in zip(others, comparisons, strict=True)
+        ),
+    )
+
+
+class _Group:
+    """Copies that are one log, and those of which nothing shows it."""
+
+    def __init__(self, copy: LogCopy) -> None:
+        self.copies = [copy]
+        self.unplaced: list[LogCopy] = []
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is the log of a running quorum."""
+        return any(copy.fetching is not None for copy in self.copies)
+
+    def relation_to(self, copy: LogCopy) -> Relation:
+        """That of the first copy that has an offset in common with `copy`; an empty log is the beginning of each."""
+        if not copy.epoch_ends or any(copy.reader is member.reader is not None for member in self.copies):
+            return Relation.PREFIX
+        found = (compare_copies(member, copy).relation for member in self.copies)
+        return next((one for one in found if one is not Relation.UNKNOWN), Relation.UNKNOWN)
+
+
+def _grouped(copies: Sequence[LogCopy]) -> list[_Group]:
+    """Copies that have no offset in common with others come last: one that came after them may be between them."""
+    groups: list[_Group] = []
+    later: list[LogCopy] = []
+    for final, some in ((False, copies), (True, later)):
+        for copy in some:
+            relations = [group.relation_to(copy) for group in groups]
+            joined = next((i for i, one in enumerate(relations) if one in (Relation.SAME, Relation.PREFIX)), None)
+            if joined is not None:
+                groups[joined].copies.append(copy)
+            elif Relation.UNKNOWN not in relations:
+                groups.append(_Group(copy))
+            elif final:
+                groups[relations.index(Relation.UNKNOWN)].unplaced.append(copy)
+            else:
+                later.append(copy)
+    return groups
+
+
+def _parting(one: _Group, other: _Group) -> LogComparison:
+    """The comparison that shows two groups to be two: that of their furthest copies, if these have common offsets."""
+    found = (compare_copies(here, there) for here in one.copies for there in other.copies)
+    return next(comparison for comparison in found if comparison.differs)
+
+
+def _history(
+    group: _Group, copies: Sequence[LogCopy], *, alone: HeldAlone | None = None, epochs: dict[int, int] | None = None
+) -> History:
+    voters = voters_of(group.copies[0])
+    since = 0 if alone is None else alone.from_offset
+    having = [copy for copy in group.copies if copy.end_offset > since]
+    sound = [copy for copy in copies if copy.fault is None and role_among(voters, copy) is Role.VOTER]
+    holding = {copy.properties.node_id for copy in having if copy in sound} - {None}
+    return History(
+        copies=tuple(group.copies),
+        voters=voters,
+        alone=alone,
+        brokers=None if epochs is None else tuple(sorted(epochs)),
+        brokers_since=tuple(sorted(id_ for id_, epoch in (epochs or {}).items() if epoch >= since)),
+        unplaced=tuple(group.unplaced),
+        holding=tuple(sorted(id_ for id_ in holding if id_ is not None)),
+        lacking=tuple(sorted({copy.properties.node_id or 0 for copy in sound} - holding)),
+    )
+
+
+def _compared(main: History, other: History, found: LogComparison) -> History:
+    return attrs.evolve(other, comparison=found, is_outvoted=_is_outvoted(main, other, found))
+
+
+def _is_outvoted(main: History, other: History, found: LogComparison) -> bool:
+    """Whether a history is the tail of a deposed leader.
+
+    Its own voters, counted one by one, have no majority for it; or the other history shows that the same voters
+    committed something else there. Records over a longer time than a leader lasts without a majority are another
+    history: the voters that lack them may have lost them.
+    """
+    alone = other.alone
+    if found.relation is not Relation.PARTED or found.last_common is None or alone is None:
+        return False
+    if alone.shows_commit or other.is_on_majority:
+        return False
+    if alone.records and alone.lasts_ms > _DEPOSED_MS:
+        return False
+    same = [(voter.id, voter.directory_id) for voter in main.voters] == [
+        (voter.id, voter.directory_id) for voter in other.voters
+    ]
+    shown = main.alone is not None and main.alone.shows_commit
+    return not other.may_be_on_majority or (same and shown)
+
+
+def _broker_epochs(copy: LogCopy) -> dict[int, int]:
+    """The epochs of the brokers that are registered at the end of a log: the offsets of their registrations."""
+    if copy.reader is None:
+        return {}
+    try:
+        brokers = image_at(copy.reader, images_end(copy.reader) - 1).image.cluster.brokers
+    except KraftlakeError:
+        return {}
+    return {id_: broker.epoch for id_, broker in brokers.items()}

@@ -1,0 +1,78 @@
+"""What a comparison of two logs says, as sentences; none says which of two histories is the right one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from kraftlake.replay.comparing.held_alone import HeldAlone
+from kraftlake.replay.comparing.log_comparison import Difference, LogComparison, Relation
+from kraftlake.runtime.moments import iso
+from kraftlake.runtime.words import counted, in_words
+
+
+def comparison_sentence(found: LogComparison, one: str, other: str) -> str:
+    """Whether two logs of these names are one history, and where they part; without a full stop."""
+    first, last = found.first, found.end - 1
+    match found.relation:
+        case Relation.UNKNOWN:
+            return f"{one} and {other} have no offset in common: nothing shows whether they are one history"
+        case Relation.SAME:
+            return f"{one} and {other} are the same log: offsets {first} to {last}"
+        case Relation.PREFIX:
+            further, shorter = (one, other) if found.ends[0] > found.ends[1] else (other, one)
+            more = max(found.ends) - min(found.ends)
+            return (
+                f"{one} and {other} are one history: offsets {first} to {last} are the same, and {further} has "
+                f"{counted(more, 'offset')} more than {shorter}"
+            )
+        case Relation.CHANGED:
+            return (
+                f"{one} and {other} differ at offset {found.parts_at} ({_how(found, one, other)}), and from offset "
+                f"{found.same_again_at} on they are the same again: no quorum writes such logs, so one of them was "
+                "changed after it was written"
+            )
+    if found.or_before:
+        return (
+            f"{one} and {other} are two histories: they have no offset in common, and a snapshot states another epoch "
+            f"for offset {found.parts_at} than the log has there"
+        )
+    if found.last_common is None:
+        common = f"they differ from offset {found.parts_at} on, the first that both have"
+    else:
+        at = found.last_common
+        common = f"they are the same from offset {first} to {at.last_offset} (epoch {at.epoch}, CRC {at.crc:08x})"
+        common += f" and part at offset {found.parts_at}"
+    return f"{one} and {other} are two histories: {common} ({_how(found, one, other)})"
+
+
+def _how(found: LogComparison, one: str, other: str) -> str:
+    assert found.difference is not None, "they differ"
+    if found.difference is Difference.EPOCH and found.differing is not None:
+        here, there = found.differing
+        return f"epoch {here.epoch} in {one}, epoch {there.epoch} in {other}"
+    return found.difference.value
+
+
+def alone_words(held: HeldAlone) -> str:
+    """What one log holds alone: `offsets 10 to 30 in epoch 1, 15 records besides no-ops, …`."""
+    last = held.end_offset - 1
+    offsets = f"offset {last}" if held.from_offset == last else f"offsets {held.from_offset} to {last}"
+    epochs = f"epoch{'s' if len(held.epochs) > 1 else ''} {_span(held.epochs)}"
+    times = ""
+    if held.last_timestamp >= 0:
+        begin, end = (iso(datetime.fromtimestamp(ms / 1000, UTC)) for ms in (held.first_timestamp, held.last_timestamp))
+        times = f", of {end}" if begin == end else f", from {begin} to {end}"
+    return f"{offsets} in {epochs}, {counted(held.records, 'record')} besides no-ops{times}"
+
+
+def commit_words(held: HeldAlone) -> str:
+    """How far a log shows that its own quorum committed what it holds alone."""
+    if not held.shows_commit:
+        return "nothing in it shows that a quorum committed these"
+    return f"committed by its own quorum up to offset {held.committed_to - 1} at least"
+
+
+def _span(epochs: tuple[int, ...]) -> str:
+    if len(epochs) > 2 and epochs[-1] - epochs[0] == len(epochs) - 1:
+        return f"{epochs[0]} to {epochs[-1]}"
+    return in_words(epochs)

@@ -52,6 +52,8 @@ class ReplicaManager:
         config, listener = context.config, context.listener
         self.context = context
         self.in_controlled_shutdown = False
+        self.producer_id_expiration_ms = config.producer_id_expiration_ms
+        """How long producers are remembered after their last records; may be set at any time."""
         self.replica_fetchers = FetcherManager(fetchers, config.num_replica_fetchers, listener)
         self.log_dir_fetchers = FetcherManager(log_dir_fetchers, config.num_replica_alter_log_dirs_threads, listener)
         self.lock = RLock()
@@ -289,7 +291,7 @@ class ReplicaManager:
         for partition in self.online_partitions():
             with partition.lock:
                 for log in partition.logs():
-                    log.remove_expired_producers(now, self.context.config.producer_id_expiration_ms)
+                    log.remove_expired_producers(now, self.producer_id_expiration_ms)
 
     def checkpoint_high_watermarks(self) -> None:
         """Write the high watermarks of all logs, one file per directory; the failure of a directory is logged."""

@@ -135,6 +135,12 @@ class BrokerLifecycle:
         if self._registered:
             self._schedule(now_ns)
 
+    def cordon(self, directories: Sequence[Uuid], now_ns: int) -> None:
+        """Tell the controller which log directories are to get no new replicas from now on."""
+        self._cordoned = tuple(directories)
+        if self._registered:
+            self._schedule(now_ns)
+
     def resend_registration(self, now_ns: int) -> None:
         """Register again, for another broker epoch."""
         self._registered = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Condition
 from typing import Protocol
 
@@ -66,6 +66,10 @@ class BrokerLifecycleManager:
     def directory_failed(self, directory: Uuid) -> None:
         """Tell the controller that a log directory is offline."""
         self._change(lambda now_ns: self._lifecycle.directory_failed(directory, now_ns))
+
+    def cordon(self, directories: Sequence[Uuid]) -> None:
+        """Tell the controller which log directories are to get no new replicas from now on."""
+        self._change(lambda now_ns: self._lifecycle.cordon(directories, now_ns))
 
     def resend_registration(self) -> None:
         """Register again, for another broker epoch."""

@@ -39,9 +39,15 @@ from kraftlake.replica_manager import (
 )
 from kraftlake.replica_manager.logs.disk.disk_log_manager import open_log_manager
 from kraftlake.runtime import Clock, KafkaEventQueue, LoggingFaultHandler, Scheduler, get_logger
-from kraftlake.server.broker.broker_config import BrokerConfig
-from kraftlake.server.broker.broker_config_handler import BrokerConfigHandler
+from kraftlake.server.broker.broker_config import BrokerConfig, cordoned_log_dirs
+from kraftlake.server.broker.broker_config_handler import (
+    BrokerConfigHandler,
+    heed_in_logs,
+    heed_in_quotas,
+    heed_in_replicas,
+)
 from kraftlake.server.broker.broker_registration_tracker import BrokerRegistrationTracker
+from kraftlake.server.broker.dynamic_config import DynamicConfig
 from kraftlake.server.broker.lake_metadata_feed import LakeMetadataFeed
 from kraftlake.server.broker.leaderships import Leaderships
 from kraftlake.server.broker.metadata_feed import MetadataFeed
@@ -107,15 +113,22 @@ class Broker:
             log_dirs=tuple(self.logs.directories.values()),
             previous_broker_epoch=self.logs.previous_broker_epoch,
         )  # fmt: skip
-        cordoned = [id_ for path, id_ in self.logs.directories.items() if path in config.cordoned_log_dirs]
+        self.cordoned_log_dirs = config.cordoned_log_dirs
+        """The log directories that are to get no new replicas (KIP-1066)."""
         lifecycle = BrokerLifecycle(
-            registration, lambda: self.loader.applied_offset, config.lifecycle, cordoned=cordoned
+            registration, lambda: self.loader.applied_offset, config.lifecycle, cordoned=self._cordoned_ids
         )
         heartbeats = self.to_controller("heartbeat", config.lifecycle.channel_retry_timeout_ms)
         self.lifecycle = BrokerLifecycleManager(lifecycle, heartbeats, clock)
         self.leaderships = Leaderships(lambda look: self._scheduler.after(0, look), self._leave_as_leader)
         self.delayed = DelayedRequests(clock)
         self.manager = self._manager = self._replica_manager()
+        self.settings = BrokerConfigHandler(
+            config, heed_in_logs(self.logs),
+            heed_in_quotas(leader_quota=self.leader_quota, follower_quota=self._follower_quota),
+            heed_in_replicas(self.manager), self._heed_cordons,
+        )  # fmt: skip
+        """What applies the settings that are made while it runs."""
         self.publisher = self._publisher()
 
     @property
@@ -202,12 +215,22 @@ class Broker:
             f"leads; put it last in the lists of replicas"
         )
 
+    @property
+    def _cordoned_ids(self) -> list[Uuid]:
+        return [id_ for path, id_ in self.logs.directories.items() if path in self.cordoned_log_dirs]
+
+    def _heed_cordons(self, settings: DynamicConfig) -> None:
+        cordoned = cordoned_log_dirs(settings.effective["cordoned.log.dirs"], self._config.log_dirs)
+        if cordoned != self.cordoned_log_dirs:
+            self.cordoned_log_dirs = cordoned
+            self.lifecycle.cordon(self._cordoned_ids)
+
     def _publisher(self) -> BrokerMetadataPublisher:
         broker_id = self._config.broker_id
         quotas = {"leader_quota": self.leader_quota, "follower_quota": self._follower_quota}
         handlers: dict[ConfigType, DynamicConfigHandler] = {
             ConfigType.TOPIC: TopicConfigHandler(broker_id, self.logs, **quotas),
-            ConfigType.BROKER: BrokerConfigHandler(self._config, self.logs, **quotas),
+            ConfigType.BROKER: self.settings,
         }
         parts = BrokerParts(
             log_manager=self.logs,

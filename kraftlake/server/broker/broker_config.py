@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -220,8 +220,7 @@ class BrokerConfig:
     @property
     def cordoned_log_dirs(self) -> tuple[str, ...]:
         """The log directories that are to get no new replicas (KIP-1066)."""
-        named = tuple(self._node.value(_CORDONED))
-        return self.log_dirs if named == (_ALL,) else named
+        return cordoned_log_dirs(self._node.value(_CORDONED), self.log_dirs)
 
     def _values(self, names: Mapping[str, str]) -> dict[str, Any]:
         """The values that are set; a time that no range of Kafka's bounds is 1 ms at least."""
@@ -231,6 +230,11 @@ class BrokerConfig:
                 value = self._node.value(name)
                 found[field] = value if NODE_SETTINGS[name].check or not name.endswith(".ms") else max(1, value)
         return found
+
+
+def cordoned_log_dirs(named: Sequence[str], log_dirs: tuple[str, ...]) -> tuple[str, ...]:
+    """The directories that `cordoned.log.dirs` names; * is all of them."""
+    return log_dirs if [*named] == [_ALL] else tuple(named)
 
 
 def log_defaults(settings: Mapping[str, str]) -> LogConfig:
@@ -246,17 +250,3 @@ def log_defaults(settings: Mapping[str, str]) -> LogConfig:
             text = in_milliseconds(setting, settings[setting])
             configs[config] = _NO_LIMIT if config == "retention.ms" and parse_integer(trim(text), 64) < 0 else text
     return LogConfig().overridden(configs)
-
-
-def throttled_rate(name: str, settings: Mapping[str, str]) -> int | None:
-    """The bytes per second that a setting of throttled replication allows; None without a limit.
-
-    Raises UsageError for a value that is no such number.
-    """
-    return NodeSettings(values=settings).value(name) if name in settings else None
-
-
-def check_dynamic_setting(name: str, value: str) -> None:
-    """Raises UsageError for a value that a setting can't get while the broker runs; what is unknown may have any."""
-    if name in NODE_SETTINGS:
-        NodeSettings(values={name: value}).value(name)

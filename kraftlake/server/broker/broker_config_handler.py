@@ -1,21 +1,20 @@
-"""Applies changed configs of brokers to the logs and to the replication quotas."""
+"""Applies changed settings of brokers to the running broker: to its logs, throttles, fetchers and producers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
-from kraftlake.publisher import DynamicConfigs
-from kraftlake.replica_manager import DiskLogManager, MemoryLogManager, ReplicationQuota
-from kraftlake.runtime import UsageError, get_logger
-from kraftlake.server.broker.broker_config import (
-    FOLLOWER_RATE,
-    LEADER_RATE,
-    BrokerConfig,
-    check_dynamic_setting,
-    log_defaults,
-    throttled_rate,
-)
+import attrs
 
+from kraftlake.replica_manager import DiskLogManager, MemoryLogManager, ReplicaManager, ReplicationQuota
+from kraftlake.runtime import get_logger
+from kraftlake.server.broker.broker_config import FOLLOWER_RATE, LEADER_RATE, BrokerConfig, log_defaults
+from kraftlake.server.broker.dynamic_config import DynamicConfig
+from kraftlake.server.broker.setting_checks import problem_of_setting, sound_settings
+
+Heed: TypeAlias = Callable[[DynamicConfig], None]
+"""Applies the settings that count now."""
 _log = get_logger(__name__)
 
 
@@ -25,39 +24,50 @@ class BrokerConfigHandler:
     A controller takes any value, so that one may be wrong that another tool has set. Such a config is as one that is
     not set; the others count.
 
-    Source: kafka.server.BrokerConfigHandler.
+    Source: kafka.server.BrokerConfigHandler, kafka.server.DynamicBrokerConfig.
     """
 
-    def __init__(
-        self,
-        config: BrokerConfig,
-        log_manager: DiskLogManager | MemoryLogManager,
-        *,
-        leader_quota: ReplicationQuota,
-        follower_quota: ReplicationQuota,
-    ) -> None:
-        self._config = config
-        self._logs = log_manager
-        self._quotas = {LEADER_RATE: leader_quota, FOLLOWER_RATE: follower_quota}
-        self._settings = DynamicConfigs()
+    def __init__(self, config: BrokerConfig, *heeding: Heed) -> None:
+        self._settings = DynamicConfig(static=config.static_settings, of_all={}, own={})
+        self._heeding = list(heeding)
+
+    def add(self, heed: Heed) -> None:
+        """Apply the settings to something else, too, from now on."""
+        self._heeding.append(heed)
 
     def process_config_changes(self, name: str, configs: Mapping[str, str]) -> None:
-        """Apply all configs now set for broker `name`, or for all brokers ("")."""
-        self._settings.process_config_changes(name, _sound(configs))
-        settings = self._settings.effective(str(self._config.broker_id), self._config.settings)
-        self._logs.update_defaults(log_defaults(settings))
-        of_the_cluster = self._settings.effective(str(self._config.broker_id))
-        for setting, quota in self._quotas.items():
-            quota.bytes_per_second = throttled_rate(setting, of_the_cluster)
+        """Apply all configs now set for this broker, `name`, or for all brokers ("")."""
+        sound = sound_settings(configs, of_all=not name)
+        for config in sorted({*configs} - {*sound}):
+            _log.error(
+                "config_ignored", config=config, why=problem_of_setting(config, configs[config], of_all=not name)
+            )
+        changed = {"own" if name else "of_all": sound}
+        self._settings = attrs.evolve(self._settings, **changed)
+        for heed in self._heeding:
+            heed(self._settings)
 
 
-def _sound(configs: Mapping[str, str]) -> dict[str, str]:
-    sound = {}
-    for name, value in configs.items():
-        try:
-            check_dynamic_setting(name, value)
-        except UsageError as problem:
-            _log.error("config_ignored", config=name, why=str(problem))
-        else:
-            sound[name] = value
-    return sound
+def heed_in_logs(logs: DiskLogManager | MemoryLogManager) -> Heed:
+    """The settings that topics without own configs fall back on."""
+    return lambda settings: logs.update_defaults(log_defaults(settings.effective.values))
+
+
+def heed_in_quotas(*, leader_quota: ReplicationQuota, follower_quota: ReplicationQuota) -> Heed:
+    """The rates of throttled replication, which count only where they are made while the cluster runs."""
+
+    def heed(settings: DynamicConfig) -> None:
+        for setting, quota in ((LEADER_RATE, leader_quota), (FOLLOWER_RATE, follower_quota)):
+            quota.bytes_per_second = settings.while_running(setting)
+
+    return heed
+
+
+def heed_in_replicas(manager: ReplicaManager) -> Heed:
+    """The number of fetchers, and how long producers are remembered."""
+
+    def heed(settings: DynamicConfig) -> None:
+        manager.replica_fetchers.resize(settings.effective["num.replica.fetchers"])
+        manager.producer_id_expiration_ms = settings.effective["producer.id.expiration.ms"]
+
+    return heed

@@ -6,6 +6,7 @@ Source: kafka.server.DynamicBrokerConfig.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import attrs
 
@@ -37,6 +38,11 @@ class DynamicConfig:
     def effective(self) -> EffectiveSettings:
         """The settings that count."""
         return EffectiveSettings({**self.static, **self.of_all, **self.own})
+
+    def while_running(self, name: str) -> Any:
+        """The value of a setting that counts only where it is made while the cluster runs; None where it is not."""
+        made = {**self.of_all, **self.own}
+        return EffectiveSettings(made)[name] if name in made else None
 
     def problem_of(self, settings: Mapping[str, str], *, of_all: bool) -> str | None:
         """The reason why the broker can't get these settings, alone or as one of all, in place of those it has so."""

@@ -44,6 +44,10 @@ class EffectiveSettings:
         prefix = f"listener.name.{listener.lower()}."
         return {name.removeprefix(prefix): value for name, value in self.values.items() if name.startswith(prefix)}
 
+    def of_listeners(self, listener: str) -> dict[str, str]:
+        """The settings of all listeners, and those of one over them."""
+        return {**self.values, **self.of_one_listener(listener)}
+
     def of_topics(self, config: str) -> Any:
         """The value of a topic config where a topic has none of its own; times are in ms."""
         key = TOPIC_CONFIGS[config]

@@ -6,17 +6,15 @@ DynamicRemoteLogConfig, DynamicListenerConfig, DataPlaneAcceptor, ConnectionQuot
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
-from kraftlake.runtime import parse_integer, split, trim
 from kraftlake.server.broker.effective_settings import EffectiveSettings
 from kraftlake.server.broker.listener_settings import problem_of_listeners
 from kraftlake.server.broker.setting_checks import OF_ALL_LISTENERS, is_live, problem_of_value
+from kraftlake.server.requests.listener_limits import connections_by_host
 from kraftlake.settings import BROKER_CONFIGS, PER_BROKER, TOPIC_CONFIGS, problem_of_combination
 
-_HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*")
 _LOG_SETTINGS: Final = frozenset({name for key in TOPIC_CONFIGS.values() for name in key.synonyms[:1]})
 _CLEANER_SETTINGS: Final = frozenset(
     {
@@ -72,17 +70,6 @@ def _connections(_: EffectiveSettings, after: EffectiveSettings, __: set[str]) -
         connections_by_host(after["max.connections.per.ip.overrides"])
     except ValueError as problem:
         yield f"max.connections.per.ip.overrides has {problem}."
-
-
-def connections_by_host(overrides: str) -> dict[str, int]:
-    """The connections that addresses may have, by `max.connections.per.ip.overrides`; ValueError for anything else."""
-    limits = {}
-    for one in split(overrides) if overrides else ():
-        host, colon, limit = trim(one).rpartition(":")
-        if not colon or not _HOST.fullmatch(trim(host)):
-            raise ValueError(f"{one!r}, which is not of the form HOST:CONNECTIONS")
-        limits[trim(host)] = parse_integer(trim(limit), 32)
-    return limits
 
 
 def _groups(_: EffectiveSettings, after: EffectiveSettings, __: set[str]) -> _Problems:

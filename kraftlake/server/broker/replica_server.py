@@ -86,7 +86,7 @@ class ReplicaServer(BrokerLife):
         broker = self._broker
         if broker is None:
             return None
-        allowed, cordoned = not broker.cache.image.acls.acls, self._config.cordoned_log_dirs
+        allowed, cordoned = not broker.cache.image.acls.acls, broker.cordoned_log_dirs
         return describe_log_dirs(frame, broker.logs, cordoned=cordoned, is_allowed=allowed) or list_coordinated(
             frame, lambda topic: any(one.topic_partition.topic == topic for one in broker.manager.leader_partitions())
         )

@@ -12,6 +12,7 @@ from typing import Any, Final
 from kraftlake.runtime import EnvironmentFaultError, get_logger
 from kraftlake.server.requests.buffered_bytes import BufferedBytes
 from kraftlake.server.requests.client_connection import ClientConnection
+from kraftlake.server.requests.connection_pace import ConnectionPace
 from kraftlake.server.requests.dispatcher import Peer
 from kraftlake.server.requests.frame_buffer import FrameBuffer
 from kraftlake.server.requests.listener_limits import ListenerLimits
@@ -58,6 +59,12 @@ class RequestListener:
         """The number of bytes in requests that are not whole and in answers that are not read."""
         return self._run.buffered.total
 
+    def limit(self, limits: ListenerLimits) -> None:
+        """Bound connections that come from now on by other limits; requests in hand keep those of the start."""
+        self._limits = limits
+        if self._running is not None:
+            self._running.limit(limits)
+
     def start(self) -> None:
         """Begin to listen. Raises EnvironmentFaultError where that is not possible."""
         assert self._running is None, "it is started once"
@@ -84,6 +91,7 @@ class _Running:
         self._socket = bound
         self.port = int(bound.getsockname()[1])
         self._limits = limits
+        self._pace = ConnectionPace(limits.max_connection_creation_rate)
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(_tell)
         self._queue = RequestQueue(name, handle, limits, self._loop)
@@ -104,6 +112,16 @@ class _Running:
             self._loop.call_soon_threadsafe(self._end)
         self._thread.join()
         self._queue.close()
+
+    def limit(self, limits: ListenerLimits) -> None:
+        def change() -> None:
+            if limits.max_connection_creation_rate != self._limits.max_connection_creation_rate:
+                self._pace = ConnectionPace(limits.max_connection_creation_rate)
+            self._limits = limits
+            self._accept_on()
+
+        with suppress(RuntimeError):  # it was closed before
+            self._loop.call_soon_threadsafe(change)
 
     def _run(self) -> None:
         self._accept_on()
@@ -137,6 +155,10 @@ class _Running:
             if len(self.connections) >= self._limits.max_connections:
                 self._loop.remove_reader(self._socket)  # until one ends
                 return
+            if wait_seconds := self._pace.wait_seconds(self._loop.time()):
+                self._loop.remove_reader(self._socket)
+                self._loop.call_later(wait_seconds, self._accept_on)
+                return
             try:
                 client, address = self._socket.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -147,10 +169,12 @@ class _Running:
                 with suppress(OSError):  # what logs is imported when it is first needed
                     get_logger(__name__).warning("cannot_accept", cause=str(fault), listener=self._name)
                 return
+            self._pace.count()
             self._take(client, str(address[0]))
 
     def _take(self, client: socket.socket, host: str) -> None:
-        if self._by_host[host] >= self._limits.max_connections_per_ip:
+        limits = self._limits
+        if self._by_host[host] >= limits.max_connections_per_ip_overrides.get(host, limits.max_connections_per_ip):
             client.close()
             return
         client.setblocking(False)
@@ -188,7 +212,7 @@ class _Running:
         self._by_host[connection.peer.host] -= 1
         if not self._by_host[connection.peer.host]:
             del self._by_host[connection.peer.host]
-        if len(self.connections) == self._limits.max_connections - 1:
+        if len(self.connections) < self._limits.max_connections:
             self._accept_on()
         self._stop_if_done()
 

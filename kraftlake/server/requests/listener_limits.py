@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 import attrs
 
+from kraftlake.runtime import UsageError, parse_integer, split, trim
 from kraftlake.server.node_config import NodeSettings
 
 _NO_LIMIT: Final = 2**31 - 1
 _MEBIBYTE: Final = 1024 * 1024
+_HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*")
 
 
 @attrs.frozen(kw_only=True)
@@ -27,6 +33,10 @@ class ListenerLimits:
     """Connections that are open at a time; more wait to be accepted."""
     max_connections_per_ip: int = _NO_LIMIT
     """Those of one address; more are closed at once."""
+    max_connections_per_ip_overrides: Mapping[str, int] = attrs.field(factory=dict)
+    """Those of some addresses, instead."""
+    max_connection_creation_rate: int = _NO_LIMIT
+    """Connections a second; more wait to be accepted."""
     connections_max_idle_ms: int = 600_000
     """The time in ms within which a client sends the rest of a request, or reads some of an answer."""
     queued_max_requests: int = 500
@@ -54,7 +64,33 @@ def listener_limits(settings: NodeSettings) -> ListenerLimits:
         del values["queued_max_request_bytes"]
     if values.get("connections_max_idle_ms", 0) < 0:
         values["connections_max_idle_ms"] = _NO_LIMIT
+    if "max_connections_per_ip_overrides" in values:
+        values["max_connections_per_ip_overrides"] = _by_address(values["max_connections_per_ip_overrides"])
     return ListenerLimits(**values)
+
+
+def connections_by_host(overrides: str) -> dict[str, int]:
+    """The connections that hosts may have, by `max.connections.per.ip.overrides`; ValueError for anything else."""
+    limits = {}
+    for one in split(overrides) if overrides else ():
+        host, colon, limit = trim(one).rpartition(":")
+        if not colon or not _HOST.fullmatch(trim(host)):
+            raise ValueError(f"{one!r}, which is not of the form HOST:CONNECTIONS")
+        limits[trim(host)] = parse_integer(trim(limit), 32)
+    return limits
+
+
+def _by_address(overrides: str) -> dict[str, int]:
+    """The connections by the addresses of the hosts; of one that is not known none counts."""
+    found = dict[str, int]()
+    try:
+        limits = connections_by_host(overrides)
+    except ValueError as problem:
+        raise UsageError(f"max.connections.per.ip.overrides has {problem}.") from None
+    for host, limit in limits.items():
+        with suppress(OSError):
+            found |= {str(address[4][0]): limit for address in socket.getaddrinfo(host, None)}
+    return found
 
 
 _FIELDS: Final = {

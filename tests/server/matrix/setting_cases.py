@@ -17,7 +17,8 @@ _OF_A_NODE: Final = frozenset({"listeners", "log.dirs", "cordoned.log.dirs", "co
 """Settings whose values differ between any two clusters."""
 
 
-def _resource(kind: int, name: str, *configs: tuple[str, int, str | None]) -> dict[str, Any]:
+def resource(kind: int, name: str, *configs: tuple[str, int, str | None]) -> dict[str, Any]:
+    """A resource of IncrementalAlterConfigs: each config with an operation and a value."""
     return {
         "resource_type": kind, "resource_name": name,
         "configs": [
@@ -52,7 +53,7 @@ def _try(side: Side, label: str, *resources: dict[str, Any], to: int = 1) -> Non
     side.call(label, "incremental_alter_configs", 1, to, resources=resources, validate_only=True)
 
 
-def _change(side: Side, label: str, resource: dict[str, Any]) -> None:
+def change(side: Side, label: str, resource: dict[str, Any]) -> None:
     """Make a change that has to succeed."""
     answer = side.call(label, "incremental_alter_configs", 1, resources=[resource], validate_only=False)
     (response,) = answer.responses
@@ -65,7 +66,7 @@ def values_of_brokers(_: Sides, side: Side) -> None:
         few = few_values_of(one.config_type)
         for value in values_of(one.config_type) if LONG and not one.read_only else few[: 1 if one.read_only else None]:
             change = (setting, _SET, value)
-            _try(side, f"{setting}={value}", _resource(_BROKER, _ONE, change), _resource(_BROKER, _ALL, change))
+            _try(side, f"{setting}={value}", resource(_BROKER, _ONE, change), resource(_BROKER, _ALL, change))
 
 
 def values_of_listeners(_: Sides, side: Side) -> None:
@@ -74,9 +75,7 @@ def values_of_listeners(_: Sides, side: Side) -> None:
         for value in few_values_of(one.config_type) if LONG or not one.read_only else ():
             for prefix in (_LISTENER, "listener.name.OTHER.") if LONG else (_LISTENER,):
                 change = (prefix + setting, _SET, value)
-                _try(
-                    side, f"{prefix}{setting}={value}", _resource(_BROKER, _ONE, change), _resource(_BROKER, "", change)
-                )
+                _try(side, f"{prefix}{setting}={value}", resource(_BROKER, _ONE, change), resource(_BROKER, "", change))
 
 
 def operations_on_settings(_: Sides, side: Side) -> None:
@@ -88,7 +87,7 @@ def operations_on_settings(_: Sides, side: Side) -> None:
             if not LONG and (one.read_only or one.config_type not in (BOOLEAN, LIST)):
                 continue
             change = (setting, operation, value)
-            _try(side, f"{label} {setting}", _resource(_BROKER, _ONE, change), _resource(_BROKER, _ALL, change))
+            _try(side, f"{label} {setting}", resource(_BROKER, _ONE, change), resource(_BROKER, _ALL, change))
 
 
 _COMBINATIONS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -156,7 +155,7 @@ def combinations(_: Sides, side: Side) -> None:
     for label, settings in _COMBINATIONS.items():
         for node in NODES:
             changes = [(name, _SET, value) for name, value in settings.items()]
-            resources = [_resource(_BROKER, name, *changes) for name in (_ONE, _ALL, "2", "101", "x", "+1", "01")]
+            resources = [resource(_BROKER, name, *changes) for name in (_ONE, _ALL, "2", "101", "x", "+1", "01")]
             _try(side, f"{label} at {node}", *resources, to=node)
             side.call(
                 f"{label} at {node}", "alter_configs", 2, node, resources=resources, validate_only=True
@@ -211,24 +210,20 @@ def changed_settings(_: Sides, side: Side) -> None:
     }  # fmt: skip
     for label, (name, settings, operation) in steps.items():
         changes = [(key, operation, value if operation == _SET else None) for key, value in settings.items()]
-        _change(side, label, _resource(_BROKER, name, *changes))
-        _await(side, name, "no.such.config", settings, operation)
+        change(side, label, resource(_BROKER, name, *changes))
+        await_setting(side, name, next(iter(settings)), operation)
         for described in (_ONE, _ALL):
             side.keep(f"{label}: configs of {described or 'all'}", _asked(side, _BROKER, described))
-        for kind, resource in ((_TOPIC, "of-changed-settings"), (_GROUP, "some-group")):
-            side.keep(f"{label}: configs of {resource}", _asked(side, kind, resource))
+        for kind, other in ((_TOPIC, "of-changed-settings"), (_GROUP, "some-group")):
+            side.keep(f"{label}: configs of {other}", _asked(side, kind, other))
     for name in (_ALL, _ONE):
-        _change(
-            side, f"nothing for {name or 'all'}", _resource(_BROKER, name, ("log.cleaner.backoff.ms", _DELETE, None))
-        )
-        _await(side, name, "log.cleaner.backoff.ms", {"log.cleaner.backoff.ms": ""}, _DELETE)
+        change(side, f"nothing for {name or 'all'}", resource(_BROKER, name, ("log.cleaner.backoff.ms", _DELETE, None)))
+        await_setting(side, name, "log.cleaner.backoff.ms", _DELETE)
     side.keep("nothing", _asked(side, _BROKER, _ONE))
 
 
-def _await(side: Side, name: str, setting: str, settings: Mapping[str, str], operation: int) -> None:
+def await_setting(side: Side, name: str, setting: str, operation: int) -> None:
     """Wait until the broker knows of a change."""
-    if setting not in settings:
-        setting = next(iter(settings))
     source = 2 if name else 3
 
     def is_there() -> bool:
@@ -246,9 +241,9 @@ def values_of_topics(_: Sides, side: Side) -> None:
     for kind, name in ((_TOPIC, "of-all-values"), (_GROUP, "some-group"), (_CLIENT_METRICS, "some-metrics")):
         for config, one in _settings(side, kind, name).items():
             for value in (values_of if LONG else few_values_of)(one.config_type):
-                _try(side, f"{kind} {config}={value}", _resource(kind, name, (config, _SET, value)))
+                _try(side, f"{kind} {config}={value}", resource(kind, name, (config, _SET, value)))
             for operation in (_DELETE, _APPEND, _SUBTRACT):
-                _try(side, f"{kind} {config}, {operation}", _resource(kind, name, (config, operation, "1")))
+                _try(side, f"{kind} {config}, {operation}", resource(kind, name, (config, operation, "1")))
 
 
 def changed_resources(_: Sides, side: Side) -> None:
@@ -271,11 +266,11 @@ def changed_resources(_: Sides, side: Side) -> None:
         },
     }  # fmt: skip
     for (kind, name), configs in changes.items():
-        _change(side, f"set {name}", _resource(kind, name, *((key, _SET, value) for key, value in configs.items())))
+        change(side, f"set {name}", resource(kind, name, *((key, _SET, value) for key, value in configs.items())))
         side.wait_for(lambda: _is_set(side, kind, name, len(configs)), "the configs")  # noqa: B023
         side.keep(f"configs of {name}", _asked(side, kind, name))
         side.keep(f"some of {name}", _asked(side, kind, name, (next(iter(configs)), "no.such")))
-        _change(side, f"remove from {name}", _resource(kind, name, *((key, _DELETE, None) for key in configs)))
+        change(side, f"remove from {name}", resource(kind, name, *((key, _DELETE, None) for key in configs)))
         side.wait_for(lambda: _is_set(side, kind, name, 0), "no configs")  # noqa: B023
         side.keep(f"configs of {name}, removed", _asked(side, kind, name))
 

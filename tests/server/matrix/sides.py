@@ -34,6 +34,8 @@ SETTINGS = {
     "auto.create.topics.enable": "false",
     "broker.heartbeat.interval.ms": "300",
     "log.index.size.max.bytes": "10485760",
+    "log.initial.task.delay.ms": "500",
+    "log.retention.check.interval.ms": "500",
     "max.incremental.fetch.session.cache.slots": str(SESSION_SLOTS),
     "replica.fetch.backoff.ms": "100",
     "replica.fetch.wait.max.ms": "100",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from kio.schema.errors import ErrorCode
@@ -56,13 +56,14 @@ def broker_apis(
     producer_ids: ProducerIdManager,
     leader_quota: ReplicationQuota,
     logs: DiskLogManager,
+    cordoned: Callable[[], Collection[str]],
 ) -> Mapping[str, Api]:
     """What a broker advertises."""
     creation = AutoTopicCreation(forwarding) if config.auto_create_topics else None
 
     def log_dirs(request: Request) -> None:
         is_allowed = context.authorization.allows_on_cluster(request.peer, AclOperation.DESCRIBE)
-        answer = describe_log_dirs(request.frame, logs, cordoned=config.cordoned_log_dirs, is_allowed=is_allowed)
+        answer = describe_log_dirs(request.frame, logs, cordoned=cordoned(), is_allowed=is_allowed)
         assert answer is not None, "it is a request for log directories"
         request.answer_frame(answer)
 

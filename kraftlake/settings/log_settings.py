@@ -31,7 +31,7 @@ LOG_SETTINGS: Final[Mapping[str, ConfigKey]] = {
         use=LIVE_BY_BROKERS,
     ),
     "compression.zstd.level": ConfigKey("INT", "3", between(-131072, 22), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS),
-    "cordoned.log.dirs": ConfigKey("LIST", "", members(), update=PER_BROKER, use=BY_BROKERS),
+    "cordoned.log.dirs": ConfigKey("LIST", "", members(), update=PER_BROKER, use=LIVE_BY_BROKERS),
     "log.cleaner.backoff.ms": ConfigKey("LONG", "15000", at_least(0), update=CLUSTER_WIDE, use=COMPACTION),
     "log.cleaner.dedupe.buffer.size": ConfigKey("LONG", "134217728", update=CLUSTER_WIDE, use=COMPACTION),
     "log.cleaner.delete.retention.ms": ConfigKey("LONG", "86400000", at_least(0), update=CLUSTER_WIDE, use=COMPACTION),
@@ -99,5 +99,5 @@ LOG_SETTINGS: Final[Mapping[str, ConfigKey]] = {
         "INT", "2", at_least(1), update=CLUSTER_WIDE, use=Ignored("logs are checked one after another")
     ),
     "producer.id.expiration.check.interval.ms": ConfigKey("INT", "600000", at_least(1), use=BY_BROKERS, internal=True),
-    "producer.id.expiration.ms": ConfigKey("INT", "86400000", at_least(1), update=CLUSTER_WIDE, use=BY_BROKERS),
+    "producer.id.expiration.ms": ConfigKey("INT", "86400000", at_least(1), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS),
 }

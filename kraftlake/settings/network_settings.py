@@ -7,7 +7,7 @@ from typing import Final
 
 from kraftlake.settings.checks import at_least, members, some_members
 from kraftlake.settings.config_key import CLUSTER_WIDE, PER_BROKER, ConfigKey
-from kraftlake.settings.uses import BY_ALL_NODES, BY_BROKERS, CONNECTING, Ignored
+from kraftlake.settings.uses import BY_ALL_NODES, BY_BROKERS, CONNECTING, LIVE_BY_ALL_NODES, Ignored
 
 NETWORK_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     "advertised.listeners": ConfigKey("LIST", None, some_members(), use=BY_ALL_NODES),
@@ -20,13 +20,11 @@ NETWORK_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     "inter.broker.listener.name": ConfigKey("STRING", None, use=BY_BROKERS),
     "listeners": ConfigKey("LIST", "PLAINTEXT://:9092", some_members(), update=PER_BROKER, use=BY_ALL_NODES),
     "max.connection.creation.rate": ConfigKey(
-        "INT", "2147483647", at_least(0), update=CLUSTER_WIDE, use=Ignored("new connections are not throttled")
+        "INT", "2147483647", at_least(0), update=CLUSTER_WIDE, use=LIVE_BY_ALL_NODES
     ),
-    "max.connections": ConfigKey("INT", "2147483647", at_least(0), update=CLUSTER_WIDE, use=BY_ALL_NODES),
-    "max.connections.per.ip": ConfigKey("INT", "2147483647", at_least(0), update=CLUSTER_WIDE, use=BY_ALL_NODES),
-    "max.connections.per.ip.overrides": ConfigKey(
-        "STRING", "", update=CLUSTER_WIDE, use=Ignored("all addresses have max.connections.per.ip")
-    ),
+    "max.connections": ConfigKey("INT", "2147483647", at_least(0), update=CLUSTER_WIDE, use=LIVE_BY_ALL_NODES),
+    "max.connections.per.ip": ConfigKey("INT", "2147483647", at_least(0), update=CLUSTER_WIDE, use=LIVE_BY_ALL_NODES),
+    "max.connections.per.ip.overrides": ConfigKey("STRING", "", update=CLUSTER_WIDE, use=LIVE_BY_ALL_NODES),
     "max.incremental.fetch.session.cache.slots": ConfigKey("INT", "1000", at_least(0), use=BY_BROKERS),
     "max.request.partition.size.limit": ConfigKey("INT", "2000", at_least(1), use=BY_BROKERS),
     "num.io.threads": ConfigKey("INT", "8", at_least(1), update=CLUSTER_WIDE, use=BY_ALL_NODES),

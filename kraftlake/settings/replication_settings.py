@@ -19,7 +19,7 @@ REPLICATION_SETTINGS: Final[Mapping[str, ConfigKey]] = {
         "LONG", "9223372036854775807", at_least(0), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS, internal=True
     ),
     "num.replica.alter.log.dirs.threads": ConfigKey("INT", None, use=BY_BROKERS),
-    "num.replica.fetchers": ConfigKey("INT", "1", at_least(1), update=CLUSTER_WIDE, use=BY_BROKERS),
+    "num.replica.fetchers": ConfigKey("INT", "1", at_least(1), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS),
     "replica.alter.log.dirs.io.max.bytes.per.second": ConfigKey(
         "LONG",
         "9223372036854775807",

@@ -124,7 +124,7 @@ class Broker:
         self.delayed = DelayedRequests(clock)
         self.manager = self._manager = self._replica_manager()
         self.settings = BrokerConfigHandler(
-            config, heed_in_logs(self.logs),
+            config.static_settings, heed_in_logs(self.logs),
             heed_in_quotas(leader_quota=self.leader_quota, follower_quota=self._follower_quota),
             heed_in_replicas(self.manager), self._heed_cordons,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Applies changed settings of brokers to the running broker: to its logs, throttles, fetchers and producers."""
+"""Applies changed settings to a running node: to its logs, throttles, fetchers, producers and listeners."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import attrs
 
 from kraftlake.replica_manager import DiskLogManager, MemoryLogManager, ReplicaManager, ReplicationQuota
 from kraftlake.runtime import get_logger
-from kraftlake.server.broker.broker_config import FOLLOWER_RATE, LEADER_RATE, BrokerConfig, log_defaults
+from kraftlake.server.broker.broker_config import FOLLOWER_RATE, LEADER_RATE, log_defaults
 from kraftlake.server.broker.dynamic_config import DynamicConfig
 from kraftlake.server.broker.setting_checks import problem_of_setting, sound_settings
+from kraftlake.server.node_config import NodeSettings
+from kraftlake.server.requests.listener import RequestListener
+from kraftlake.server.requests.listener_limits import listener_limits
 
 Heed: TypeAlias = Callable[[DynamicConfig], None]
 """Applies the settings that count now."""
@@ -19,7 +22,7 @@ _log = get_logger(__name__)
 
 
 class BrokerConfigHandler:
-    """The `DynamicConfigHandler` of brokers: applies the configs of this broker and of all over its settings.
+    """The `DynamicConfigHandler` of brokers: applies the configs of this node and of all over its `static` settings.
 
     A controller takes any value, so that one may be wrong that another tool has set. Such a config is as one that is
     not set; the others count.
@@ -27,8 +30,8 @@ class BrokerConfigHandler:
     Source: kafka.server.BrokerConfigHandler, kafka.server.DynamicBrokerConfig.
     """
 
-    def __init__(self, config: BrokerConfig, *heeding: Heed) -> None:
-        self._settings = DynamicConfig(static=config.static_settings, of_all={}, own={})
+    def __init__(self, static: Mapping[str, str], *heeding: Heed) -> None:
+        self._settings = DynamicConfig(static=static, of_all={}, own={})
         self._heeding = list(heeding)
 
     def add(self, heed: Heed) -> None:
@@ -69,5 +72,20 @@ def heed_in_replicas(manager: ReplicaManager) -> Heed:
     def heed(settings: DynamicConfig) -> None:
         manager.replica_fetchers.resize(settings.effective["num.replica.fetchers"])
         manager.producer_id_expiration_ms = settings.effective["producer.id.expiration.ms"]
+
+    return heed
+
+
+def heed_in_listener(listener: RequestListener) -> Heed:
+    """The limits of new connections: those of all listeners, and those of this one."""
+
+    def heed(settings: DynamicConfig) -> None:
+        effective = settings.effective
+        of_all, own = (
+            listener_limits(NodeSettings(values=values))
+            for values in (effective.values, effective.of_listeners(listener.name))
+        )
+        bounds = "max_connections", "max_connection_creation_rate"
+        listener.limit(attrs.evolve(own, **{name: min(getattr(of_all, name), getattr(own, name)) for name in bounds}))
 
     return heed

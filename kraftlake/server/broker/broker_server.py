@@ -6,8 +6,6 @@ import threading
 from contextlib import ExitStack
 from typing import Final
 
-import attrs
-
 from kraftlake.controller import SUPPORTED, open_controlled
 from kraftlake.image import Endpoint
 from kraftlake.protocol import ClientConfig, NodeConnector
@@ -15,18 +13,16 @@ from kraftlake.replica_manager import ExpirationReaper, FetchManager, FetchSessi
 from kraftlake.runtime import Clock, KafkaEventQueue
 from kraftlake.server.broker.broker import Broker
 from kraftlake.server.broker.broker_config import BrokerConfig
+from kraftlake.server.broker.broker_config_handler import heed_in_listener
 from kraftlake.server.broker.broker_life import BrokerLife
-from kraftlake.server.broker.dynamic_config import DynamicConfig
 from kraftlake.server.broker.lake_metadata_feed import LakeMetadataFeed
 from kraftlake.server.broker.serving.apis import broker_apis
 from kraftlake.server.broker.serving.context import ServingContext
 from kraftlake.server.broker.serving.forwarding import ForwardingManager
 from kraftlake.server.broker.serving.producer_ids import ProducerIdManager, allocated_by
-from kraftlake.server.node_config import NodeSettings
 from kraftlake.server.requests.authorization import Authorization
 from kraftlake.server.requests.dispatcher import Dispatcher, NodeFeatures, Peer, Respond
 from kraftlake.server.requests.listener import RequestListener
-from kraftlake.server.requests.listener_limits import listener_limits
 
 _LARGEST_BATCH: Final = 100 * 1024 * 1024
 _PLAINTEXT: Final = 0
@@ -83,7 +79,7 @@ class BrokerServer(BrokerLife):
         )  # fmt: skip
         closing.callback(broker.close)
         self.broker = broker
-        broker.settings.add(self._heed_limits)
+        broker.settings.add(heed_in_listener(self.listener))
         expirations = KafkaEventQueue(self._clock, "expiration-reaper")
         closing.callback(expirations.close)
         ExpirationReaper(broker.delayed, expirations)
@@ -99,17 +95,6 @@ class BrokerServer(BrokerLife):
             listener=f"{config.listener.name}://{config.listener.host}:{self.listener.port}",
         )  # fmt: skip
         return broker
-
-    def _heed_limits(self, settings: DynamicConfig) -> None:
-        """Bound new connections by the limits of all listeners, and by those of this one."""
-        name, effective = self._config.listener.name, settings.effective
-        of_all, own = (
-            listener_limits(NodeSettings(values=values)) for values in (effective.values, effective.of_listeners(name))
-        )
-        bounds = "max_connections", "max_connection_creation_rate"
-        self.listener.limit(
-            attrs.evolve(own, **{bound: min(getattr(of_all, bound), getattr(own, bound)) for bound in bounds})
-        )
 
     def _loaded(self, broker: Broker) -> None:
         """Begin to answer, now that there is an image to answer from."""

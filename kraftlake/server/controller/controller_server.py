@@ -20,7 +20,14 @@ from kraftlake.controller import (
 from kraftlake.controller.quorum.embedded import WATCH_SECONDS
 from kraftlake.image import Endpoint, MetadataImage
 from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepThread
-from kraftlake.publisher import IgnoredConfigsPublisher, LakeSnapshotEmitter, SnapshotGenerator, StandardAuthorizer
+from kraftlake.publisher import (
+    ConfigType,
+    DynamicConfigPublisher,
+    IgnoredConfigsPublisher,
+    LakeSnapshotEmitter,
+    SnapshotGenerator,
+    StandardAuthorizer,
+)
 from kraftlake.records.metadata_records import ControllerEndpoint, ControllerFeature
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay import LakeFeed, LakeReader, MetadataLoader, MetadataPublisher, QuorumState, leader_at
@@ -33,6 +40,7 @@ from kraftlake.runtime import (
     get_logger,
     sentence_of,
 )
+from kraftlake.server.broker.broker_config_handler import BrokerConfigHandler, heed_in_listener
 from kraftlake.server.broker.serving.configs import DescribeConfigsHandler
 from kraftlake.server.controller.broker_handlers import broker_handlers
 from kraftlake.server.controller.config_handlers import config_handlers
@@ -151,8 +159,14 @@ class ControllerServer:
         feed = LakeFeed(
             MetadataLog.open(config.lake), self._clock, self._faults, poll=_POLL_SECONDS, idle_poll=_IDLE_POLL_SECONDS
         )
+        limits = map(heed_in_listener, self.listeners)
+        settings = DynamicConfigPublisher(
+            config.node_id, {ConfigType.BROKER: BrokerConfigHandler(node.static_settings, *limits)}, self._faults
+        )
         loader = self._loader(
-            node, feed, [view, IgnoredConfigsPublisher(config.node_id), *([] if authorizer is None else [authorizer])]
+            node,
+            feed,
+            [view, IgnoredConfigsPublisher(config.node_id), settings, *([] if authorizer is None else [authorizer])],
         )
         stack.callback(loader.close)
         upkeep = UpkeepThread(Upkeep(config.lake), due=lambda: controller.is_active)

@@ -41,8 +41,14 @@ class RequestListener:
         self._name = name
         self._where = (host, port)
         self._handle = handle
-        self._limits = limits or ListenerLimits()
+        self.limits = limits or ListenerLimits()
+        """What it takes at most."""
         self._running: _Running | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._name
 
     @property
     def port(self) -> int:
@@ -61,15 +67,15 @@ class RequestListener:
 
     def limit(self, limits: ListenerLimits) -> None:
         """Bound connections that come from now on by other limits; requests in hand keep those of the start."""
-        self._limits = limits
+        self.limits = limits
         if self._running is not None:
             self._running.limit(limits)
 
     def start(self) -> None:
         """Begin to listen. Raises EnvironmentFaultError where that is not possible."""
         assert self._running is None, "it is started once"
-        bound = bound_socket(*self._where, self._limits)
-        self._running = _Running(self._name, bound, self._handle, self._limits)
+        bound = bound_socket(*self._where, self.limits)
+        self._running = _Running(self._name, bound, self._handle, self.limits)
         self._running.start()
 
     def close(self) -> None:

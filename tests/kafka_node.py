@@ -119,12 +119,12 @@ class KafkaNode:
         return self._admin
 
     def format(self) -> None:
-        """Make the node's folders as `kafka-storage format` does."""
+        """Make the node's folders as `kafka-storage format` does; those that are formatted stay as they are."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "log4j2.properties").write_text(_LOGGING, "utf-8")
         properties = "".join(f"{key}={value}\n" for key, value in self._properties().items())
         (self.folder / "server.properties").write_text(properties, "utf-8")
-        command = ["kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", self._properties_file]
+        command = ["kafka.tools.StorageTool", "format", "-g", "-t", self.cluster_id, "-c", self._properties_file]
         done = subprocess.run(self._java(*command), capture_output=True, text=True, timeout=120, check=False)
         if done.returncode != 0:
             raise KafkaNodeError(f"formatting {self.folder} failed: {done.stdout[-2000:]}{done.stderr[-2000:]}")

@@ -10,8 +10,9 @@ from kraftlake.diagnosis.doctor.case import RECENT_HOURS, Case
 from kraftlake.diagnosis.doctor.check import Check
 from kraftlake.diagnosis.doctor.finding import Found, Severity
 from kraftlake.diagnosis.doctor.folder_helps import missing_helps, stray_helps
-from kraftlake.diagnosis.doctor.group import Group, LogPosition
+from kraftlake.diagnosis.doctor.group import Group, LogPosition, earliest
 from kraftlake.diagnosis.doctor.help import Help, HelpRisk, safe
+from kraftlake.diagnosis.doctor.registration_history import failed_directories
 from kraftlake.diagnosis.leadership import broker_words
 from kraftlake.diagnosis.things import Thing
 from kraftlake.image import BrokerCounts, ConfigResource, count_partitions_of_brokers, partitions_of
@@ -45,7 +46,22 @@ def _fenced(case: Case) -> Iterator[Found]:
     if brokers:
         count = len(case.image.cluster.brokers)
         sentence = f"{broker_words(brokers)} of {count} {'is' if len(brokers) == 1 else 'are'} fenced"
-        yield Found(sentence=sentence, groups=_brokers_that(case, "fenced", brokers))
+        helps = (*_lost_disks(case, brokers), *_STARTED)
+        yield Found(sentence=sentence, groups=_brokers_that(case, "fenced", brokers), helps=helps)
+
+
+def _lost_disks(case: Case, fenced: Iterable[int]) -> Iterator[Help]:
+    """Fenced brokers whose last process had lost log directories: the last one of these may have ended it."""
+    history = case.timeline.registrations.brokers
+    for broker in fenced:
+        lost = failed_directories(history.get(broker, ()))
+        if lost:
+            reason = f"log directory {in_words([*lost])} failed while its process ran"
+            yield Help(
+                action=f"Look at the disks of broker {broker} before it is started: a broker whose last log directory "
+                "fails ends itself.",
+                evidence=(Group(reason=reason, things=(f"broker {broker}",), since=earliest(lost.values())),),
+            )
 
 
 def _shutting_down(case: Case) -> Iterator[Found]:
@@ -171,6 +187,8 @@ BACK: Final = safe(
     "Start the broker with the log directories that it had: it registers again, and its replicas catch up."
 )
 
+_STARTED: Final = safe("Start the broker. If its process runs, look at its connection to the controllers.")
+
 BROKER_CHECKS = (
     Check(
         name="fenced_brokers",
@@ -178,7 +196,7 @@ BROKER_CHECKS = (
         text="brokers that are fenced: they sent no heartbeats, neither lead nor are in sync",
         command="events {source} --kind 'broker_*fenced'{range}",
         state_command="image {source} --part brokers --all{at}",
-        helps=safe("Start the broker. If its process runs, look at its connection to the controllers."),
+        helps=_STARTED,
         find=_fenced,
     ),
     Check(

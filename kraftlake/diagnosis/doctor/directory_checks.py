@@ -14,7 +14,7 @@ from kraftlake.diagnosis.doctor.check import Check
 from kraftlake.diagnosis.doctor.finding import Found, Severity
 from kraftlake.diagnosis.doctor.group import Group, LogPosition
 from kraftlake.diagnosis.doctor.help import Help, safe
-from kraftlake.diagnosis.doctor.registration_history import Registered
+from kraftlake.diagnosis.doctor.registration_history import Registered, failed_directories
 from kraftlake.diagnosis.doctor.replaced_replicas import ReplacedReplica, replaced_replicas
 from kraftlake.diagnosis.leadership import broker_words, may_lead_words
 from kraftlake.diagnosis.offline_replicas import offline_replicas
@@ -58,7 +58,7 @@ def _gone(case: Case) -> Iterator[_Gone]:
             since = None if None in ends else min((end for end in ends if end is not None), default=None)
         yield _Gone(broker=broker, directory=directory, since=since, new=new, partitions=partitions)
     for broker, states in sorted(history.items()):
-        for directory, since in _failed_in_last_incarnation(states).items():
+        for directory, since in failed_directories(states).items():
             if (broker, directory) not in found:
                 yield _Gone(broker=broker, directory=directory, since=since)
 
@@ -80,20 +80,6 @@ def _lost(
         if since is not None and after.state is not None:
             new = (*new, *(one for one in after.state.directories if one not in known and one not in new))
     return since, new
-
-
-def _failed_in_last_incarnation(states: Sequence[Registered[BrokerRegistration]]) -> dict[Uuid, LogPosition | None]:
-    """The directories that a broker's last process had and lost while it ran: these were not taken out of log.dirs."""
-    failed: dict[Uuid, LogPosition | None] = {}
-    for before, after in pairwise(states):
-        if before.state is None or after.state is None or before.state.incarnation_id != after.state.incarnation_id:
-            failed.clear()
-            continue
-        online = set(after.state.directories)
-        failed.update({one: after.since for one in before.state.directories if one not in online})
-        for directory in online:
-            failed.pop(directory, None)
-    return {} if not states or states[-1].state is None else failed
 
 
 def _left(case: Case, broker: int, topic: str, number: int) -> str:

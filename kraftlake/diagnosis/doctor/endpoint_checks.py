@@ -15,6 +15,7 @@ from kraftlake.diagnosis.doctor.group import Group, LogPosition
 from kraftlake.diagnosis.doctor.help import safe
 from kraftlake.diagnosis.doctor.registration_history import unchanged_since
 from kraftlake.image import BrokerRegistration, ControllerRegistration
+from kraftlake.image.kafka_names import SECURITY_PROTOCOLS, name_of
 from kraftlake.runtime import in_words
 
 _LOCAL_NAMES: Final = ("localhost", "localhost.localdomain", "localhost4", "localhost6", "ip6-localhost")
@@ -28,6 +29,7 @@ class _Address:
     listener: str
     host: str
     port: int
+    protocol: str = ""
     fenced: bool = False
 
     @property
@@ -56,7 +58,12 @@ class _Address:
 def _addresses(kind: str, nodes: Mapping[int, BrokerRegistration | ControllerRegistration]) -> list[_Address]:
     return [
         _Address(
-            node=f"{kind} {id_}", listener=name, host=one.host, port=one.port, fenced=getattr(node, "fenced", False)
+            node=f"{kind} {id_}",
+            listener=name,
+            host=one.host,
+            port=one.port,
+            protocol=name_of(SECURITY_PROTOCOLS, one.security_protocol),
+            fenced=getattr(node, "fenced", False),
         )
         for id_, node in sorted(nodes.items())
         for name, one in sorted(node.listeners.items())
@@ -131,6 +138,19 @@ def _uneven(addresses: Sequence[_Address]) -> Iterator[_Fault]:
         yield _Fault(Severity.INFO, f"listener {listener} of others is missing", lacking)
 
 
+def _other_protocols(addresses: Sequence[_Address]) -> Iterator[_Fault]:
+    """Listeners whose security protocol is another one on some nodes: each connects with that of its own."""
+    by_listener: dict[str, dict[str, list[str]]] = {}
+    for one in addresses:
+        if not one.fenced:
+            by_listener.setdefault(one.listener, {}).setdefault(one.protocol, []).append(one.node)
+    for listener, protocols in by_listener.items():
+        if len(protocols) > 1:
+            told = " and ".join(f"{protocol} on {in_words(nodes)}" for protocol, nodes in protocols.items())
+            every = tuple(node for nodes in protocols.values() for node in nodes)
+            yield _Fault(Severity.WARNING, f"listener {listener} is {told}", every)
+
+
 def _voters(case: Case) -> list[_Address]:
     """The endpoints in the voters' record, which nodes of the quorum use to reach each other."""
     voters = case.quorum.furthest.quorum.voters
@@ -146,8 +166,8 @@ def _endpoints(case: Case) -> Iterator[Found]:
     brokers = _addresses("broker", cluster.brokers)
     controllers = _addresses("controller", _current(case, cluster.controllers))
     every = [
-        (brokers, (_unreachable, _nowhere, _shared, _uneven)),
-        (controllers, (_unreachable, _nowhere, _shared)),
+        (brokers, (_unreachable, _nowhere, _shared, _uneven, _other_protocols)),
+        (controllers, (_unreachable, _nowhere, _shared, _other_protocols)),
         (_voters(case), (_unreachable, _nowhere, _shared)),
     ]
     faults = [fault for addresses, checks in every for check in checks for fault in check(addresses)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -11,9 +11,11 @@ from kraftlake.diagnosis.doctor.case import Case
 from kraftlake.diagnosis.doctor.check import Check
 from kraftlake.diagnosis.doctor.finding import Found, Severity
 from kraftlake.diagnosis.doctor.group import Group, LogPosition
-from kraftlake.diagnosis.doctor.help import safe
+from kraftlake.diagnosis.doctor.help import Help, HelpRisk, safe
 from kraftlake.diagnosis.doctor.registration_history import unchanged_since
-from kraftlake.image import KRAFT_VERSION, METADATA_VERSION, VersionRange
+from kraftlake.diagnosis.leadership import broker_words
+from kraftlake.diagnosis.things import Thing
+from kraftlake.image import KRAFT_VERSION, METADATA_VERSION, VersionRange, count_partitions_of_brokers
 from kraftlake.records.metadata_version import ALL
 from kraftlake.runtime import in_words
 
@@ -32,7 +34,7 @@ class _Node:
 
 
 def _nodes(case: Case) -> Iterator[_Node]:
-    """All that are registered, since the controller asks them all, and the voters for their kraft.version."""
+    """All that are registered: the controller asks every one of them, be it fenced or no voter."""
     cluster, history = case.image.cluster, case.timeline.registrations
     voters = {voter.id for voter in case.quorum.voters}
     for broker_id, broker in sorted(cluster.brokers.items()):
@@ -49,6 +51,15 @@ def _nodes(case: Case) -> Iterator[_Node]:
             since=unchanged_since(history.controllers.get(controller_id, ()), lambda state: state.supported_features),
             aside=" (no voter)" if voters and controller_id not in voters else "",
         )
+
+
+def _voters(case: Case) -> Iterator[_Node]:
+    """The voters of a dynamic quorum, whose record has the levels of kraft.version that each supports."""
+    record = case.quorum.furthest.quorum.voters
+    for voter in () if record is None else record.voters:
+        levels = voter.k_raft_version_feature
+        supported = VersionRange(levels.min_supported_version, levels.max_supported_version)
+        yield _Node(name=f"voter {voter.voter_id}", features={KRAFT_VERSION: supported}, since=None)
 
 
 def _levels(case: Case) -> dict[str, int]:
@@ -68,23 +79,46 @@ def _held(case: Case) -> Iterator[Found]:
         features = list(dict.fromkeys(name for name, _ in found))
         holders = list(dict.fromkeys(thing for group in groups for thing in group.things))
         told = f"{in_words(holders)} {'holds' if len(holders) == 1 else 'hold'}"
-        broker = next((holder.split()[1] for holder in holders if holder.startswith("broker")), None)
         yield Found(
             sentence=f"{told} back upgrades of {in_words(features)}",
             groups=tuple(groups),
-            command=case.command(
-                "image {source} --part controllers{at}"
-                if broker is None
-                else f"blame {{source}} broker/{broker}/features{{at}}"
+            command=case.command(_command(min(holders, key=lambda holder: holder.split()[0]))),
+            helps=(*_SAME_RELEASE, *_unregistration(case, holders)),
+        )
+
+
+def _command(holder: str) -> str:
+    """The template of the command that shows what a node supports, or at least the node."""
+    kind, id_ = holder.split()
+    if kind == "broker":
+        return f"blame {{source}} broker/{id_}/features{{at}}"
+    return "quorum {sources}" if kind == "voter" else "image {source} --part controllers{at}"
+
+
+def _unregistration(case: Case, holders: Sequence[str]) -> Iterator[Help]:
+    """The registrations of brokers that are fenced and host nothing, so that nothing is lost but these."""
+    counts, brokers = count_partitions_of_brokers(case.image), case.image.cluster.brokers
+    ids = [int(holder.split()[1]) for holder in holders if holder.startswith("broker")]
+    gone = [id_ for id_ in ids if brokers[id_].fenced and not counts[id_].led + counts[id_].followed]
+    if gone:
+        since = case.since([Thing.broker(id_, "fenced") for id_ in gone], bool)
+        yield Help(
+            action=f"If {broker_words(gone)} {'is' if len(gone) == 1 else 'are'} gone for good, unregister "
+            f"{'it' if len(gone) == 1 else 'them'}: kafka-cluster.sh unregister --id ID.",
+            risk=HelpRisk.UNREGISTER,
+            evidence=tuple(
+                Group(reason="fenced, and hosts no replica", things=(f"broker {thing.key}",), since=at)
+                for thing, at in since.items()
             ),
+            cost="The registration is lost. A broker that starts again registers again, with what it supports then.",
         )
 
 
 def _held_back(case: Case) -> Iterator[tuple[str, Group]]:
     """The features of which some nodes support higher levels than all do."""
-    nodes, levels = [*_nodes(case)], _levels(case)
-    names = dict.fromkeys(name for node in nodes for name in (METADATA_VERSION, *sorted(node.features)))
-    for name in names:
+    registered, voters, levels = [*_nodes(case)], [*_voters(case)], _levels(case)
+    for name in dict.fromkeys(name for node in (*registered, *voters) for name in sorted(node.features)):
+        nodes = [*registered, *voters] if name == KRAFT_VERSION else registered
         tops = [node.features.get(name, _NONE).max for node in nodes]
         least, most = min(tops), max(tops)
         if least == most:
@@ -126,16 +160,18 @@ def _level(name: str, level: int) -> str:
     return str(level)
 
 
+_SAME_RELEASE: Final = safe(
+    "Run the same release on all nodes before the level is raised (kafka-features.sh upgrade). One that is fenced, or "
+    "no voter, may be the registration of a node that is gone: it counts all the same."
+)
+
 FEATURE_CHECKS = (
     Check(
         name="held_back_features",
         severity=Severity.INFO,
         text="features whose levels can't be raised, and the nodes that hold them back",
         command="blame {source} broker/ID/features{at}",
-        helps=safe(
-            "Run the same release on all nodes before the level is raised (kafka-features.sh upgrade). One that is "
-            "fenced, or no voter, may be the registration of a node that is gone: it counts all the same."
-        ),
+        helps=_SAME_RELEASE,
         find=_held,
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import attrs
@@ -13,13 +14,12 @@ from kraftlake.diagnosis.doctor.finding import Found, Severity
 from kraftlake.diagnosis.doctor.group import Group, LogPosition
 from kraftlake.diagnosis.doctor.help import safe
 from kraftlake.diagnosis.doctor.registration_history import Registered, incarnations
-from kraftlake.image import BrokerRegistration
 from kraftlake.runtime import counted, in_words
 
 
 @attrs.frozen(kw_only=True)
 class _Turns:
-    """How often what a node registered with came back after something else: the first and last time, and both."""
+    """How often a process, or one at the same place, came back after another: the first and last time, and both."""
 
     count: int
     first: LogPosition
@@ -27,38 +27,56 @@ class _Turns:
     one: Any
     other: Any
     of_process: bool
-    """Whether the same process came back, not only one at the same place."""
+
+    @property
+    def is_split(self) -> bool:
+        """Whether both have log directories of their own, and so other data."""
+        one, other = (set(getattr(state, "directories", ())) for state in (self.one, self.other))
+        return bool(one and other) and one.isdisjoint(other)
+
+    @property
+    def severity(self) -> Severity:
+        """One return to the data of before may be a move that was taken back."""
+        if not self.of_process and self.count == 1:
+            return Severity.INFO
+        return Severity.CRITICAL if self.is_split else Severity.WARNING
 
 
 def _turns(states: Sequence[Registered[Any]]) -> _Turns | None:
-    """The turns that two processes take: restarts are new each time, and a move that is taken back is one return.
+    """The turns that two processes take; restarts are new each time.
 
     An incarnation that registers again after another did has run on meanwhile: one such return is proof.
     """
     starts = [*incarnations(states)]
-    for of_process, key, least in ((True, _incarnation, 1), (False, _place, 2)):
-        seen: set[Any] = set()
-        returns: list[tuple[LogPosition, Any, Any]] = []
-        last: Registered[Any] | None = None
-        for start in starts:
-            if last is not None and key(start.state) != key(last.state) and key(start.state) in seen:
-                assert start.since is not None, "the first state alone is without a place in the log"
-                returns.append((start.since, start.state, last.state))
-            seen.add(key(start.state))
-            last = start
-        if len(returns) >= least:
-            at, one, other = returns[-1]
-            return _Turns(count=len(returns), first=returns[0][0], last=at, one=one, other=other, of_process=of_process)
-    return None
+    of_processes = _returns(starts, [getattr(start.state, "incarnation_id", None) for start in starts])
+    turns = of_processes or _returns(starts, [*_places(starts)])
+    if not turns:
+        return None
+    at, one, other = turns[-1]
+    found = _Turns(count=len(turns), first=turns[0][0], last=at, one=one, other=other, of_process=bool(of_processes))
+    return found if found.of_process or found.count > 1 or found.is_split else None
 
 
-def _incarnation(state: Any) -> Any:
-    return state.incarnation_id
+def _returns(starts: Sequence[Registered[Any]], keys: Sequence[Any]) -> list[tuple[LogPosition, Any, Any]]:
+    """Where a key comes back after another one: the place in the log, and both states."""
+    return [
+        (start.since, start.state, before.state)
+        for number, (before, start) in enumerate(pairwise(starts), start=1)
+        if keys[number] != keys[number - 1] and keys[number] in keys[:number] and start.since is not None
+    ]
 
 
-def _place(state: Any) -> Any:
-    """What a process has of its machine: the addresses, the rack and the log directories."""
-    return _addresses(state), getattr(state, "rack", None), getattr(state, "directories", ())
+def _places(starts: Sequence[Registered[Any]]) -> Iterator[Any]:
+    """What each process has of its machine: the addresses, the rack and the disks, of which one may fail or be new."""
+    machines: list[set[Any]] = []
+    for start in starts:
+        disks = set(getattr(start.state, "directories", ()))
+        number = next((number for number, known in enumerate(machines) if known & disks), len(machines))
+        if disks and number == len(machines):
+            machines.append(set())
+        if disks:
+            machines[number] |= disks
+        yield _addresses(start.state), getattr(start.state, "rack", None), number if disks else -1
 
 
 def _addresses(state: Any) -> tuple[str, ...]:
@@ -79,42 +97,39 @@ def _described(state: Any, other: Any) -> str:
 def _in_turn(case: Case) -> Iterator[Found]:
     registrations = case.timeline.registrations
     recent = case.end_ms - RECENT_HOURS * 3_600_000
-    groups, names, is_split = [], [], False
     nodes: tuple[tuple[str, Mapping[int, Sequence[Registered[Any]]]], ...] = (
         ("broker", registrations.brokers),
         ("controller", registrations.controllers),
     )
+    found: dict[Severity, list[tuple[str, _Turns]]] = {}
     for kind, history in nodes:
         for id_, states in sorted(history.items()):
             turns = _turns(states)
-            if turns is None or (turns.last.timestamp or -1) < recent:
-                continue
-            name = f"{kind} {id_}"
-            what = "one process came back" if turns.of_process else "one of two places came back"
-            reason = (
-                f"{what} {counted(turns.count, 'time')} after the other: {_described(turns.one, turns.other)} and "
-                f"{_described(turns.other, turns.one)}"
-            )
-            groups.append(Group(reason=reason, things=(name,), since=turns.first))
-            names.append(name)
-            is_split = is_split or _have_other_directories(turns)
-    if groups:
-        brokers = [name.split()[1] for name in names if name.startswith("broker")]
+            if turns is not None and (turns.last.timestamp or -1) >= recent:
+                found.setdefault(turns.severity, []).append((f"{kind} {id_}", turns))
+    for severity, some in sorted(found.items()):
+        names = [name for name, _ in some]
+        broker = next((name.split()[1] for name in names if name.startswith("broker")), None)
+        told = in_words(names)
         yield Found(
-            sentence=f"two processes use the id of {in_words(names)} in turn",
-            groups=tuple(groups),
-            severity=Severity.CRITICAL if is_split else Severity.WARNING,
-            command=case.command(f"blame {{source}} broker/{brokers[0]}/incarnationId --all{{at}}")
-            if brokers
-            else case.command("events {source} --kind controller{range}"),
+            sentence=f"{told} went to other log directories and came back"
+            if severity is Severity.INFO
+            else f"two processes take turns as {told}",
+            groups=tuple(Group(reason=_reason(turns), things=(name,), since=turns.first) for name, turns in some),
+            lasts=False,
+            severity=severity,
+            command=case.command(
+                "events {source} --kind controller{range}"
+                if broker is None
+                else f"blame {{source}} broker/{broker}/incarnationId --all{{at}}"
+            ),
         )
 
 
-def _have_other_directories(turns: _Turns) -> bool:
-    one, other = turns.one, turns.other
-    return isinstance(one, BrokerRegistration) and bool(one.directories) and set(one.directories).isdisjoint(
-        other.directories
-    )  # fmt: skip
+def _reason(turns: _Turns) -> str:
+    what = "a process came back" if turns.of_process else "one of two places came back"
+    both = f"{_described(turns.one, turns.other)} and {_described(turns.other, turns.one)}"
+    return f"{what} {counted(turns.count, 'time')} after the other: {both}"
 
 
 IDENTITY_CHECKS = (

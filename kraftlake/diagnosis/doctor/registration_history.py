@@ -12,6 +12,7 @@ import attrs
 from kraftlake.delta import MetadataDelta
 from kraftlake.diagnosis.doctor.group import LogPosition
 from kraftlake.image import BrokerRegistration, ControllerRegistration, MetadataImage
+from kraftlake.records import Uuid
 from kraftlake.records import metadata_records as r
 from kraftlake.tables import EffectiveRecords
 
@@ -116,3 +117,17 @@ def unchanged_since(states: Sequence[Registered[R]], of: Callable[[R], object]) 
         if now != part:
             since, part = one.since, now
     return since
+
+
+def failed_directories(states: Sequence[Registered[BrokerRegistration]]) -> dict[Uuid, LogPosition | None]:
+    """The directories that a broker's last process had and lost while it ran: these were not taken out of log.dirs."""
+    failed: dict[Uuid, LogPosition | None] = {}
+    for before, after in pairwise(states):
+        if before.state is None or after.state is None or before.state.incarnation_id != after.state.incarnation_id:
+            failed.clear()
+            continue
+        online = set(after.state.directories)
+        failed.update({one: after.since for one in before.state.directories if one not in online})
+        for directory in online:
+            failed.pop(directory, None)
+    return {} if not states or states[-1].state is None else failed

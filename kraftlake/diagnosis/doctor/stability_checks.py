@@ -84,7 +84,11 @@ def _fencings(case: Case) -> Iterator[Found]:
         )
         usual = _usual_words(case, fencings=len(every) - len(fenced), starts=earlier_starts)
         severity = Severity.WARNING if len(fenced) - orderly >= FLAPS else Severity.INFO
-        group = Group(reason=f"{counts}; {usual}", things=(f"broker {broker}",), since=fenced[0].at)
+        group = Group(
+            reason=f"{counts}; {usual}",
+            things=(f"broker {broker}",),
+            since=_begin_of_run(case, [loss.at for loss in every]),
+        )
         found[severity].append((broker, len(fenced), group))
     for severity, some in found.items():
         if some:
@@ -96,6 +100,16 @@ def _fencings(case: Case) -> Iterator[Found]:
                 lasts=False,
                 severity=severity,
             )
+
+
+def _begin_of_run(case: Case, positions: Sequence[LogPosition]) -> LogPosition:
+    """Since when something happens at least once in each window, up to the last time."""
+    begin = positions[-1]
+    for at in reversed(positions):
+        if at.timestamp is None or begin.timestamp is None or begin.timestamp - at.timestamp > case.window_ms:
+            break
+        begin = at
+    return begin
 
 
 def _dropouts(case: Case) -> Iterator[Found]:
@@ -145,22 +159,31 @@ def _is_explained(one: Dropout, states: Sequence[Registered[BrokerRegistration]]
 
 
 def _elections(case: Case) -> Iterator[Found]:
-    """New leaders of the quorum, more than a restart of each of its voters brings."""
+    """New leaders of the quorum, more than one of each of its voters; those that restarts explain are no fault."""
     every = case.timeline.activity.quorum_elections
     recent = [one for one in every if _is_recent(case, one.at)]
     earlier = len(every) - len(recent)
     if len(recent) < max(FLAPS, len(case.quorum.voters) + 1) or not _is_unusual(_usual(case, earlier), len(recent)):
         return
-    groups = tuple(
-        Group(
-            reason="the quorum had no leader before" if one.leader < 0 else f"controller {one.leader} was elected",
-            things=(f"epoch {one.epoch}",),
-            since=one.at,
-        )
-        for one in recent
-    )
+    controllers = case.timeline.registrations.controllers.values()
+    starts, _ = _counts(case, [one.since for states in controllers for one in incarnations(states)])
+    is_alone = len(case.quorum.voters) == 1  # it is elected at each start, and never else
     sentence = f"the quorum elected {counted(len(recent), 'leader')} {_window(case)}"
-    yield Found(sentence=f"{sentence}; {_usual_words(case, elections=earlier)}", groups=groups, lasts=False)
+    yield Found(
+        sentence=f"{sentence}, with {counted(starts, 'start')} of controllers; {_usual_words(case, elections=earlier)}",
+        groups=tuple(
+            Group(
+                reason="another leader, which no control record names"
+                if one.leader < 0
+                else f"controller {one.leader} was elected",
+                things=(f"epoch {one.epoch}",),
+                since=one.at,
+            )
+            for one in recent
+        ),
+        lasts=False,
+        severity=Severity.INFO if is_alone or len(recent) - starts < FLAPS else Severity.WARNING,
+    )
 
 
 def _unusual(case: Case) -> Iterator[Found]:

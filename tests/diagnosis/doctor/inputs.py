@@ -128,6 +128,7 @@ QUICK: dict[str, Input] = {
     "a snapshot alone": sample(DIRECTORY / "00000000000000003038-0000000002.checkpoint"),
     "a broker that was just lost": broken("cut", "465"),
     "folders of a broker": broken("folders", "402"),
+    "a disk that failed": broken("disk", "1000"),
     "one wrong bit": broken("flipped", "300"),
     "another directory than the voter's": broken("restored", ""),
     **{f"damage {seed}": damaged(seed) for seed in range(3)},
@@ -138,6 +139,7 @@ QUICK: dict[str, Input] = {
 FULL: dict[str, Input] = {
     **QUICK,
     "a sample of Kafka 4.4": sample(DIRECTORY),
+    **{kind: broken(kind, "") for kind in ("twins", "loopback", "mixed")},
     **{f"cut {offset}": broken("cut", str(offset)) for offset in range(100, 2_900, 200)},
     **{f"damage {seed}": damaged(seed) for seed in range(100)},
     **{f"quorum {seed}": quorum(seed) for seed in range(60)},

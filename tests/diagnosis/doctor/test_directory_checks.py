@@ -90,6 +90,15 @@ def test_nobody_is_sent_to_start_a_broker_whose_disk_failed(tmp_path: Path) -> N
     assert not any("Start the broker" in one.action for finding in faults for one in finding.helps)
 
 
+def test_a_fenced_broker_that_had_lost_a_directory_is_not_just_to_be_started(tmp_path: Path) -> None:
+    """A broker ends itself when its last log directory fails, and can't say so any more."""
+    fenced = by_check(diagnosed(tmp_path, (20, change(2, 2, fenced=1))))["fenced_brokers"]
+    first, second = fenced.helps
+    assert first.action.startswith("Look at the disks of broker 2 before it is started")
+    assert [group.reason for group in first.evidence] == [f"log directory {uuid('b2')} failed while its process ran"]
+    assert second.action.startswith("Start the broker.")
+
+
 def test_without_a_partition_in_danger_it_is_a_warning(tmp_path: Path) -> None:
     steps = [*cluster(1, 2), (1, partition(1, 2, 1, directories=["b2", "a1"]))]
     gone = [(9, isr(1, 1, leader=1)), (9, change(2, 2, log_dirs=(uuid("a2"),)))]

@@ -88,6 +88,17 @@ def test_what_others_cannot_reach_is_found(
     assert things[0].split()[1] in output_of(finding)
 
 
+def test_a_listener_with_two_protocols_is_found(tmp_path: Path) -> None:
+    points = [
+        (r.BrokerEndpoint(name="I", host=f"b{id_}", port=9092, security_protocol=protocol),)
+        for id_, protocol in ((1, 0), (2, 1), (3, 0))
+    ]
+    steps = [(id_, register(id_, id_, end_points=some)) for id_, some in enumerate(points, start=1)]
+    (finding,) = findings(tmp_path, [*cluster(), *steps, *[(9, unfence(id_, id_)) for id_ in (1, 2, 3)]])
+    assert finding.severity is WARNING
+    assert finding.groups[0].reason == "listener I is PLAINTEXT on broker 1 and broker 3 and SSL on broker 2"
+
+
 def test_a_fenced_registration_at_the_same_address_may_be_left_over(tmp_path: Path) -> None:
     (finding,) = findings(tmp_path, [*brokers("P://a:9092", "P://a:9092"), (9, change(1, 1, fenced=1))])
     assert finding.severity is INFO

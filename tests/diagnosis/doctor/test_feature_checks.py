@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kraftlake.diagnosis import Diagnosis, Severity, diagnose
+import attrs
+
+from kraftlake.diagnosis import Diagnosis, HelpRisk, Severity, diagnose
 from kraftlake.records import metadata_records as r
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.control_records import KRaftVersionFeature
 from kraftlake.records.schema import Message
-from tests.diagnosis.doctor.clusters import Step, change, cluster, log_of, output_of, register, unfence, uuid
+from tests.cli.made_logs import TIME, directory_of
+from tests.diagnosis.doctor.clusters import (
+    Step,
+    change,
+    cluster,
+    log_of,
+    output_of,
+    partition,
+    register,
+    unfence,
+    uuid,
+)
 from tests.diagnosis.doctor.made import by_check
+from tests.replay.queries.test_quorum_report import elected, no_ops
 
 
 def broker(id_: int, **tops: int) -> list[Step]:
@@ -61,8 +77,38 @@ def test_nodes_that_may_be_gone_are_said_to_be(tmp_path: Path) -> None:
         *broker(1, metadata_version=33), *broker(2, metadata_version=25), (9, change(2, 2, fenced=1)),
         (9, controller(1, 33)), (9, controller(7, 27)),
     ]  # fmt: skip
-    (reason,) = reasons(diagnosed(tmp_path, *steps))
+    diagnosis = diagnosed(tmp_path, *steps)
+    (reason,) = reasons(diagnosis)
     assert "broker 2 (fenced) 25 (4.0-IV3), controller 7 (no voter) 27 (4.1-IV1)" in reason
+    helps = by_check(diagnosis)["held_back_features"].helps
+    assert [one.risk for one in helps] == [HelpRisk.SAFE, HelpRisk.UNREGISTER]
+    assert [group.things for group in helps[1].evidence] == [("broker 2",)]
+
+
+def test_a_broker_that_hosts_replicas_is_not_to_be_unregistered(tmp_path: Path) -> None:
+    steps = [
+        *broker(1, metadata_version=33), *broker(2, metadata_version=25),
+        (3, partition(0, 1, 2, directories=["a1", "a2"])), (9, change(2, 2, fenced=1)),
+    ]  # fmt: skip
+    finding = by_check(diagnosed(tmp_path, *steps))["held_back_features"]
+    assert [one.risk for one in finding.helps] == [HelpRisk.SAFE]
+
+
+def test_the_voters_of_a_dynamic_quorum_have_their_say_in_its_kraft_version(tmp_path: Path) -> None:
+    first = elected(0, 1, 1, 2, 3)
+    change_, version, voters = (record.message for record in first.messages())
+    older = KRaftVersionFeature(min_supported_version=0, max_supported_version=0)
+    record = attrs.evolve(
+        voters,
+        voters=tuple(
+            attrs.evolve(one, k_raft_version_feature=older) if one.voter_id == 2 else one for one in voters.voters
+        ),
+    )
+    batches = [RecordBatch.control_of(0, 1, TIME, [change_, version, record]), *no_ops(3, 5)]
+    finding = by_check(diagnose(directory_of(tmp_path, batches)))["held_back_features"]
+    assert finding.groups[0].reason == (
+        "kraft.version is 1 and can't go above 0: supported are voter 2 0, by the others 1"
+    )
 
 
 def test_a_voter_that_has_not_registered_is_named(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def found(folder: Path, *steps: Step) -> dict[str, Finding]:
 def test_two_places_in_turn_are_found_with_what_each_is(tmp_path: Path) -> None:
     finding = found(tmp_path, *starts(HERE, THERE, HERE, THERE))["shared_node_id"]
     assert finding.severity is Severity.CRITICAL
-    assert finding.sentence == "two processes use the id of broker 2 in turn"
+    assert finding.sentence == "two processes take turns as broker 2"
     (group,) = finding.groups
     assert group.reason == (
         "one of two places came back 2 times after the other: other.example:9092, directory "
@@ -48,7 +48,7 @@ def test_two_places_in_turn_are_found_with_what_each_is(tmp_path: Path) -> None:
 def test_a_process_that_registers_again_after_another_has_run_on(tmp_path: Path) -> None:
     finding = found(tmp_path, *starts({}, {}, {}, processes="aba"))["shared_node_id"]
     assert finding.severity is Severity.WARNING  # both name the same directories
-    assert finding.groups[0].reason.startswith("one process came back 1 time after the other: ")
+    assert finding.groups[0].reason.startswith("a process came back 1 time after the other: ")
 
 
 @pytest.mark.parametrize(
@@ -56,14 +56,28 @@ def test_a_process_that_registers_again_after_another_has_run_on(tmp_path: Path)
     [
         starts(HERE, HERE, HERE, HERE),
         starts(HERE, THERE, THERE),
-        starts(HERE, THERE, HERE),
+        starts(HERE, {"host": "other.example", "log_dirs": (uuid("here"),)}, HERE),
+        starts(*[{"log_dirs": (uuid("a2"), uuid("b2"))}, {"log_dirs": (uuid("a2"),)}] * 4),
         starts(HERE, HERE, processes="aa"),
         starts(HERE, HERE | {"log_dirs": (uuid("here"), uuid("more"))}, HERE | {"log_dirs": (uuid("new"),)}),
     ],
-    ids=["restarts", "a move", "a move that was taken back", "one process again", "other disks"],
+    ids=[
+        "restarts",
+        "a move",
+        "a move that was taken back",
+        "a disk that fails at times",
+        "one process again",
+        "other disks",
+    ],
 )
 def test_what_is_in_order_is_no_finding(steps: list[Step], tmp_path: Path) -> None:
     assert "shared_node_id" not in found(tmp_path, *steps)
+
+
+def test_one_return_to_the_data_of_before_is_a_note(tmp_path: Path) -> None:
+    finding = found(tmp_path, *starts(HERE, THERE, HERE))["shared_node_id"]
+    assert finding.severity is Severity.INFO
+    assert finding.sentence == "broker 2 went to other log directories and came back"
 
 
 def test_what_is_long_over_is_no_finding(tmp_path: Path) -> None:

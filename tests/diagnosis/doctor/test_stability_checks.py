@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from kraftlake.diagnosis import Finding, Severity, diagnose
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage, LeaderChangeVoter
+from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
 from tests.cli.made_logs import TIME, TOPIC_ID, directory_of
 from tests.diagnosis.doctor.clusters import (
@@ -22,6 +24,7 @@ from tests.diagnosis.doctor.clusters import (
     partition,
     register,
     unfence,
+    uuid,
 )
 from tests.diagnosis.doctor.made import by_check
 
@@ -65,6 +68,14 @@ def test_a_broker_that_is_fenced_again_and_again_is_found_with_what_is_usual(tmp
     assert group.since is not None
     assert group.since.timestamp == TIME + (end - 1_000) * 1_000
     assert "broker 2 is fenced" in output_of(finding)
+
+
+def test_it_flaps_since_the_first_time_of_a_run(tmp_path: Path) -> None:
+    """A run goes on as long as a window has one of its times at least."""
+    times = [HOUR * 5, *(HOUR * 7 + 1_500 * number for number in range(8))]
+    finding = flapping(tmp_path, *pauses(2, *times))["flapping_brokers"]
+    assert finding.since is not None
+    assert finding.since.timestamp == TIME + HOUR * 7 * 1_000
 
 
 def test_restarts_in_order_are_a_note(tmp_path: Path) -> None:
@@ -134,14 +145,20 @@ def test_a_replica_that_was_moved_away_did_not_fall_out_of_sync(tmp_path: Path) 
     assert "flapping_replicas" not in flapping(tmp_path, *steps)
 
 
-def elections(folder: Path, *seconds: int) -> dict[str, Finding]:
-    """The log of a quorum of three that elects a leader at these seconds."""
+def elections(
+    folder: Path, *seconds: int, voters: Sequence[int] = (1, 2, 3), start: bool = False
+) -> dict[str, Finding]:
+    """The log of a quorum that elects a leader at these seconds, after a start of that controller or not."""
     batches: list[RecordBatch] = []
-    voters = tuple(LeaderChangeVoter(voter_id=voter) for voter in (1, 2, 3))
+    named = tuple(LeaderChangeVoter(voter_id=voter) for voter in voters)
     for epoch, at in enumerate(seconds, start=1):
-        leader = LeaderChangeMessage(version=0, leader_id=1 + epoch % 3, voters=voters)
+        id_ = voters[epoch % len(voters)]
+        leader = LeaderChangeMessage(version=0, leader_id=id_, voters=named)
         batches.append(RecordBatch.control_of(2 * epoch - 2, epoch, TIME + at * 1_000, [leader]))
-        some = [ApiMessageAndVersion(r.FeatureLevelRecord(name="metadata.version", feature_level=33), 0)]
+        level: Message = r.FeatureLevelRecord(name="metadata.version", feature_level=33)
+        if start and epoch > 1:
+            level = r.RegisterControllerRecord(controller_id=id_, incarnation_id=uuid(f"process-{epoch}"))
+        some = [ApiMessageAndVersion(level, 0)]
         batches.append(RecordBatch.of(2 * epoch - 1, epoch, TIME + at * 1_000 + 1, some))
     return by_check(diagnose(directory_of(folder, batches)))
 
@@ -149,10 +166,21 @@ def elections(folder: Path, *seconds: int) -> dict[str, Finding]:
 def test_a_quorum_that_elects_again_and_again_is_found(tmp_path: Path) -> None:
     finding = elections(tmp_path, 0, 100, 200, 300)["quorum_elections"]
     assert finding.severity is Severity.WARNING
-    assert finding.sentence.startswith("the quorum elected 4 leaders in the 5 min of the log")
+    assert finding.sentence == (
+        "the quorum elected 4 leaders in the 5 min of the log, with 0 starts of controllers; the log has no earlier "
+        "time to compare with"
+    )
     assert finding.things == ("epoch 1", "epoch 2", "epoch 3", "epoch 4")
     assert finding.groups[1].reason == "controller 3 was elected"
     assert "leads the quorum in epoch 4" in output_of(finding)
+
+
+def test_elections_that_starts_of_controllers_explain_are_a_note(tmp_path: Path) -> None:
+    """A combined node of Kafka 4.4 that is stopped and started in order leaves such a log."""
+    finding = elections(tmp_path / "three", 0, 100, 200, 300, 400, start=True)["quorum_elections"]
+    assert finding.severity is Severity.INFO
+    assert "with 4 starts of controllers" in finding.sentence
+    assert elections(tmp_path / "one", 0, 100, 200, 300, voters=(1,))["quorum_elections"].severity is Severity.INFO
 
 
 def test_a_restart_of_each_controller_is_no_finding(tmp_path: Path) -> None:

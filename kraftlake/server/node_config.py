@@ -14,7 +14,15 @@ import attrs
 
 from kraftlake.protocol import parse_addresses
 from kraftlake.runtime import UsageError, did_you_mean, parse_properties, split_list, trim
-from kraftlake.settings import BROKER, NODE_SETTINGS, ConfigKey, key_of, problem_of_combination
+from kraftlake.settings import (
+    BROKER,
+    DYNAMIC_ONLY,
+    NEVER_AT_START,
+    NODE_SETTINGS,
+    ConfigKey,
+    key_of,
+    problem_of_combination,
+)
 
 _MISTYPED: Final = 0.9
 """How alike two names are of which one may be the other, mistyped: many of Kafka's are rather alike."""
@@ -77,7 +85,7 @@ class NodeSettings:
         """Raise UsageError for a value that Kafka refuses at a node's start, alone or with others."""
         for name, text in self.values.items():
             key = key_of(BROKER, name)
-            if key is not None:
+            if key is not None and name not in DYNAMIC_ONLY:
                 self._parsed(key, name, text)
         problem = problem_of_combination(self.value)
         if problem is not None:
@@ -98,6 +106,8 @@ class NodeSettings:
             if key is None:
                 near = get_close_matches(name, sorted(NODE_SETTINGS), n=1, cutoff=_MISTYPED)
                 found[name] = did_you_mean(name, near) or "Kafka has no such setting"
+            elif name in DYNAMIC_ONLY:
+                found[name] = NEVER_AT_START.reason
             elif (ignored := key.why_ignored(trim(text))) is not None:
                 found[name] = ignored.reason
         return found

@@ -13,6 +13,7 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from kraftlake.settings.client_metrics_configs import CLIENT_METRICS_CONFIGS
     from kraftlake.settings.config_key import CLUSTER_WIDE, PER_BROKER, READ_ONLY, ConfigKey, UpdateMode
+    from kraftlake.settings.group_bounds import bounds_of_group
     from kraftlake.settings.group_configs import GROUP_CONFIGS
     from kraftlake.settings.node_combinations import problem_of_combination
     from kraftlake.settings.tables import (
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
         BROKER_CONFIGS,
         CLIENT_METRICS,
         CONFIGS,
+        DYNAMIC_ONLY,
         GROUP,
         NODE_SETTINGS,
         TOPIC,
@@ -29,7 +31,15 @@ if TYPE_CHECKING:
         why_ignored,
     )
     from kraftlake.settings.topic_configs import TOPIC_CONFIGS
-    from kraftlake.settings.uses import BROKER_ROLE, CLIENT_QUOTAS, CONTROLLER_ROLE, Heeded, Ignored, Use
+    from kraftlake.settings.uses import (
+        BROKER_ROLE,
+        CLIENT_QUOTAS,
+        CONTROLLER_ROLE,
+        NEVER_AT_START,
+        Heeded,
+        Ignored,
+        Use,
+    )
 
 __all__ = [
     "BROKER",
@@ -41,8 +51,10 @@ __all__ = [
     "CLUSTER_WIDE",
     "CONFIGS",
     "CONTROLLER_ROLE",
+    "DYNAMIC_ONLY",
     "GROUP",
     "GROUP_CONFIGS",
+    "NEVER_AT_START",
     "NODE_SETTINGS",
     "PER_BROKER",
     "READ_ONLY",
@@ -53,6 +65,7 @@ __all__ = [
     "Ignored",
     "UpdateMode",
     "Use",
+    "bounds_of_group",
     "heeded_by",
     "is_supported",
     "key_of",

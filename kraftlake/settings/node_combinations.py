@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from kraftlake.runtime.java_values import parse_integer, split_list, trim
+from kraftlake.settings.group_bounds import problems_of_bounds
+
 _MEBIBYTE: Final = 1 << 20
+_HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*")
 _IN_UNITS: Final = {
     "log.roll": ("ms", "hours"),
     "log.roll.jitter": ("ms", "hours"),
@@ -45,8 +50,23 @@ def _problems(value: Callable[[str], Any]) -> Iterator[str | None]:
         0 <= idle <= value("connection.failed.authentication.delay.ms"),
         "connections.max.idle.ms is not above connection.failed.authentication.delay.ms",
     )
+    yield _problem_of_overrides(value("max.connections.per.ip.overrides"))
+    yield from problems_of_bounds(value)
     ids = value("node.id"), value("broker.id")
     yield _refuse(None not in ids and ids[1] not in (-1, ids[0]), f"broker.id is {ids[1]}, and node.id is {ids[0]}")
+
+
+def _problem_of_overrides(text: str) -> str | None:
+    """Limits of connections by address, HOST:CONNECTIONS,…"""
+    for one in split_list(text) if text else []:
+        host, colon, limit = one.rpartition(":")
+        try:
+            parse_integer(trim(limit), 32)
+        except ValueError:
+            colon = ""
+        if not colon or not _HOST.fullmatch(trim(host)):
+            return f"max.connections.per.ip.overrides has {one!r}, which is not of the form HOST:CONNECTIONS"
+    return None
 
 
 def _finest(value: Callable[[str], Any], name: str) -> int:

@@ -37,6 +37,14 @@ BROKER_CONFIGS: Final[Mapping[str, ConfigKey]] = {
 }
 """Every config of a node, whichever its role."""
 
+DYNAMIC_ONLY: Final = frozenset(
+    {
+        "follower.replication.throttled.rate", "leader.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    }
+)  # fmt: skip
+"""Those that are made while the cluster runs, and that no properties file has (QuotaConfig.brokerQuotaConfigs)."""
+
 NODE_SETTINGS: Final[Mapping[str, ConfigKey]] = {**BROKER_CONFIGS, **AUTHORIZER_SETTINGS}
 """Every setting that a properties file of a node may have."""
 

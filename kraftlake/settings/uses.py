@@ -46,6 +46,8 @@ LIVE_BY_ALL_NODES: Final = attrs.evolve(BY_ALL_NODES, live=True)
 
 AT_START_ALONE: Final = Ignored("a node heeds it at its start alone, from its properties file")
 
+NEVER_AT_START: Final = Ignored("it is heeded where it is made while the cluster runs, not in a properties file")
+
 GROUPS: Final = Ignored("consumer, share and streams groups are not served", is_non_goal=True)
 TRANSACTIONS: Final = Ignored("transactions are not served", is_non_goal=True)
 VOTERS: Final = Ignored("the metadata log is the lake, without a KRaft quorum and files of its own", is_non_goal=True)

@@ -60,6 +60,7 @@ import org.apache.kafka.storage.internals.log.LogConfig;
  *   alter   {"legacy", "forwarded", "created", "resources": [[type, name, [[key, op, value]]]]}
  *           the error of each resource, and the records in base64, which are replayed
  *   topics  {"names"}                           the effective configs of topics, by name
+ *   nodes   {"files"}                           what KafkaConfig throws at each file of a broker's settings, or null
  *
  * The language is what Janino compiles.
  */
@@ -123,6 +124,9 @@ public class KafkaConfigs {
         if (what.equals("topics")) {
             return topics(request);
         }
+        if (what.equals("nodes")) {
+            return nodes(request);
+        }
         throw new IllegalArgumentException("no such request: " + what);
     }
 
@@ -183,6 +187,27 @@ public class KafkaConfigs {
             }
         }
         return parsed;
+    }
+
+    static List nodes(JsonNode request) {
+        List problems = new ArrayList();
+        for (Iterator f = at(request, "files").elements(); f.hasNext(); ) {
+            Map properties = new HashMap();
+            properties.put("process.roles", "broker");
+            properties.put("node.id", "1");
+            properties.put("controller.quorum.voters", "100@127.0.0.1:9093");
+            properties.put("controller.listener.names", "CONTROLLER");
+            properties.put("listeners", "PLAINTEXT://127.0.0.1:9092");
+            properties.put("log.dirs", "/a,/b");
+            properties.putAll((Map) JSON.convertValue((JsonNode) f.next(), Map.class));
+            try {
+                new KafkaConfig(properties, false);
+                problems.add(null);
+            } catch (Throwable refused) {
+                problems.add(String.valueOf(refused.getMessage()));
+            }
+        }
+        return problems;
     }
 
     static boolean isPattern(String text) {

@@ -10,13 +10,8 @@ from typing import Any, Final
 
 from kraftlake.controller.config import ControllerConfig
 from kraftlake.controller.configs.config_schema import parse_static
-from kraftlake.settings import BROKER_CONFIGS
+from kraftlake.settings import BROKER_CONFIGS, bounds_of_group
 
-_OTHER_BOUNDS: Final[Mapping[str, tuple[str | None, str | None]]] = {
-    "streams.num.standby.replicas": (None, "group.streams.max.standby.replicas"),
-    "streams.num.warmup.replicas": (None, "group.streams.max.warmup.replicas"),
-    "streams.task.offset.interval.ms": ("group.streams.min.task.offset.interval.ms", None),
-}
 _ASSIGNORS: Final = "group.streams.assignors"
 _ASSIGNOR: Final = "streams.assignor.name"
 _TAGS: Final = "streams.rack.aware.assignment.tags"
@@ -29,7 +24,7 @@ def problem_of_group(node: ControllerConfig, parsed: Mapping[str, Any]) -> str |
     An assignor that the property file names by its class is known by that class name only: the class is not loaded.
     """
     for name, value in parsed.items():
-        low, high = _bounds(name)
+        low, high = bounds_of_group(name)
         if low is not None and value < (bound := _broker(node, low)):
             return f"{name} is below {low}, {bound}"
         if high is not None and value > (bound := _broker(node, high)):
@@ -50,15 +45,6 @@ def problem_of_group(node: ControllerConfig, parsed: Mapping[str, Any]) -> str |
     if parsed.get(_DEAD_LETTERS, "").startswith("__"):
         return f"{_DEAD_LETTERS} begins with __"
     return None
-
-
-def _bounds(name: str) -> tuple[str | None, str | None]:
-    """The names of the broker configs with the lowest and highest value of a group config, or None."""
-    if name in _OTHER_BOUNDS:
-        return _OTHER_BOUNDS[name]
-    kind, _, rest = name.partition(".")
-    low, high = f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest}"
-    return (low, high) if high in BROKER_CONFIGS else (None, None)
 
 
 def _broker(node: ControllerConfig, name: str) -> Any:

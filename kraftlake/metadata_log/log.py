@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kraftlake.metadata_log.append.appendable import check_batches, checked_rows, leader_change
-from kraftlake.metadata_log.append.creation import Contents, create_lake, was_begun
+from kraftlake.metadata_log.append.creation import Contents, check_store, create_lake, was_begun
 from kraftlake.metadata_log.append.extent_check import check_rows
 from kraftlake.metadata_log.append.log_file import LogFile
 from kraftlake.metadata_log.append.protocol import (
@@ -38,6 +38,7 @@ from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.metadata_log.snapshots.snapshot_table import LakeSnapshot, SnapshotTable
 from kraftlake.metadata_log.storage.disk import Disk, Durability, disk_for
 from kraftlake.metadata_log.storage.location import Location, lake_location
+from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, to_rows
 from kraftlake.runtime.arguments import whole
@@ -262,7 +263,7 @@ class MetadataLog(ReadableLog):
 
     def _check_to_write(self) -> None:
         """Check that no other writer's rows are in the way, and, before the first write of this handle, that no version
-        was lost and that the newest rows are those that were appended.
+        was lost, that the newest rows are those that were appended, and that commits can't overwrite each other.
 
         Raises LakeError, CorruptDataError. Rows are checked again after commits of others; an append lists nothing.
         """
@@ -271,6 +272,8 @@ class MetadataLog(ReadableLog):
         if self._checked_to_write < 0:
             check_none_lost(self._state.path, self._state.version)
             check_newest_link(self._state)
+            if isinstance(self._path, ObjectPath):  # the link of a disk's commit says so itself
+                check_store(self._path, self._disk)
         check_rows(self._state)
         self._checked_to_write = self._state.version
 

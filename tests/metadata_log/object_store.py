@@ -24,6 +24,8 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "kraftl
 MODULE = "github.com/minio/minio@latest"
 KEY = "kraftlake-tests"
 BUCKET = "lakes"
+CARELESS = "careless"
+"""A bucket of LocalBucket in which a put-if-absent overwrites."""
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 _START_SECONDS = 60
 _BUILD_SECONDS = 1_800  # three minutes on two idle cores, after a download of some hundred megabytes
@@ -72,8 +74,9 @@ def server_command(data: Path, port: int) -> list[str | Path]:
 
 @contextmanager
 def running_server(folder: Path) -> Iterator[dict[str, str]]:
-    """A server with one bucket; gives the environment by which lakes in it are reached."""
-    (folder / "data" / BUCKET).mkdir(parents=True)
+    """A server with two buckets; gives the environment by which lakes in it are reached."""
+    for bucket in (BUCKET, CARELESS):
+        (folder / "data" / bucket).mkdir(parents=True)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,6 +1,7 @@
 """LocalBucket with the request that it lacks and that our store's client deletes by: DeleteObjects.
 
-Run as `python -m tests.metadata_log.s3_server FOLDER PORT`; each folder in FOLDER is a bucket.
+Run as `python -m tests.metadata_log.s3_server FOLDER PORT`; each folder in FOLDER is a bucket. One whose name begins with
+`careless` ignores preconditions, as some stores do.
 """
 
 from __future__ import annotations
@@ -35,6 +36,12 @@ class Handler(S3Handler):
             self._object_path(bucket, name.text).unlink(missing_ok=True)
             ET.SubElement(ET.SubElement(told, "Deleted"), "Key").text = name.text
         self._send_xml(told)
+
+    def _write_object(self, bucket: str, key: str, write: Any) -> str:
+        if bucket.startswith("careless"):
+            del self.headers["If-None-Match"]
+        written: str = super()._write_object(bucket, key, write)
+        return written
 
 
 class Server(ThreadingHTTPServer):

@@ -25,17 +25,17 @@ from kraftlake.metadata_log.maintenance import trimming
 from kraftlake.metadata_log.maintenance.policy import LONGEST_COMMIT_MS, UpkeepPolicy
 from kraftlake.metadata_log.maintenance.upkeep import Upkeep
 from kraftlake.metadata_log.maintenance.vacuum import vacuum
-from kraftlake.metadata_log.storage.disk import ObjectStoreDisk
+from kraftlake.metadata_log.storage.disk import ObjectStoreDisk, probe_name
 from kraftlake.metadata_log.storage.location import folders_of
 from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.replay.imports.import_log import import_source
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import FencedEpochError, LakeError, UsageError
-from tests.cli.running import DIRECTORY, run_json
+from tests.cli.running import DIRECTORY, fault, run_json
 from tests.metadata_log.delta_protocol import check_commits
 from tests.metadata_log.log_batches import TIME, data_batch, snapshot_batches
-from tests.metadata_log.object_store import BUCKET, LONG
+from tests.metadata_log.object_store import BUCKET, CARELESS, LONG
 from tests.metadata_log.strategies import groupings, logs
 from tests.metadata_log.test_crashes import APPENDS, RACERS, ROOT, started_together
 
@@ -63,6 +63,28 @@ class Unreliable(ObjectStoreDisk):
         if failing:
             self.faults -= 1
             raise OSError(110, "Connection timed out")
+
+
+@pytest.mark.skipif(LONG, reason="MinIO heeds preconditions in each of its buckets")
+def test_a_store_that_overwrites_is_refused_before_the_first_record(server: dict[str, str], lake: str) -> None:
+    place = f"s3://{CARELESS}/lake"
+    store = ObjectPath.parse(place).store
+    told = fault("import", DIRECTORY, place)
+    assert told.startswith(f"The object store of {place}/log/_delta_log overwrites an object")
+    assert [entry["path"] for chunk in obstore.list(store) for entry in chunk] == []
+    MetadataLog.create(lake, "cluster", role="controlled")
+    for path in ObjectPath.parse(lake).walk():
+        obstore.put(store, path.key.replace(lake.rpartition("/")[2], "copied"), path.read_bytes())
+    copied = MetadataLog.open(f"s3://{CARELESS}/kraft/copied")
+    with pytest.raises(LakeError, match="ignores If-None-Match"):
+        copied.claim(1)
+    assert copied.refresh() == 0
+    assert copied.end_offset == 0
+
+
+def test_what_a_killed_check_of_the_store_left_is_in_nobodys_way(lake: str) -> None:
+    (ObjectPath.parse(lake) / "log" / "_delta_log" / probe_name()).put(b"1", create=True)
+    assert MetadataLog.create(lake, "cluster").end_offset == 0
 
 
 @given(data=st.data())

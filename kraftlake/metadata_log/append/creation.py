@@ -27,7 +27,7 @@ from kraftlake.metadata_log.log_facts import (
 )
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.metadata_log.snapshots.snapshot_table import SnapshotTable
-from kraftlake.metadata_log.storage.disk import FOLDER_MODE, Disk
+from kraftlake.metadata_log.storage.disk import FOLDER_MODE, Disk, is_probe
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.records.batch import RecordBatch
@@ -71,6 +71,12 @@ def create_lake(
         raise LakeError(f"There is a lake at {path} already.")
     was_there = path.exists()
     _make_folder(path, disk)
+    try:
+        if contents or isinstance(path, ObjectPath):
+            check_store(path, disk)
+    except LakeError:
+        _remove_empty(path / LOG_TABLE / LOG_FOLDER, path / LOG_TABLE, *([] if was_there else [path]))
+        raise
     configuration = {ROLE: role, START_OFFSET: str(start_offset)}
     if cluster_id is not None:
         configuration[CLUSTER_ID] = cluster_id
@@ -133,7 +139,7 @@ def _make_folder(path: Location, disk: Disk) -> None:
     """
     try:
         if isinstance(path, ObjectPath):
-            if path.is_dir():
+            if any(not is_probe(found.name) for found in path.walk()):
                 raise LakeError(f"{path} is in the way: a new lake needs a prefix that holds nothing.")
             return
         table = next((folder for folder in path.absolute().parents if (folder / LOG_FOLDER).is_dir()), None)
@@ -152,6 +158,28 @@ def _make_folder(path: Location, disk: Disk) -> None:
         disk.fsync(path.parent)
     except OSError as fault:
         raise disk_fault(path, fault) from fault
+
+
+def check_store(path: Location, disk: Disk) -> None:
+    """Check that commits can't overwrite each other, before anything is written.
+
+    Raises LakeError where they could, and when the disk refuses.
+    """
+    log = path / LOG_TABLE / LOG_FOLDER
+    try:
+        disk.make_folder(path / LOG_TABLE)
+        disk.make_folder(log)
+        disk.check_put_if_absent(log)
+    except OSError as fault:
+        raise disk_fault(log, fault) from fault
+
+
+def _remove_empty(*folders: Location) -> None:
+    """Remove the folders of a disk that hold nothing, the inner ones first."""
+    for folder in folders:
+        if isinstance(folder, Path):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
 
 
 def was_begun(path: Location) -> bool:

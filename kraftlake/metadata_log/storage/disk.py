@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import os
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.runtime.clock import Clock, SystemClock
-from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.errors import LakeError, UsageError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,6 +24,11 @@ FILE_MODE = 0o600
 
 Durability: TypeAlias = Literal["fsync", "os"]
 """What an acknowledged append survives: "fsync" a power cut, "os" the process's death only."""
+
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
+"""What a file system without hard links says to a link."""
+
+_PROBE = ".probe-"
 
 _PUTS = 3
 """Number of tries of a put whose outcome is unknown, each with the same bytes: whichever succeeds, it is one commit."""
@@ -94,7 +100,7 @@ class Disk:
             self.write(temporary, data)
             self.fsync_all([*after, temporary])
             try:
-                self.link(temporary, path)
+                self._link_commit(temporary, path)
             except OSError as fault:
                 # A link may report a fault although it was made (a time-out, a lost reply): the file at `path` decides.
                 if not _was_written(path, data, fault):
@@ -107,6 +113,34 @@ class Disk:
             # A temporary file that stays is harmless, so a disk that refuses this is no reason to refuse the commit.
             with contextlib.suppress(OSError):
                 self.unlink(temporary)
+
+    def check_put_if_absent(self, folder: Location) -> None:
+        """Try `put_if_absent` on a file of its own in a folder.
+
+        Raises LakeError where commits could overwrite each other, or a file system has no links; OSError when the disk
+        refuses.
+        """
+        probe = folder / probe_name()
+        temporary = _temporary_beside(probe)
+        try:
+            self.write(temporary, b"")
+            self._link_commit(temporary, probe)
+        finally:
+            for path in (temporary, probe):
+                with contextlib.suppress(OSError):
+                    self.unlink(path)
+
+    def _link_commit(self, source: Location, target: Location) -> None:
+        """As `link`; raises LakeError where the file system has no links."""
+        try:
+            self.link(source, target)
+        except OSError as fault:
+            if fault.errno not in _NO_LINKS:
+                raise
+            raise LakeError(
+                f"The file system of {target.parent} makes no hard links ({fault.strerror}), and a commit of a lake is "
+                "one: have the lake on a file system that makes them."
+            ) from fault
 
     def replace(self, path: Location, data: bytes) -> None:
         """Write a file in place of the one that may be there; a reader finds the old one or the new one, whole."""
@@ -195,6 +229,22 @@ class ObjectStoreDisk(Disk):
                     raise UnconfirmedWriteError(*fault.args) from fault
         return None
 
+    def check_put_if_absent(self, folder: Location) -> None:
+        """As on a disk; there are stores that ignore the precondition `If-None-Match: *`."""
+        probe = folder / probe_name()
+        try:
+            self.put_if_absent(probe, b"1")
+            with contextlib.suppress(FileExistsError):
+                self.put_if_absent(probe, b"2")
+                raise LakeError(
+                    f"The object store of {folder} overwrites an object that should be written only where there is "
+                    "none (it ignores If-None-Match), so that two writers could overwrite each other's commits: a lake "
+                    "needs a store that heeds it."
+                )
+        finally:
+            with contextlib.suppress(OSError):
+                self.unlink(probe)
+
     def replace(self, path: Location, data: bytes) -> None:
         """Put an object in place of the one that may exist."""
         _object(path).put(data, create=False)
@@ -222,6 +272,16 @@ def _was_written(path: Location, data: bytes, fault: OSError) -> bool:
     if found != data:
         raise FileExistsError(*fault.args) from fault
     return True
+
+
+def probe_name() -> str:
+    """A new name for a file that `check_put_if_absent` writes and deletes."""
+    return f"{_PROBE}{os.urandom(16).hex()}.tmp"
+
+
+def is_probe(name: str) -> bool:
+    """Whether a file was written by `check_put_if_absent`, which may have been killed before it deleted it."""
+    return name.startswith(_PROBE)
 
 
 def _temporary_beside(path: Location) -> Path:

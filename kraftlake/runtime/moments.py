@@ -31,7 +31,7 @@ class LogTime(NamedTuple):
     """A time that counts from the end of a log, as `text` gives it.
 
     Without `clock` it is `back` before the end; with `clock` that time of day in `zone`, the last one at or before the
-    end, or `days` before the date of the end.
+    end, or `days` before the date of the end. A day begins with its first moment, where midnight comes twice or never.
     """
 
     text: str
@@ -47,13 +47,15 @@ class LogTime(NamedTuple):
                 return end.astimezone(UTC) - self.back
             zone = self.clock.tzinfo or self.zone
             date = end.astimezone(zone).date()
+            clock = self.clock.replace(tzinfo=None)
             if self.days is not None:
-                return datetime.combine(date - timedelta(days=self.days), self.clock, zone).astimezone(UTC)
-            found = [
-                datetime.combine(date - timedelta(days=days), self.clock.replace(fold=fold), zone).astimezone(UTC)
-                for days in range(3)  # where clocks are set forward a time of day may be the next one's
-                for fold in (0, 1)  # where they are set back it comes twice
-            ]
+                local = datetime.combine(date - timedelta(days=self.days), clock)
+                if clock != time():
+                    return _one_reading(self.text, local, zone)
+                return local.replace(tzinfo=zone, fold=0).astimezone(UTC)
+            # where clocks are set forward a time of day may be the next day's, or not come at all
+            days = (datetime.combine(date - timedelta(days=days), clock) for days in range(3))
+            found = [moment for local in days for moment in _readings(local, zone) if _is_reading(moment, local, zone)]
             return max(moment for moment in found if moment <= end)
         except OverflowError:
             raise UsageError(f"{self.text} lies before the year 1.") from None
@@ -135,7 +137,10 @@ def iso(time: datetime, zone: tzinfo | None = UTC) -> str:
 def _parsed(text: str, zone: tzinfo, refused: str) -> datetime | LogTime:
     try:
         counted = _from_the_end(text, zone)
-        return _in_utc(datetime.fromisoformat(text), zone) if counted is None else counted
+        if counted is not None:
+            return counted
+        time = datetime.fromisoformat(text)
+        return _in_utc(time, zone) if time.tzinfo else _one_reading(text.strip(), time, zone)
     except (ValueError, OverflowError):
         raise UsageError(f"{text!r} is {refused}.") from None
 
@@ -155,6 +160,27 @@ def _from_the_end(text: str, zone: tzinfo) -> LogTime | None:
 
 def _known(given: datetime | LogTime, zone: tzinfo) -> datetime | LogTime:
     return given if isinstance(given, LogTime) else _in_utc(given, zone)
+
+
+def _readings(local: datetime, zone: tzinfo) -> list[datetime]:
+    """The moments in UTC at which clocks in a zone show a time; where they skip it, those by the offsets around."""
+    return sorted({local.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1)})
+
+
+def _is_reading(moment: datetime, local: datetime, zone: tzinfo) -> bool:
+    return moment.astimezone(zone).replace(tzinfo=None, fold=0) == local
+
+
+def _one_reading(text: str, local: datetime, zone: tzinfo) -> datetime:
+    """The moment at which clocks in a zone show a time; UsageError where they show it twice or never."""
+    found = _readings(local, zone)
+    if len(found) == 1:
+        return found[0]
+    forms = " or ".join(iso(moment, zone).replace(" ", "T") for moment in found)
+    how = "comes twice" if _is_reading(found[0], local, zone) else "does not exist"
+    raise UsageError(
+        f"{text} {how} in {zone}, where clocks are set {'back' if how[0] == 'c' else 'forward'}: give {forms}."
+    )
 
 
 def _in_utc(time: datetime, zone: tzinfo) -> datetime:

@@ -1,7 +1,7 @@
 """LocalBucket with the request that it lacks and that our store's client deletes by: DeleteObjects.
 
-Run as `python -m tests.metadata_log.s3_server FOLDER PORT`; each folder in FOLDER is a bucket. One whose name begins with
-`careless` ignores preconditions, as some stores do.
+Run as `python -m tests.metadata_log.s3_server FOLDER PORT`; each folder in FOLDER is a bucket. One whose name begins
+with `careless` ignores preconditions, as some stores do.
 """
 
 from __future__ import annotations

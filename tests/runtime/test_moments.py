@@ -144,3 +144,35 @@ def test_texts_that_are_no_length_of_time_are_refused(text: str) -> None:
 def test_a_time_before_the_year_1_is_refused() -> None:
     with pytest.raises(UsageError, match="before the year 1"):
         fixed("now-3000000d")
+
+
+BERLIN, HAVANA = ZoneInfo("Europe/Berlin"), ZoneInfo("America/Havana")
+
+
+@pytest.mark.parametrize("text", ["2026-10-25T02:30", "2026-10-25 02:30:00", "today 02:30", "yesterday 02:30"])
+def test_a_time_that_comes_twice_is_refused_with_both(text: str) -> None:
+    end = datetime(2026, 10, 26 if text.startswith("yes") else 25, 9, tzinfo=UTC)
+    told = "comes twice in Europe/Berlin, where clocks are set back: give 2026-10-25T02:30:00.000[+]02:00 or "
+    with pytest.raises(UsageError, match=told + "2026-10-25T02:30:00.000[+]01:00"):
+        fixed(text, end, BERLIN)
+    assert fixed("2026-10-25T02:30+01:00", end, BERLIN) == datetime(2026, 10, 25, 1, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("text", ["2026-03-29T02:30", "today 02:30"])
+def test_a_time_that_clocks_skip_is_refused_with_those_around(text: str) -> None:
+    told = "does not exist in Europe/Berlin, where clocks are set forward: give 2026-03-29T01:30:00.000[+]01:00 or "
+    with pytest.raises(UsageError, match=told + "2026-03-29T03:30:00.000[+]02:00"):
+        fixed(text, datetime(2026, 3, 29, 9, tzinfo=UTC), BERLIN)
+
+
+def test_a_time_of_day_is_the_last_one_that_came() -> None:
+    after_both = datetime(2026, 10, 25, 9, tzinfo=UTC)
+    assert fixed("02:30", after_both, BERLIN) == datetime(2026, 10, 25, 1, 30, tzinfo=UTC)
+    assert fixed("02:30", datetime(2026, 10, 25, 1, tzinfo=UTC), BERLIN) == datetime(2026, 10, 25, 0, 30, tzinfo=UTC)
+    assert fixed("02:30", datetime(2026, 3, 29, 9, tzinfo=UTC), BERLIN) == datetime(2026, 3, 28, 1, 30, tzinfo=UTC)
+
+
+def test_a_day_begins_with_its_first_moment() -> None:
+    """In Havana clocks go from 0:00 to 1:00 in March, and from 1:00 to 0:00 in November."""
+    assert fixed("today", datetime(2026, 3, 8, 20, tzinfo=UTC), HAVANA) == datetime(2026, 3, 8, 5, tzinfo=UTC)
+    assert fixed("today", datetime(2026, 11, 1, 20, tzinfo=UTC), HAVANA) == datetime(2026, 11, 1, 4, tzinfo=UTC)

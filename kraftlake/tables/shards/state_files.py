@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 import attrs
@@ -58,6 +60,11 @@ class StateManifest:
     shards: tuple[StateFile, ...]
     driver: StateFile | None
     knows_since: bool
+
+    @property
+    def files(self) -> tuple[StateFile, ...]:
+        """The files that it names."""
+        return (*self.shards, *([] if self.driver is None else [self.driver]))
 
 
 def write_shard(lake: Location, table: str, offset: int, shard: int, state: TopicsState) -> StateFile:
@@ -118,22 +125,39 @@ def write_manifest(lake: Location, table: str, manifest: StateManifest) -> None:
     """Make states those from which the next step goes on, and delete all others; raises OSError."""
     disk, folder = disk_for(lake), lake / JOBS_FOLDER / "state"
     disk.replace(folder / table / _MANIFEST, json.dumps({"format": _FORMAT, **attrs.asdict(manifest)}).encode())
-    known = {file.name for file in (manifest.driver, *manifest.shards) if file is not None}
+    known = {file.name for file in manifest.files}
     for name in names_in(folder / table):
         if name != _MANIFEST and f"{table}/{name}" not in known:
             disk.unlink(folder / table / name)
 
 
 def read_manifest(lake: Location, table: str, log_id: str) -> StateManifest | None:
-    """The manifest of a table's folder; None where there is none, or it is another log's or another release's."""
+    """The manifest of a table's folder; None where there is none that fits: the states are then made anew.
+
+    It does not fit where it is another log's or another release's, or damaged; where it names files outside of the
+    folder; and where a file that it names is missing, or on a disk damaged.
+    """
+    folder = lake / JOBS_FOLDER / "state" / table
     try:
-        form = json.loads((lake / JOBS_FOLDER / "state" / table / _MANIFEST).read_bytes())
+        form = json.loads((folder / _MANIFEST).read_bytes())
         if form.pop("format") != _FORMAT or form["log_id"] != log_id:
             return None
         shards, driver = (StateFile(**file) for file in form.pop("shards")), form.pop("driver")
-        return StateManifest(**form, shards=tuple(shards), driver=None if driver is None else StateFile(**driver))
-    except (OSError, ValueError, LookupError, TypeError):
+        manifest = StateManifest(**form, shards=tuple(shards), driver=None if driver is None else StateFile(**driver))
+        if type(manifest.offset) is not int or not all(map(partial(_is_whole, lake, table), manifest.files)):
+            return None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
+    return manifest
+
+
+def _is_whole(lake: Location, table: str, file: StateFile) -> bool:
+    """Whether a file of a table's folder is there, and on a disk has its checksum. Raises OSError, TypeError."""
+    of, _, name = file.name.partition("/")
+    if of != table or name != PurePosixPath(name).name:
+        return False
+    path = lake / JOBS_FOLDER / "state" / file.name
+    return crc32c(path.read_bytes()) == file.checksum if isinstance(path, Path) else path.exists()
 
 
 def _facts(facts: dict[str, Any]) -> dict[str, str]:

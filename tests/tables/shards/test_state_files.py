@@ -1,0 +1,118 @@
+"""States of shards that do not fit are made anew: no manifest is read whose files are not all there and whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from kraftlake.image import FeaturesImage, MetadataImage
+from kraftlake.records.metadata_version import from_feature_level
+from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.tables.changes.log_deltas import TopicsState
+from kraftlake.tables.shards.driver_step import DriverState
+from kraftlake.tables.shards.state_files import (
+    StateManifest,
+    read_driver,
+    read_manifest,
+    read_shard,
+    write_driver,
+    write_manifest,
+    write_shard,
+)
+
+LOG, TABLE = "log-1", "partition_history"
+IMAGE = attrs.evolve(MetadataImage.EMPTY, features=FeaturesImage(metadata_version=from_feature_level(20)))
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    topics = TopicsState.of_image(IMAGE.topics, IMAGE.provenance)
+    driver = DriverState(image=IMAGE, quorum=QuorumState(), open_topics=topics, epoch=-1)
+    shards = tuple(write_shard(tmp_path, TABLE, 7, shard, topics) for shard in range(2))
+    manifest = StateManifest(
+        log_id=LOG, offset=7, shards=shards, driver=write_driver(tmp_path, TABLE, driver), knows_since=True
+    )
+    write_manifest(tmp_path, TABLE, manifest)
+    return tmp_path
+
+
+def folder(lake: Path) -> Path:
+    return lake / "_spark" / "state" / TABLE
+
+
+def test_a_manifest_and_its_files_are_read_as_they_were_written(lake: Path) -> None:
+    manifest = read_manifest(lake, TABLE, LOG)
+    assert manifest is not None
+    assert manifest.driver is not None
+    assert (manifest.offset, manifest.knows_since, len(manifest.shards)) == (7, True, 2)
+    assert read_shard(lake, manifest.shards[1]).topics == IMAGE.topics
+    assert read_driver(lake, manifest.driver).image.features == IMAGE.features
+
+
+def test_a_manifest_of_another_log_does_not_fit(lake: Path) -> None:
+    assert read_manifest(lake, TABLE, "log-2") is None
+    assert read_manifest(lake, "events", LOG) is None
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+@pytest.mark.parametrize("damage", ["missing", "torn", "changed", "a folder"])
+def test_a_manifest_of_files_that_are_not_whole_does_not_fit(lake: Path, number: int, damage: str) -> None:
+    path = sorted(folder(lake).glob("*.arrow"))[number]
+    content = path.read_bytes()
+    path.unlink()
+    match damage:
+        case "torn":
+            path.write_bytes(content[:-9])
+        case "changed":
+            path.write_bytes(content[:99] + bytes([content[99] ^ 1]) + content[100:])
+        case "a folder":
+            path.mkdir()
+    assert read_manifest(lake, TABLE, LOG) is None
+
+
+def moved(form: dict[str, Any], name: str) -> dict[str, Any]:
+    return form | {"driver": form["driver"] | {"name": name}}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda _: None,
+        lambda _: "text",
+        lambda _: [],
+        lambda _: {},
+        lambda form: form | {"format": "kraftlake shards 1"},
+        lambda form: form | {"more": 1},
+        lambda form: form | {"offset": "7"},
+        lambda form: form | {"shards": 3},
+        lambda form: form | {"shards": [5]},
+        lambda form: form | {"shards": [{"name": 5, "checksum": 1}]},
+        lambda form: form | {"driver": form["driver"] | {"checksum": "1"}},
+        lambda form: moved(form, "/etc/hostname"),
+        lambda form: moved(form, f"{TABLE}/../{form['driver']['name']}"),
+        lambda form: moved(form, f"../state/{form['driver']['name']}"),
+        lambda form: moved(form, TABLE),
+    ],
+)
+def test_a_manifest_of_another_shape_or_place_does_not_fit(lake: Path, changed: Callable[[Any], Any]) -> None:
+    path = folder(lake) / "manifest.json"
+    path.write_text(json.dumps(changed(json.loads(path.read_text()))))
+    assert read_manifest(lake, TABLE, LOG) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 5000], ids=["empty", "cut", "no text", "deep"])
+def test_a_torn_manifest_does_not_fit(lake: Path, content: bytes) -> None:
+    (folder(lake) / "manifest.json").write_bytes(content)
+    assert read_manifest(lake, TABLE, LOG) is None
+
+
+def test_what_a_manifest_does_not_name_is_deleted_with_the_next(lake: Path) -> None:
+    manifest = read_manifest(lake, TABLE, LOG)
+    assert manifest is not None
+    write_manifest(lake, TABLE, attrs.evolve(manifest, driver=None))
+    assert len([*folder(lake).iterdir()]) == 3

@@ -91,7 +91,7 @@ LOG_SETTINGS: Final[Mapping[str, ConfigKey]] = {
         "2147483639",
         between(1, 2147483639),
         update=CLUSTER_WIDE,
-        use=Ignored("a batch may have 128 MiB when it is decompressed"),
+        use=LIVE_BY_BROKERS,
     ),
     "message.max.bytes": ConfigKey("INT", "1048588", at_least(0), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS),
     "min.insync.replicas": ConfigKey("INT", "1", at_least(1), update=CLUSTER_WIDE, use=LIVE_BY_ALL_NODES),

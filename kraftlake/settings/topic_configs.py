@@ -13,7 +13,6 @@ from kraftlake.settings.config_key import ConfigKey
 from kraftlake.settings.uses import (
     COMPACTION,
     COMPACTION_ONLY,
-    DECOMPRESSION,
     GROUPS,
     LIVE_BY_ALL_NODES,
     LIVE_BY_BROKERS,
@@ -78,7 +77,7 @@ TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
         "LONG", "9223372036854775807", at_least(1), synonyms=("log.cleaner.max.compaction.lag.ms",), use=COMPACTION
     ),
     "max.decompressed.message.bytes": ConfigKey(
-        "INT", "2147483639", between(1, 2147483639), synonyms=("max.decompressed.message.bytes",), use=DECOMPRESSION
+        "INT", "2147483639", between(1, 2147483639), synonyms=("max.decompressed.message.bytes",), use=LIVE_BY_BROKERS
     ),
     "max.message.bytes": ConfigKey("INT", "1048588", at_least(0), synonyms=("message.max.bytes",), use=LIVE_BY_BROKERS),
     "message.timestamp.after.max.ms": ConfigKey(

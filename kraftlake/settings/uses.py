@@ -65,6 +65,5 @@ UNSTABLE: Final = Ignored("there are no unstable versions of APIs and features")
 SLOW_EVENTS: Final = Ignored("slow events of a controller are not logged")
 CONNECTING: Final = Ignored("a connection is tried for as long as its request may wait")
 PREALLOCATION: Final = Ignored("segments grow as they are written")
-DECOMPRESSION: Final = Ignored("a batch may have 128 MiB when it is decompressed")
 
 COMPACTION_ONLY: Final = attrs.evolve(LIVE_BY_BROKERS, but={"compact": COMPACTION})

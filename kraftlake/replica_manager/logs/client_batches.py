@@ -20,7 +20,13 @@ from kraftlake.replica_manager.errors import (
     RecordTooLargeError,
 )
 from kraftlake.replica_manager.logs.batch_records import unpacked_records
-from kraftlake.replica_manager.logs.client_records import MOST_ERRORS, RecordRules, check_records, rewritten
+from kraftlake.replica_manager.logs.client_records import (
+    MOST_ERRORS,
+    RecordRules,
+    check_records,
+    check_sizes,
+    rewritten,
+)
 from kraftlake.replica_manager.logs.log_batch import TRANSACTIONAL_BIT, headers
 from kraftlake.replica_manager.logs.log_config import COMPACT, LogConfig
 from kraftlake.runtime.errors import CorruptDataError
@@ -98,6 +104,8 @@ def _prepared(data: bytes, header: _Header, config: LogConfig, now_ms: int, appe
         of_times = attrs.evolve(rules, earliest=now_ms - before, latest=now_ms + after)
     records: bytes | memoryview
     records, start = (data, HEADER.size) if codec == COMPRESSIONS[0] else (_unpacked(data, codec), 0)
+    if codec != COMPRESSIONS[0]:
+        check_sizes(records, config.max_decompressed_message_bytes)
     found = check_records(records, start, header.count, header.first_time, rules if is_stamped else of_times)
     if is_stamped:
         _check_stamp(header, of_times, is_allowed=append_time is None)

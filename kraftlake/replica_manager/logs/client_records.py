@@ -88,6 +88,21 @@ def check_records(
     return CheckedRecords(largest_time, is_usual)
 
 
+def check_sizes(data: bytes | memoryview, largest: int) -> None:
+    """Raise InvalidRecordError for a decompressed record of more than `largest` bytes behind its length."""
+    at = 0
+    while len(data) > largest and at < len(data):
+        try:
+            size, at = read_varint(data, at)
+        except (MalformedError, IndexError):
+            return  # check_records says what is wrong
+        if size > largest:
+            raise InvalidRecordError(
+                f"A record has {size} bytes when it is decompressed: max.decompressed.message.bytes is {largest}."
+            )
+        at += max(size, 0)
+
+
 def rewritten(data: bytes | memoryview, start: int, count: int, base_time: int) -> tuple[memoryview, int]:
     """Sound records as a producer writes them, and their base time."""
     made, first = bytearray(), None

@@ -37,6 +37,7 @@ class LogConfig:
     flush_ms: int = _LARGEST_LONG
     index_interval_bytes: int = 4096
     max_compaction_lag_ms: int = _LARGEST_LONG
+    max_decompressed_message_bytes: int = (1 << 31) - 9
     max_message_bytes: int = 1024 * 1024 + 12
     message_timestamp_after_max_ms: int = 60 * 60 * 1000
     message_timestamp_before_max_ms: int = _LARGEST_LONG

@@ -129,6 +129,20 @@ def test_the_records_of_a_small_batch_are_held_once_and_up_to_a_limit(codec: str
     assert peak_memory(refused) < LARGEST_RECORDS * 9 // 8 + a_little
 
 
+@pytest.mark.parametrize("codec", COMPRESSIONS)
+def test_a_record_that_is_too_large_when_it_is_decompressed_is_refused(codec: str) -> None:
+    data, largest = packed(batch(b"x" * 700, b"y" * 500, times=(NOW, NOW)), codec), LogConfig()
+    assert prepared_batches(data, attrs.evolve(largest, max_decompressed_message_bytes=720), NOW)[0] == data
+    small = attrs.evolve(largest, max_decompressed_message_bytes=700)
+    if codec == "none":
+        assert prepared_batches(data, small, NOW)[0] == data
+    else:
+        with pytest.raises(
+            InvalidRecordError, match=r"when it is decompressed: max\.decompressed\.message\.bytes"
+        ):
+            prepared_batches(data, small, NOW)
+
+
 def test_records_that_would_be_too_large_uncompressed_are_not_written_out() -> None:
     data = packed(batch(bytes((1 << 24) - 100)), "zstd")
     config = LogConfig(compression_type="uncompressed")

@@ -12,6 +12,7 @@ from kraftlake.diagnosis.doctor.checked_logs import CheckedLog
 from kraftlake.diagnosis.doctor.finding import Found, Severity
 from kraftlake.diagnosis.doctor.group import Group, LogPosition
 from kraftlake.diagnosis.doctor.help import safe
+from kraftlake.diagnosis.doctor.quorum_helps import directory_helps, election_helps, stopped_helps, unsound_helps
 from kraftlake.diagnosis.quorum_health import Verdict, node_faults, odd_histories, quorum_verdicts, unplaced_logs
 from kraftlake.kafka_files import Problem
 from kraftlake.replay import LogCopy, Role
@@ -40,7 +41,7 @@ def _found(verdicts: Iterable[Verdict]) -> Iterator[Found]:
 
 def _no_election(case: Case) -> Iterator[Found]:
     for found in _found(_bad(case, "quorum_election", "quorum_voters")):
-        yield attrs.evolve(found, helps=_HELP_OF_HISTORIES if case.quorum.rivals else ())
+        yield attrs.evolve(found, helps=_HELP_OF_HISTORIES if case.quorum.rivals else tuple(election_helps(case)))
 
 
 def _two_histories(case: Case) -> Iterator[Found]:
@@ -76,7 +77,8 @@ def _lost_commits(case: Case) -> Iterator[Found]:
 
 
 def _voter_directory(case: Case) -> Iterator[Found]:
-    return _found(one for one in node_faults(case.quorum) if one.check == "voter_directory")
+    for found in _found(one for one in node_faults(case.quorum) if one.check == "voter_directory"):
+        yield attrs.evolve(found, helps=tuple(directory_helps(case)))
 
 
 def _diverged(case: Case) -> Iterator[Found]:
@@ -135,7 +137,7 @@ def _stopped(case: Case) -> Iterator[Found]:
             f"the log can't be replayed from offset {offset + 1} on, and all that follows here is as of offset {offset}"
         )
         groups = (Group(reason=_text(case.stopped), things=(f"offset {offset + 1}",)),)
-    yield Found(sentence=f"{known}: {_text(case.stopped)}", groups=groups)
+    yield Found(sentence=f"{known}: {_text(case.stopped)}", groups=groups, helps=stopped_helps(case))
 
 
 def _unsound(case: Case) -> Iterator[Found]:
@@ -149,7 +151,12 @@ def _unsound(case: Case) -> Iterator[Found]:
     more = len(groups) - 1 + sum(log.report.more_problems for log in case.logs if log.report is not None)
     rest = f", and {counted(more, 'problem')} more" if more else ""
     command = case.command("verify {source}", log=[*(log for log, _ in told), *faults][0])
-    yield Found(sentence=f"{groups[0].reason.rstrip('.')}{rest}", groups=tuple(groups), command=command)
+    yield Found(
+        sentence=f"{groups[0].reason.rstrip('.')}{rest}",
+        groups=tuple(groups),
+        command=command,
+        helps=tuple(unsound_helps(case, told)),
+    )
 
 
 def _problems(case: Case, log: CheckedLog) -> tuple[Problem, ...]:

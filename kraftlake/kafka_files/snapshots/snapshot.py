@@ -44,7 +44,12 @@ class Snapshot:
     file: StoredFile = attrs.field(repr=False, eq=False)
 
     def damage(self) -> str | None:
-        """Always None: `finished` tells whether all batches are there, and each batch has a CRC."""
+        """The first invalid byte of a finished snapshot, and why it is; None for a sound one. All batches are read."""
+        try:
+            for _ in self._whole_batches():
+                pass
+        except BrokenFileError as fault:
+            return str(fault)
         return None
 
     def batches(self) -> Iterator[RecordBatch]:
@@ -52,20 +57,25 @@ class Snapshot:
 
         Raises BrokenFileError at the first invalid byte; of an unfinished snapshot it yields the whole batches first.
         """
-        at = LogPosition(0)
         footer_seen = False
-        for step in walk(self.file):
-            fault = step.reason if isinstance(step, Damage) else at.fault(step.header.base_offset, step.header.epoch)
-            if fault is None and footer_seen:
-                fault = "a batch after the snapshot's footer"
-            if fault is not None:
-                raise BrokenFileError(self.name, step.position, at.offset, fault)
-            assert isinstance(step, Whole)
+        for step in self._whole_batches():
+            if footer_seen:
+                offset = step.header.base_offset
+                raise BrokenFileError(self.name, step.position, offset, "a batch after the snapshot's footer")
             batch = decode(self.file, step)
             if step.position == 0 and SnapshotHeaderRecord.API_KEY not in batch.control_types[:1]:
                 raise BrokenFileError(self.name, 0, 0, "a snapshot that does not start with a snapshot header")
             footer_seen = SnapshotFooterRecord.API_KEY in batch.control_types
             yield batch
+
+    def _whole_batches(self) -> Iterator[Whole]:
+        at = LogPosition(0)
+        for step in walk(self.file):
+            fault = step.reason if isinstance(step, Damage) else at.fault(step.header.base_offset, step.header.epoch)
+            if fault is not None:
+                raise BrokenFileError(self.name, step.position, at.offset, fault)
+            assert isinstance(step, Whole)
+            yield step
             at.pass_by(step.header.last_offset, step.header.epoch)
 
     def bulk_batches(self) -> Iterator[BatchValues | RecordBatch]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 from kraftlake.kafka_files import write_segment
 from kraftlake.replay import LogSource
-from tests.cli.running import DIRECTORY, LEGACY, TORN
+from tests.cli.running import DIRECTORY, LEGACY, ROOT, TORN
 from tests.docs.broken_logs import BROKEN
 from tests.replay.queries.test_quorum_report import elected, no_ops, node_at
 
@@ -122,6 +123,10 @@ def _exchange(chance: random.Random, copy: Path) -> None:
         other.write_bytes(one.read_bytes())
 
 
+PAGE = (ROOT / "docs" / "incidents.md").read_text("utf-8")
+SHOWN = sorted({*re.findall(r"`md` is `(\w+) ?(\d*)`:", PAGE)})
+"""The broken logs that docs/incidents.md shows, with their arguments."""
+
 QUICK: dict[str, Input] = {
     "a sample of Kafka 3.3": sample(LEGACY),
     "a torn sample": sample(TORN),
@@ -139,7 +144,7 @@ QUICK: dict[str, Input] = {
 FULL: dict[str, Input] = {
     **QUICK,
     "a sample of Kafka 4.4": sample(DIRECTORY),
-    **{kind: broken(kind, "") for kind in ("twins", "loopback", "mixed")},
+    **{f"{kind} {argument}": broken(kind, argument) for kind, argument in SHOWN},
     **{f"cut {offset}": broken("cut", str(offset)) for offset in range(100, 2_900, 200)},
     **{f"damage {seed}": damaged(seed) for seed in range(100)},
     **{f"quorum {seed}": quorum(seed) for seed in range(60)},

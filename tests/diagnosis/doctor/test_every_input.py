@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -75,6 +75,8 @@ def check(words: Sequence[str]) -> dict[str, Any]:
         assert finding["helps"]
         for one in finding["helps"]:
             check_help(finding, one)
+            if one["risk"] in HOLDS:
+                check_evidence(words[0], diagnosis["offset"], one)
     for command in {finding["command"] for finding in diagnosis["findings"]}:
         check_command(command)
     return diagnosis
@@ -95,6 +97,47 @@ def check_help(finding: dict[str, Any], one: dict[str, Any]) -> None:
             finding["check"] != "unregistered_brokers"
         ):  # what is moved are the partitions, and the brokers are the things
             assert set(group["things"]) <= set(finding["things"])
+
+
+def check_evidence(source: str, offset: int, one: dict[str, Any]) -> None:
+    """By the JSON form of the image: what an unclean election or a cancellation is proposed for is so."""
+    image = json.loads(answer(["image", source, "--json", "--lenient", "--at-offset", str(offset)]).stdout)
+    for group in one["evidence"]:
+        for thing in group["things"]:
+            topic, _, number = thing.rpartition("-")
+            partition = image["topics"][topic]["partitions"][number]
+            usable = {
+                id_ for id_ in map(int, image["brokers"]) if is_usable(image["brokers"][str(id_)], id_, partition)
+            }
+            assert HOLDS[one["risk"]](partition, usable, image["brokers"]), f"{thing}: {group['reason']}"
+
+
+def is_usable(broker: dict[str, Any], id_: int, partition: dict[str, Any]) -> bool:
+    """Whether the directory of a replica on a broker is there, whether or not the broker runs."""
+    directory = dict(zip(partition["replicas"], partition["directories"], strict=True)).get(id_)
+    if directory in (None, "AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ"):
+        return True
+    return directory != "AAAAAAAAAAAAAAAAAAAAAg" and (not broker["directories"] or directory in broker["directories"])
+
+
+def nobody_may_lead(partition: dict[str, Any], usable: set[int], _: Any) -> bool:
+    """Starting a broker, whichever it is, gives no leader that has all records."""
+    return partition["leader"] == -1 and not usable & set(
+        partition["isr"] + partition["elr"] or partition["lastKnownElr"]
+    )
+
+
+def has_a_way_back(partition: dict[str, Any], usable: set[int], brokers: dict[str, Any]) -> bool:
+    """A replica that was there before is in sync, on a broker that runs."""
+    running = {id_ for id_ in usable if not brokers[str(id_)]["fenced"]}
+    return bool(running & set(partition["isr"]) - set(partition["addingReplicas"]))
+
+
+HOLDS: dict[str, Callable[[dict[str, Any], set[int], dict[str, Any]], bool]] = {
+    HelpRisk.UNCLEAN_ELECTION.value: nobody_may_lead,
+    HelpRisk.CANCEL.value: has_a_way_back,
+}
+"""What has to be so of each thing of the evidence, by risk."""
 
 
 def check_command(command: str) -> None:

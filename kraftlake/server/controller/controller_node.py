@@ -45,8 +45,13 @@ class ControllerNode:
 
     @property
     def static_settings(self) -> Mapping[str, str]:
-        """The settings as a property file has them."""
-        return self.settings
+        """The settings as a property file has them, with those that say which controller it is."""
+        id_ = str(self.node_id)
+        return {
+            **self.settings, "broker.id": id_, "node.id": id_, "process.roles": "controller",
+            "controller.listener.names": ",".join(self.listeners),
+            "listeners": ",".join(f"{name}://{one.host}:{one.port}" for name, one in self.listeners.items()),
+        }  # fmt: skip
 
     @property
     def cache(self) -> QuorumView:

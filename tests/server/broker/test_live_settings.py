@@ -74,3 +74,29 @@ def test_connections_beyond_the_limit_wait_until_it_is_raised(cluster: LakeClust
     for one in waiting:
         assert one.receive() is not None
         one.close()
+
+
+def test_a_leader_is_elected_uncleanly_when_all_brokers_may_be(tmp_path: Path) -> None:
+    with lake_cluster(tmp_path, brokers=(), controllers=()) as cluster:
+        cluster.start_controller(CONTROLLER, **{"unclean.leader.election.interval.ms": "200"})
+        for id_ in (1, 2):
+            cluster.start_broker(id_)
+        cluster.await_unfenced(1, 2)
+        admin = cluster.admin()
+        admin.create_topics([NewTopic("t", num_partitions=1, replica_assignment=[[1, 2]])])["t"].result()
+        controller: Any = cluster.members[CONTROLLER].server.node
+
+        def partition() -> tuple[int, tuple[int, ...]]:
+            (found,) = controller.view.image.topics.get_topic("t").partitions.values()
+            return found.leader, tuple(found.isr)
+
+        cluster.wait_for(lambda: partition() == (1, (1, 2)), "broker 1 to lead")
+        cluster.members.pop(2).stop()
+        cluster.wait_for(lambda: partition() == (1, (1,)), "broker 2 to be out of the ISR")
+        cluster.members.pop(1).stop()
+        cluster.wait_for(lambda: partition()[0] == -1, "no broker to lead")
+        cluster.start_broker(2)
+        cluster.await_unfenced(2)
+        assert partition()[0] == -1, "broker 2 may lack records"
+        make(cluster, "", "unclean.leader.election.enable", "true")
+        cluster.wait_for(lambda: partition() == (2, (2,)), "broker 2 to lead")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tests.server.matrix.setting_values import BOOLEAN, LIST, few_values_of, good_value_of, values_of
-from tests.server.matrix.sides import LONG, NODES, Side, Sides
+from tests.server.matrix.sides import CONTROLLER, LONG, NODES, Side, Sides
 
 _TOPIC, _BROKER, _LOGGER, _CLIENT_METRICS, _GROUP = 2, 4, 8, 16, 32
 _SET, _DELETE, _APPEND, _SUBTRACT = 0, 1, 2, 3
@@ -170,6 +170,10 @@ def descriptions(_: Sides, side: Side) -> None:
         (_LOGGER, "x"), (0, "x"), (1, "x"), (3, "x"),
     ):  # fmt: skip
         side.keep(f"configs of {kind} {name}", _asked(side, kind, name))
+    for kind, name in ((_BROKER, _ALL), (_BROKER, "1"), (_BROKER, "x"), (_LOGGER, "1"), (_GROUP, "some-group")):
+        side.keep(f"configs of {kind} {name} at the controller", _asked(side, kind, name, to=CONTROLLER))
+    own = ("node.id", "broker.id", "process.roles", "controller.listener.names", "listeners", "log.retention.hours")
+    side.keep("what a controller is", _asked(side, _BROKER, str(CONTROLLER), own, to=CONTROLLER))
     for keys in ((), ("log.retention.ms",), ("no.such",), ("log.roll.hours", "log.roll.ms", "log.roll.ms")):
         side.keep(f"configs {keys}", _asked(side, _BROKER, _ONE, keys))
 
@@ -178,6 +182,11 @@ _NOT_HERE: Final = frozenset(
     {"config.providers", "metric.reporters", "principal.builder.class", "ssl.engine.factory.class"}
 )
 """Settings that name classes of Java."""
+
+
+_NEW_TOPIC: Final = {
+    "name": "new", "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": [],
+}  # fmt: skip
 
 
 def changed_settings(_: Sides, side: Side) -> None:
@@ -212,6 +221,7 @@ def changed_settings(_: Sides, side: Side) -> None:
         changes = [(key, operation, value if operation == _SET else None) for key, value in settings.items()]
         change(side, label, resource(_BROKER, name, *changes))
         await_setting(side, name, next(iter(settings)), operation)
+        side.call(label, "create_topics", 7, timeout=30_000, validate_only=True, topics=[_NEW_TOPIC])
         for described in (_ONE, _ALL):
             side.keep(f"{label}: configs of {described or 'all'}", _asked(side, _BROKER, described))
         for kind, other in ((_TOPIC, "of-changed-settings"), (_GROUP, "some-group")):

@@ -38,9 +38,20 @@ def may_lead_words(partition: dict[str, Any], brokers: dict[str, Any] | None) ->
 
 def broker_words(brokers: Sequence[int]) -> str:
     """`broker 1`, `brokers 1 and 2`; of more than six their number: `12 brokers`."""
-    if len(brokers) > _NAMED:
-        return f"{len(brokers)} brokers"
-    return f"broker{'' if len(brokers) == 1 else 's'} {in_words(brokers)}"
+    return node_words([f"broker {id_}" for id_ in brokers])
+
+
+def node_words(nodes: Sequence[str]) -> str:
+    """Nodes that are named by kind and id: `brokers 1 and 2`, `12 brokers and controller 3`."""
+    of_kind: dict[str, list[str]] = {}
+    for kind, _, id_ in (node.partition(" ") for node in nodes):
+        of_kind.setdefault(kind, []).append(id_)
+    return in_words(
+        [
+            f"{len(ids)} {kind}s" if len(ids) > _NAMED else f"{kind}{'' if len(ids) == 1 else 's'} {in_words(ids)}"
+            for kind, ids in of_kind.items()
+        ]
+    )
 
 
 _NAMED: Final = 6

@@ -14,6 +14,7 @@ from kraftlake.diagnosis.doctor.finding import Found, Severity
 from kraftlake.diagnosis.doctor.group import Group, LogPosition
 from kraftlake.diagnosis.doctor.help import safe
 from kraftlake.diagnosis.doctor.registration_history import unchanged_since
+from kraftlake.diagnosis.leadership import node_words
 from kraftlake.image import BrokerRegistration, ControllerRegistration
 from kraftlake.image.kafka_names import SECURITY_PROTOCOLS, name_of
 from kraftlake.runtime import in_words
@@ -116,7 +117,7 @@ def _shared(addresses: Sequence[_Address]) -> Iterator[_Fault]:
             running = {one.node for one in some if not one.fenced}
             severity = Severity.WARNING if len(running) > 1 else Severity.INFO
             fenced = "" if severity is Severity.WARNING else ", of which one at most is not fenced"
-            yield _Fault(severity, f"{some[0].text} is advertised by {in_words(nodes)}{fenced}", nodes)
+            yield _Fault(severity, f"{some[0].text} is advertised by {node_words(nodes)}{fenced}", nodes)
 
 
 def _uneven(addresses: Sequence[_Address]) -> Iterator[_Fault]:
@@ -130,7 +131,10 @@ def _uneven(addresses: Sequence[_Address]) -> Iterator[_Fault]:
     every = set.union(*names.values())
     common = set.intersection(*names.values())
     if not common:
-        told = "; ".join(f"{node} has {in_words(sorted(some))}" for node, some in names.items())
+        nodes_of: dict[str, list[str]] = {}
+        for node, some in names.items():
+            nodes_of.setdefault(in_words(sorted(some)), []).append(node)
+        told = "; ".join(f"{some} on {node_words(nodes)}" for some, nodes in nodes_of.items())
         yield _Fault(Severity.WARNING, f"no listener is common to all: {told}", tuple(names))
         return
     for listener in sorted(every - common):
@@ -146,7 +150,7 @@ def _other_protocols(addresses: Sequence[_Address]) -> Iterator[_Fault]:
             by_listener.setdefault(one.listener, {}).setdefault(one.protocol, []).append(one.node)
     for listener, protocols in by_listener.items():
         if len(protocols) > 1:
-            told = " and ".join(f"{protocol} on {in_words(nodes)}" for protocol, nodes in protocols.items())
+            told = " and ".join(f"{protocol} on {node_words(nodes)}" for protocol, nodes in protocols.items())
             every = tuple(node for nodes in protocols.values() for node in nodes)
             yield _Fault(Severity.WARNING, f"listener {listener} is {told}", every)
 
@@ -174,18 +178,23 @@ def _endpoints(case: Case) -> Iterator[Found]:
     for severity in (Severity.WARNING, Severity.INFO):
         some = [fault for fault in faults if fault.severity is severity]
         if some:
-            nodes = list(dict.fromkeys(node for fault in some for node in fault.nodes))
+            nodes = sorted({node for fault in some for node in fault.nodes}, key=_by_id)
             what = "can't be reached by others" if severity is Severity.WARNING else "are not reached by all others"
             if len(nodes) == 1:
                 what = what.replace("are", "is")
             yield Found(
-                sentence=f"addresses of {in_words(nodes)} {what}",
+                sentence=f"addresses of {node_words(nodes)} {what}",
                 groups=tuple(
                     Group(reason=fault.reason, things=fault.nodes, since=_since(case, fault.nodes)) for fault in some
                 ),
                 severity=severity,
                 command=case.command(_COMMANDS[min(node.split()[0] for node in nodes)]),
             )
+
+
+def _by_id(node: str) -> tuple[str, int]:
+    kind, id_ = node.split()
+    return kind, int(id_)
 
 
 _COMMANDS: Final = {

@@ -13,7 +13,7 @@ from kraftlake.diagnosis.doctor.finding import Found, Severity
 from kraftlake.diagnosis.doctor.group import Group, LogPosition
 from kraftlake.diagnosis.doctor.help import Help, HelpRisk, safe
 from kraftlake.diagnosis.doctor.registration_history import unchanged_since
-from kraftlake.diagnosis.leadership import broker_words
+from kraftlake.diagnosis.leadership import broker_words, node_words
 from kraftlake.diagnosis.things import Thing
 from kraftlake.image import KRAFT_VERSION, METADATA_VERSION, VersionRange, count_partitions_of_brokers
 from kraftlake.records.metadata_version import ALL
@@ -78,7 +78,7 @@ def _held(case: Case) -> Iterator[Found]:
         groups = [group for _, group in found]
         features = list(dict.fromkeys(name for name, _ in found))
         holders = list(dict.fromkeys(thing for group in groups for thing in group.things))
-        told = f"{in_words(holders)} {'holds' if len(holders) == 1 else 'hold'}"
+        told = f"{node_words(holders)} {'holds' if len(holders) == 1 else 'hold'}"
         yield Found(
             sentence=f"{told} back upgrades of {in_words(features)}",
             groups=tuple(groups),
@@ -125,12 +125,14 @@ def _held_back(case: Case) -> Iterator[tuple[str, Group]]:
             continue
         holders = [node for node, top in zip(nodes, tops, strict=True) if top < most]
         known = [node.since for node in holders]
-        told = ", ".join(
-            f"{node.name}{node.aside} {_level(name, node.features.get(name, _NONE).max)}" for node in holders
-        )
+        nodes_of: dict[str, list[str]] = {}
+        for node in holders:
+            level = _level(name, node.features.get(name, _NONE).max)
+            nodes_of.setdefault(f"{node.aside}: {level}", []).append(node.name)
+        told = ", ".join(f"{node_words(some)}{level}" for level, some in nodes_of.items())
         group = Group(
             reason=f"{name} is {_level(name, levels.get(name, 0))} and can't go above {_level(name, least)}: "
-            f"supported are {told}, by the others {_level(name, most)}",
+            f"{told}; the others: {_level(name, most)}",
             things=tuple(node.name for node in holders),
             since=max((one for one in known if one is not None), default=None) if None not in known else None,
         )

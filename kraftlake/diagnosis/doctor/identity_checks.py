@@ -14,6 +14,7 @@ from kraftlake.diagnosis.doctor.finding import Found, Severity
 from kraftlake.diagnosis.doctor.group import Group, LogPosition
 from kraftlake.diagnosis.doctor.help import safe
 from kraftlake.diagnosis.doctor.registration_history import Registered, incarnations
+from kraftlake.diagnosis.leadership import node_words
 from kraftlake.runtime import counted, in_words
 
 
@@ -110,7 +111,7 @@ def _in_turn(case: Case) -> Iterator[Found]:
     for severity, some in sorted(found.items()):
         names = [name for name, _ in some]
         broker = next((name.split()[1] for name in names if name.startswith("broker")), None)
-        told = in_words(names)
+        told = node_words(names)
         yield Found(
             sentence=f"{told} went to other log directories and came back"
             if severity is Severity.INFO

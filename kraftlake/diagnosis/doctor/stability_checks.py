@@ -113,7 +113,7 @@ def _begin_of_run(case: Case, positions: Sequence[LogPosition]) -> LogPosition:
 
 
 def _dropouts(case: Case) -> Iterator[Found]:
-    """Replicas that leave the ISR again and again although their broker runs."""
+    """Replicas that leave the ISR again and again although their broker runs; a few times, or as usual, is a note."""
     flaps: Counter[tuple[int, str]] = Counter()
     first: dict[tuple[int, str], LogPosition] = {}
     for one in case.timeline.activity.dropouts():
@@ -128,7 +128,8 @@ def _dropouts(case: Case) -> Iterator[Found]:
     for broker, partitions in sorted(by_broker.items()):
         count = sum(flaps[broker, partition] for partition in partitions)
         earlier = case.timeline.activity.earlier.dropouts[broker]
-        unusual = unusual or _is_unusual(_usual(case, earlier), count)
+        is_often = max(flaps[broker, partition] for partition in partitions) >= _FEW
+        unusual = unusual or (is_often and _is_unusual(_usual(case, earlier), count))
         words = f"out of sync {counted(count, 'time')} on broker {broker}, which ran"
         groups.append(
             Group(

@@ -70,9 +70,9 @@ FAULTS = {
         ["I://a:1,L://localhost:2", "I://b:1,L://localhost:3"], INFO, ("broker 1", "broker 2"),
         "L://localhost:2 is reached from its own machine alone"),
     "one address of two": (["P://a:9092", "P://b:9092", "P://B:9092"], WARNING, ("broker 2", "broker 3"),
-                           "P://b:9092 is advertised by broker 2 and broker 3"),
+                           "P://b:9092 is advertised by brokers 2 and 3"),
     "no listener in common": (["I://a:1", "E://b:1"], WARNING, ("broker 1", "broker 2"),
-                              "no listener is common to all: broker 1 has I; broker 2 has E"),
+                              "no listener is common to all: I on broker 1; E on broker 2"),
     "a listener that one lacks": (["I://a:1,E://a:2", "I://b:1"], INFO, ("broker 2",),
                                   "listener E of others is missing"),
 }  # fmt: skip
@@ -96,14 +96,14 @@ def test_a_listener_with_two_protocols_is_found(tmp_path: Path) -> None:
     steps = [(id_, register(id_, id_, end_points=some)) for id_, some in enumerate(points, start=1)]
     (finding,) = findings(tmp_path, [*cluster(), *steps, *[(9, unfence(id_, id_)) for id_ in (1, 2, 3)]])
     assert finding.severity is WARNING
-    assert finding.groups[0].reason == "listener I is PLAINTEXT on broker 1 and broker 3 and SSL on broker 2"
+    assert finding.groups[0].reason == "listener I is PLAINTEXT on brokers 1 and 3 and SSL on broker 2"
 
 
 def test_a_fenced_registration_at_the_same_address_may_be_left_over(tmp_path: Path) -> None:
     (finding,) = findings(tmp_path, [*brokers("P://a:9092", "P://a:9092"), (9, change(1, 1, fenced=1))])
     assert finding.severity is INFO
     assert finding.groups[0].reason == (
-        "P://a:9092 is advertised by broker 1 and broker 2, of which one at most is not fenced"
+        "P://a:9092 is advertised by brokers 1 and 2, of which one at most is not fenced"
     )
 
 

@@ -55,8 +55,8 @@ def reasons(diagnosis: Diagnosis) -> dict[str, tuple[str, ...]]:
 def test_a_broker_of_an_older_release_is_named(tmp_path: Path) -> None:
     diagnosis = diagnosed(tmp_path, *broker(1, metadata_version=33), *broker(2, metadata_version=25))
     assert reasons(diagnosis) == {
-        "metadata.version is 25 (4.0-IV3) and can't go above 25 (4.0-IV3): supported are broker 2 25 (4.0-IV3), by the "
-        "others 33 (4.4-IV2)": ("broker 2",)
+        "metadata.version is 25 (4.0-IV3) and can't go above 25 (4.0-IV3): broker 2: 25 (4.0-IV3); the others: "
+        "33 (4.4-IV2)": ("broker 2",)
     }
     assert diagnosis.is_healthy
     finding = by_check(diagnosis)["held_back_features"]
@@ -68,7 +68,7 @@ def test_a_broker_of_an_older_release_is_named(tmp_path: Path) -> None:
 def test_a_feature_that_a_node_does_not_name_is_held_back_by_it(tmp_path: Path) -> None:
     steps = [*broker(1, metadata_version=33, share_version=2), *broker(2, metadata_version=33)]
     assert reasons(diagnosed(tmp_path, *steps)) == {
-        "share.version is 0 and can't go above 0: supported are broker 2 0, by the others 2": ("broker 2",)
+        "share.version is 0 and can't go above 0: broker 2: 0; the others: 2": ("broker 2",)
     }
 
 
@@ -79,7 +79,7 @@ def test_nodes_that_may_be_gone_are_said_to_be(tmp_path: Path) -> None:
     ]  # fmt: skip
     diagnosis = diagnosed(tmp_path, *steps)
     (reason,) = reasons(diagnosis)
-    assert "broker 2 (fenced) 25 (4.0-IV3), controller 7 (no voter) 27 (4.1-IV1)" in reason
+    assert "broker 2 (fenced): 25 (4.0-IV3), controller 7 (no voter): 27 (4.1-IV1)" in reason
     helps = by_check(diagnosis)["held_back_features"].helps
     assert [one.risk for one in helps] == [HelpRisk.SAFE, HelpRisk.UNREGISTER]
     assert [group.things for group in helps[1].evidence] == [("broker 2",)]
@@ -106,9 +106,7 @@ def test_the_voters_of_a_dynamic_quorum_have_their_say_in_its_kraft_version(tmp_
     )
     batches = [RecordBatch.control_of(0, 1, TIME, [change_, version, record]), *no_ops(3, 5)]
     finding = by_check(diagnose(directory_of(tmp_path, batches)))["held_back_features"]
-    assert finding.groups[0].reason == (
-        "kraft.version is 1 and can't go above 0: supported are voter 2 0, by the others 1"
-    )
+    assert finding.groups[0].reason == ("kraft.version is 1 and can't go above 0: voter 2: 0; the others: 1")
 
 
 def test_a_voter_that_has_not_registered_is_named(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kraftlake.diagnosis.things import Thing
 from kraftlake.image import ClientQuotaEntity, ConfigResource, MetadataImage
-from kraftlake.records import BROKER_FIELDS, METADATA_RECORDS, TOPIC_ID_AT, RecordBatch, decode_value
+from kraftlake.records import BROKER_FIELDS, METADATA_RECORDS, TOPIC_ID_AT, RecordBatch, decode_value, with_short_frame
 from kraftlake.records import metadata_records as r
 from kraftlake.records.schema import Message
 from kraftlake.replay import Chunk
@@ -99,6 +99,7 @@ class WatchedThings:
                     yield Found(offset, chunk.epoch, time, value)
 
     def _may_change(self, value: bytes) -> bool:
+        value = with_short_frame(value)
         if len(value) < _FRAME or value[0] != 1 or value[2] > _NEWEST.get(value[1], -1):
             return True
         api_key = value[1]
@@ -131,6 +132,8 @@ class WatchedThings:
         odd = (data[heads] != 1) | (data[heads + 2] > _table(_NEWEST, -1)[keys])
         wanted = _table(dict.fromkeys(self._api_keys, 1), 0)[keys] != 0
         if self._by_topic:
+            for place in framed[odd].tolist():
+                self._learn(values.value(place))
             topics = np.flatnonzero(~odd & (keys == _TOPIC))
             wanted[topics] = [self._learn(values.value(place)) for place in framed[topics].tolist()]
             ids = np.frombuffer(b"".join(id_[:_ID_HEAD] for id_ in self._names), np.uint64)

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         encode_value,
         read_frame,
         record_type,
+        with_short_frame,
     )
     from kraftlake.records.uuid import Uuid
     from kraftlake.records.varint import MalformedError
@@ -96,6 +97,7 @@ __all__ = [
     "secret_names",
     "to_json",
     "type_name",
+    "with_short_frame",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, __all__)

@@ -177,6 +177,20 @@ def _decoder_for(api_key: int, version: int) -> Decoder | None:
     return None if cls is None or version not in cls.VERSIONS else message_decoder(cls, version)
 
 
+def with_short_frame(payload: bytes) -> bytes:
+    """A metadata record's value, each number of whose frame takes one byte: Kafka also reads it in more bytes.
+
+    The value itself where a number needs more, or where it has no frame.
+    """
+    if len(payload) >= 3 and payload[0] == FRAME_VERSION and max(payload[1:3]) < 0x80:
+        return payload
+    try:
+        api_key, version, start = _read_frame(payload)
+    except CorruptDataError:
+        return payload
+    return bytes((FRAME_VERSION, api_key, version)) + payload[start:] if max(api_key, version) < 0x80 else payload
+
+
 def _read_frame(payload: bytes) -> tuple[int, int, int]:
     try:
         frame_version, position = read_uvarint(payload, 0)

@@ -59,10 +59,12 @@ def records_before(
     source: Source, before: int | None, api_keys: Collection[int]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Type and data of the records of some types before the offset `before`, as `names_before` reads them."""
+    from kraftlake.records import with_short_frame
     from kraftlake.records.log_record import log_records
 
+    wanted = {bytes((api_key,)) for api_key in api_keys}
     for batch in _batches_before(source, before):
-        if not batch.control and any(value[1] in api_keys for value in batch.values if len(value) > 1):
+        if not batch.control and any(with_short_frame(value)[1:2] in wanted for value in batch.values):
             for record in log_records(batch):
                 if getattr(record.message, "API_KEY", None) in api_keys:
                     yield record.type, record.to_json()["data"]

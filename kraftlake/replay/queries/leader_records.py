@@ -8,6 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from kraftlake.image.topics.partition_registration import NO_LEADER
+from kraftlake.records import with_short_frame
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import (
     AbortTransactionRecord,
@@ -90,7 +91,8 @@ def _leader_of(frame: bytes, fields: bytes) -> int | None:
 
 def _of_batch(batch: RecordBatch) -> Iterator[tuple[int, int, bytes]]:
     """Offset, time and value of each record."""
-    return zip(count(batch.base_offset), batch.timestamps, () if batch.control else batch.values, strict=False)
+    values = () if batch.control else map(with_short_frame, batch.values)
+    return zip(count(batch.base_offset), batch.timestamps, values, strict=False)
 
 
 def _of_values(values: BatchValues, keys: Keys) -> Iterator[tuple[int, int, bytes]]:
@@ -98,10 +100,11 @@ def _of_values(values: BatchValues, keys: Keys) -> Iterator[tuple[int, int, byte
     import numpy as np
 
     data, lengths = values.data, values.stops - values.starts
-    framed = np.flatnonzero(lengths > 1)
+    framed = np.flatnonzero(lengths > 2)
     kinds = data[values.starts[framed] + 1]
+    odd = framed[(data[values.starts[framed][:, None] + np.arange(3)] >= 0x80).any(axis=1)]  # of a longer frame
     named = framed[np.isin(kinds, _WITH_LEADER) & (lengths[framed] >= _KEY.stop)]
     heads = data[values.starts[named][:, None] + np.arange(_KEY.start, _KEY.start + _HEAD)].view(np.uint64).reshape(-1)
-    found = np.concatenate((framed[np.isin(kinds, _MARKS)], named[np.isin(heads, keys.heads)]))
-    for index in np.sort(found).tolist():
-        yield values.base_offset + index, int(values.times[index]), values.value(index)
+    found = np.concatenate((framed[np.isin(kinds, _MARKS)], named[np.isin(heads, keys.heads)], odd))
+    for index in np.unique(found).tolist():
+        yield values.base_offset + index, int(values.times[index]), with_short_frame(values.value(index))

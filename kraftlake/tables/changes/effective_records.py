@@ -16,6 +16,7 @@ import pyarrow as pa
 from kraftlake import kernels
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
+from kraftlake.records import with_short_frame
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import METADATA_RECORDS
 from kraftlake.records.row_values import values_of_rows
@@ -208,15 +209,30 @@ def _of_batch(part: RecordBatch) -> EffectiveRecords:
 
 
 def records_of(data: Any, starts: Any, stops: Any, offsets: Any, times: Any) -> EffectiveRecords:
-    """The records with values data[starts[i]:stops[i]] at offsets, as if each took effect where it stands."""
+    """The records with values data[starts[i]:stops[i]] at offsets, as if each took effect where it stands.
+
+    A value whose frame's numbers take more bytes than they need is put behind the data with a short frame.
+    """
     kinds = np.full(len(starts), UNKNOWN_KIND, np.int16)
     framed = np.flatnonzero(stops - starts >= 3)
-    heads = starts[framed]
-    plain = (data[heads] == 1) & (data[heads + 1] < 0x80) & (data[heads + 2] < 0x80)
-    kinds[framed[plain]] = data[heads[plain] + 1]
+    plain = _are_plain(data, starts[framed])
+    if not plain.all():
+        odd = framed[~plain]
+        values = [with_short_frame(data[starts[place] : stops[place]].tobytes()) for place in odd.tolist()]
+        ends = len(data) + np.cumsum([0, *map(len, values)])
+        starts, stops = starts.copy(), stops.copy()
+        starts[odd], stops[odd] = ends[:-1], ends[1:]
+        data = np.concatenate((data, np.frombuffer(b"".join(values), np.uint8)))
+        framed = np.flatnonzero(stops - starts >= 3)
+        plain = _are_plain(data, starts[framed])
+    kinds[framed[plain]] = data[starts[framed[plain]] + 1]
     return EffectiveRecords(
         data=data, starts=starts, stops=stops, kinds=kinds, offsets=offsets, effective=offsets, times=times
     )
+
+
+def _are_plain(data: Any, heads: Any) -> Any:
+    return (data[heads] == 1) & (data[heads + 1] < 0x80) & (data[heads + 2] < 0x80)
 
 
 def joined(pieces: list[EffectiveRecords]) -> EffectiveRecords:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlake.kernels.replay.indexes import mix
+from kraftlake.records import with_short_frame
 from kraftlake.records.batch import NO_TIMESTAMP
 from kraftlake.records.metadata_records import (
     AbortTransactionRecord,
@@ -158,6 +159,12 @@ def shards_of(data: Any, starts: Any, stops: Any, control: Any, shards: int) -> 
     framed = np.flatnonzero((stops - starts >= 3) & ~control)
     heads = data[starts[framed, None] + np.arange(3)]
     plain = (heads[:, 0] == 1) & (heads[:, 1] < 0x80) & (heads[:, 2] < 0x80)
+    for place in framed[~plain].tolist():
+        value = data[starts[place] : stops[place]].tobytes()
+        short = np.frombuffer(with_short_frame(value), np.uint8)
+        if len(short) < len(value):
+            begin, end, is_control = np.array([0]), np.array([len(short)]), np.array([False])
+            found[place] = shards_of(short, begin, end, is_control, shards)[0]
     framed, keys = framed[plain], heads[plain, 1]
     found[framed[np.isin(keys, _OF_ALL_SHARDS)]] = shards + 1
     short = framed[(keys == NoOpRecord.API_KEY) & ((stops - starts)[framed] == len(_NO_OP))]

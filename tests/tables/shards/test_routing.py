@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -43,6 +45,29 @@ def test_all_records_of_a_topic_go_to_one_shard(topic_id: Uuid) -> None:
     )
     assert len({*shards}) == 1
     assert 0 <= shards[0] < SHARDS
+
+
+LONGER = [
+    lambda byte: bytes((byte | 0x80, 0)),
+    lambda byte: bytes((byte | 0x80, 0x80, 0x80, 0x80, 0)),
+]
+"""A number below 128 in more bytes than it needs."""
+
+
+@pytest.mark.parametrize("longer", LONGER)
+@pytest.mark.parametrize("place", range(3))
+def test_a_number_of_a_frame_counts_not_how_many_bytes_it_takes(longer: Callable[[int], bytes], place: int) -> None:
+    topic_id = IDS[3]
+    values = [
+        value_of(r.TopicRecord(name="t", topic_id=topic_id)),
+        value_of(r.PartitionChangeRecord(partition_id=7, topic_id=topic_id, leader=1)),
+        value_of(r.ClearElrRecord(topic_name="t")),
+        value_of(r.ConfigRecord(resource_type=2, resource_name="t", name="n", value="v")),
+        value_of(r.NoOpRecord()),
+    ]
+    written = [value[:place] + longer(value[place]) + value[place + 1 :] for value in values]
+    assert routed(*written) == routed(*values)
+    assert routed(b"\x80\x80\x80\x80\x80\x80" + values[1], b"\x81\x02" + values[1][1:]) == [REST, REST]
 
 
 def test_topics_spread_over_all_shards_even_where_their_ids_count_up() -> None:

@@ -59,6 +59,8 @@ class BrokerLife(ABC):
         Raises UsageError for a log directory that can't be this broker's, KafkaStorageError where none can be used,
         EnvironmentFaultError where the listener can't be opened, BrokerEndedError where the broker has ended by itself.
         """
+        for setting, why in self._config.without_effect.items():
+            self._log.warning("setting_without_effect", setting=setting, why=why)
         with ExitStack() as closing:
             broker = self._open(closing)
             if broker is not None:

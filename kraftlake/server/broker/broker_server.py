@@ -66,8 +66,6 @@ class BrokerServer(BrokerLife):
         """Raises LakeError for what is no lake, or one that no controller of ours writes to."""
         config = self._config
         log = open_controlled(self._lake)
-        for setting, why in config.without_effect.items():
-            self._log.warning("setting_without_effect", setting=setting, why=why)
         closing.callback(self.listener.close)
         self.listener.start()
         told = config.advertised

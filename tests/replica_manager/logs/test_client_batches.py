@@ -137,9 +137,7 @@ def test_a_record_that_is_too_large_when_it_is_decompressed_is_refused(codec: st
     if codec == "none":
         assert prepared_batches(data, small, NOW)[0] == data
     else:
-        with pytest.raises(
-            InvalidRecordError, match=r"when it is decompressed: max\.decompressed\.message\.bytes"
-        ):
+        with pytest.raises(InvalidRecordError, match=r"when it is decompressed: max\.decompressed\.message\.bytes"):
             prepared_batches(data, small, NOW)
 
 

@@ -18,6 +18,7 @@ from confluent_kafka.admin import NewTopic
 from kio.schema.errors import ErrorCode
 from kio.static.constants import EntityType
 from kio.static.primitive import Records, i32Timedelta
+from structlog.testing import capture_logs
 
 from kraftlake.server.requests.dispatcher import Peer
 from kraftlake.server.requests.messages import entity, response_in
@@ -133,3 +134,12 @@ def test_a_broker_without_controlled_shutdown_is_not_fenced_when_it_ends(cluster
     registration = controller.node.view.image.cluster.brokers[2]
     assert not registration.fenced
     assert not registration.in_controlled_shutdown
+
+
+def test_a_setting_without_effect_is_told_at_the_start(cluster: LakeCluster) -> None:
+    with capture_logs() as logs:
+        cluster.start_broker(3, {"num.network.threads": "5", "num.io.threads": "4", "num.replica.fetchers": "1"})
+        cluster.await_unfenced(1, 3)
+    cluster.members.pop(3).stop()
+    told = [(one["setting"], one["why"]) for one in logs if one["event"] == "setting_without_effect"]
+    assert told == [("num.network.threads", "one thread reads all connections of a listener")]

@@ -13,6 +13,14 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from kraftlake.settings.client_metrics_configs import CLIENT_METRICS_CONFIGS
     from kraftlake.settings.config_key import CLUSTER_WIDE, PER_BROKER, READ_ONLY, ConfigKey, UpdateMode
+    from kraftlake.settings.dynamic_settings import (
+        OF_ALL_LISTENERS,
+        is_live,
+        of_listener,
+        problem_of_setting,
+        problem_of_value,
+        sound_settings,
+    )
     from kraftlake.settings.group_bounds import bounds_of_group
     from kraftlake.settings.group_configs import GROUP_CONFIGS
     from kraftlake.settings.node_combinations import problem_of_combination
@@ -56,6 +64,7 @@ __all__ = [
     "GROUP_CONFIGS",
     "NEVER_AT_START",
     "NODE_SETTINGS",
+    "OF_ALL_LISTENERS",
     "PER_BROKER",
     "READ_ONLY",
     "TOPIC",
@@ -67,9 +76,14 @@ __all__ = [
     "Use",
     "bounds_of_group",
     "heeded_by",
+    "is_live",
     "is_supported",
     "key_of",
+    "of_listener",
     "problem_of_combination",
+    "problem_of_setting",
+    "problem_of_value",
+    "sound_settings",
     "why_ignored",
 ]
 

@@ -78,7 +78,7 @@ def test_settings_are_changed(lake: Path) -> None:
     alter = ("configs", "alter", "topic:orders", "--lake", lake)
     assert change(*alter, "--set", "retention.ms=60000", "--delete", "flush.ms")["configs"] == ["retention.ms"]
     assert change(*alter, "--append", "cleanup.policy=compact")["configs"] == ["cleanup.policy", "retention.ms"]
-    run("configs", "alter", "broker:", "--set", "log.retention.hours=72", "--lake", lake)
+    run("configs", "alter", "broker:", "--set", "log.retention.ms=259200000", "--lake", lake)
     quota = change(
         "quotas", "alter", "--user", "alice", "--client-id", "", "--set", "request_percentage=50", "--lake", lake
     )
@@ -88,7 +88,7 @@ def test_settings_are_changed(lake: Path) -> None:
     assert change("acls", "add", *acl)["acls"] == 1
     image = run_json("image", lake)
     assert image["configs"]["TOPIC"]["orders"] == {"retention.ms": "60000", "cleanup.policy": "delete,compact"}
-    assert image["configs"]["BROKER"][""]["log.retention.hours"] == "72"
+    assert image["configs"]["BROKER"][""]["log.retention.ms"] == "259200000"
     assert image["clientQuotas"] == [
         {"entity": {"client-id": None, "user": "alice"}, "quotas": {"request_percentage": 50.0}}
     ]
@@ -121,6 +121,9 @@ def test_what_is_refused_says_so_with_kafkas_error_and_exits_with_1(lake: Path) 
         ("configs", "alter", "topic:x"),
         ("configs", "alter", "topic:x", "--set", "a=b", "--delete", "a"),
         ("configs", "alter", "topic:x", "--set", "a=b", "--set", "a=c"),
+        ("configs", "alter", "broker:", "--set", "log.retention.hours=72"),
+        ("configs", "alter", "broker:1", "--set", "num.io.threads=x"),
+        ("configs", "alter", "broker:", "--set", "listeners=PLAINTEXT://:1"),
         ("quotas", "alter", "--user", "a"),
         ("quotas", "alter", "--user", "a", "--set", "request_percentage=much"),
         ("acls", "add", "--principal", "User:a", "--operation", "read"),

@@ -11,10 +11,10 @@ from kraftlake.replica_manager import DiskLogManager, MemoryLogManager, ReplicaM
 from kraftlake.runtime import get_logger
 from kraftlake.server.broker.broker_config import FOLLOWER_RATE, LEADER_RATE, log_defaults
 from kraftlake.server.broker.dynamic_config import DynamicConfig
-from kraftlake.server.broker.setting_checks import problem_of_setting, sound_settings
 from kraftlake.server.node_config import NodeSettings
 from kraftlake.server.requests.listener import RequestListener
 from kraftlake.server.requests.listener_limits import listener_limits
+from kraftlake.settings import problem_of_setting, sound_settings
 
 Heed: TypeAlias = Callable[[DynamicConfig], None]
 """Applies the settings that count now."""

@@ -18,9 +18,8 @@ from kraftlake.publisher import ConfigType
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.dynamic_config import DynamicConfig
 from kraftlake.server.broker.effective_settings import OF_RUNNING_BROKERS, setting_text
-from kraftlake.server.broker.setting_checks import of_listener
 from kraftlake.server.requests.messages import api_of, encoded_answer, of_version, request_in, response_in
-from kraftlake.settings import BROKER_CONFIGS, READ_ONLY, TOPIC_CONFIGS, ConfigKey
+from kraftlake.settings import BROKER_CONFIGS, READ_ONLY, TOPIC_CONFIGS, ConfigKey, of_listener
 
 _BROKER_LOGGER: Final = 8
 """Kafka's number of a type of resource that has no dynamic configs."""

@@ -14,7 +14,7 @@ from kraftlake.image import ConfigResource, ConfigurationsImage
 from kraftlake.publisher import ConfigType
 from kraftlake.server.broker.effective_settings import EffectiveSettings
 from kraftlake.server.broker.reconfigurations import problem_of_reconfiguration
-from kraftlake.server.broker.setting_checks import problem_of_setting, sound_settings
+from kraftlake.settings import problem_of_setting, sound_settings
 
 
 @attrs.frozen(kw_only=True)

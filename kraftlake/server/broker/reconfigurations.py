@@ -11,9 +11,16 @@ from typing import Final, TypeAlias
 
 from kraftlake.server.broker.effective_settings import EffectiveSettings
 from kraftlake.server.broker.listener_settings import problem_of_listeners
-from kraftlake.server.broker.setting_checks import OF_ALL_LISTENERS, is_live, problem_of_value
 from kraftlake.server.requests.listener_limits import connections_by_host
-from kraftlake.settings import BROKER_CONFIGS, PER_BROKER, TOPIC_CONFIGS, problem_of_combination
+from kraftlake.settings import (
+    BROKER_CONFIGS,
+    OF_ALL_LISTENERS,
+    PER_BROKER,
+    TOPIC_CONFIGS,
+    is_live,
+    problem_of_combination,
+    problem_of_value,
+)
 
 _LOG_SETTINGS: Final = frozenset({name for key in TOPIC_CONFIGS.values() for name in key.synonyms[:1]})
 _CLEANER_SETTINGS: Final = frozenset(

@@ -10,7 +10,7 @@ from kraftlake.runtime.log import without_logs
 from kraftlake.server import BrokerConfig, ListenerAddress
 from kraftlake.server.broker.broker_config import FOLLOWER_RATE, LEADER_RATE
 from kraftlake.server.broker.broker_config_handler import BrokerConfigHandler, heed_in_logs, heed_in_quotas
-from kraftlake.server.broker.setting_checks import problem_of_setting
+from kraftlake.settings import problem_of_setting
 from tests.replica_manager.brokers import D1
 
 LISTENER = ListenerAddress(name="PLAINTEXT", host="127.0.0.1", port=0)

@@ -36,8 +36,8 @@ configs = change_group(
     examples=(
         Example("of a topic", "kraftlake configs alter topic:orders --set retention.ms=60000 --lake cluster"),
         Example("a list", "kraftlake configs alter topic:orders --append cleanup.policy=compact --lake cluster"),
-        Example("of all brokers", "kraftlake configs alter broker: --set log.retention.hours=72 --lake cluster"),
-        Example("no longer", "kraftlake configs alter broker: --delete log.retention.hours --lake cluster"),
+        Example("of all brokers", "kraftlake configs alter broker: --set log.retention.ms=86400000 --lake cluster"),
+        Example("no longer", "kraftlake configs alter broker: --delete log.retention.ms --lake cluster"),
     ),
 )
 @argument("resource", metavar="TYPE:NAME", help="topic, broker, group or client-metrics; broker: is all of them.")
@@ -58,8 +58,21 @@ def alter_configs(change: Change, *, resource: str, **operations: tuple[str, ...
             changes[name] = ConfigOperation(kind, value)
     if not changes:
         raise click.UsageError("Say what to change: --set, --delete, --append or --subtract.")
+    for name, one in changes.items():
+        problem = _problem_of_setting(target, name, one.value) if one.op_type is OpType.SET else None
+        if problem is not None:
+            raise click.UsageError(problem)
     answers = change.controller.run(lambda state: incremental_alter_configs(state, {target: changes}))
     change.result(resource, answers[target], configs=sorted(change.controller.image.configs.config_map(target)))
+
+
+def _problem_of_setting(target: ConfigResource, name: str, value: str | None) -> str | None:
+    """What brokers refuse of their settings: the controller takes any, and they would ignore it."""
+    from kraftlake.settings import BROKER, problem_of_setting
+
+    if target.type != BROKER or value is None:
+        return None
+    return problem_of_setting(name, value, of_all=not target.name)
 
 
 def _resource(text: str) -> ConfigResource:

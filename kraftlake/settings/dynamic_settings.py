@@ -1,4 +1,4 @@
-"""What a broker refuses of a single setting that is made while it runs: a fixed one, or a value of another type.
+"""What a running broker refuses of a single setting: a fixed one, or a value of another type.
 
 Source: org.apache.kafka.server.config.DynamicBrokerConfig (validateConfigs), DynamicConfig.Broker.
 """
@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from kraftlake.settings import BROKER_CONFIGS, PER_BROKER, READ_ONLY, ConfigKey
+from kraftlake.settings.config_key import PER_BROKER, READ_ONLY, ConfigKey
+from kraftlake.settings.tables import BROKER_CONFIGS
 
 _OF_LISTENER: Final = re.compile(r"listener\.name\.[^.]*\.(.*)")
 _OF_KEY_STORES: Final = re.compile(r"ssl\.(key|trust)store\..*|ssl\.key\.password")

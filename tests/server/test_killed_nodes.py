@@ -112,15 +112,15 @@ def test_a_producer_whose_five_requests_a_killed_broker_has_not_answered_doubles
     broker, name = cluster.nodes[partition.leader], TopicPartition(REPEATED, 0)
     eager = {"linger_ms": 0, "batch_num_messages": 1, "reconnect_backoff_max_ms": 500}
     ports = [node.port for node in cluster.brokers]
-    with MutingProxy(ports) as proxy, Load(proxy.addresses, [name], per_second=100, **eager) as load:
+    with MutingProxy(ports) as proxy, Load(proxy.addresses, [name], per_second=50, **eager) as load:
         for _ in range(ROUNDS):
-            load.await_more(20)
-            proxy.mute()
+            load.await_caught_up()
+            proxy.mute(broker.port)
             looks: list[int] = []
             wait_for(lambda: all_wait(broker, load, looks), "five batches are not answered")  # noqa: B023
             broker.kill()
             broker.start()
-        load.await_more(20)
+        load.await_caught_up()
     batches = list(log_batches(bytes_of([broker.folder / "logs"], name)))
     numbers = Counter((one.producer_id, one.producer_epoch, one.base_sequence) for one in batches)
     assert max(numbers.values()) == 1, f"in the log twice: {numbers.most_common(3)}"

@@ -109,6 +109,14 @@ class Load:
             assert time.monotonic() < deadline, "nothing is acknowledged any more"
             time.sleep(0.05)
 
+    def await_caught_up(self) -> None:
+        """Wait until what was written while nothing could be acknowledged is acknowledged, too."""
+        deadline = time.monotonic() + PATIENCE
+        while not self.acked or len(self._producer) > 20:
+            assert not self._faults, self._faults[:3]
+            assert time.monotonic() < deadline, "what was written is not acknowledged"
+            time.sleep(0.05)
+
     def close(self) -> None:
         """End, once all that was written is acknowledged."""
         if self._closing.is_set():

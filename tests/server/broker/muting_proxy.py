@@ -1,4 +1,4 @@
-"""A proxy between clients and a cluster's brokers, which can keep the brokers' answers to itself."""
+"""A proxy between clients and a cluster's brokers, which can keep a broker's answers to itself."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class MutingProxy:
         for connection in self._connections:
             connection.close()
 
-    def mute(self) -> None:
-        """Pass no answer on over the connections that there are."""
+    def mute(self, port: int) -> None:
+        """Pass no answer of a broker on over the connections that there are."""
         for connection in self._connections:
-            connection.is_muted = True
+            connection.is_muted |= connection.port == port
 
     def _accept(self, port: int, listener: socket.socket) -> None:
         with suppress(OSError):
@@ -48,7 +48,7 @@ class MutingProxy:
                 except OSError:
                     client.close()
                     continue
-                self._connections.append(_Connection(client, broker, self._replaced))
+                self._connections.append(_Connection(port, client, broker, self._replaced))
 
 
 def _in_answers(port: int) -> bytes:
@@ -56,7 +56,10 @@ def _in_answers(port: int) -> bytes:
 
 
 class _Connection:
-    def __init__(self, client: socket.socket, broker: socket.socket, replaced: list[tuple[bytes, bytes]]) -> None:
+    def __init__(
+        self, port: int, client: socket.socket, broker: socket.socket, replaced: list[tuple[bytes, bytes]]
+    ) -> None:
+        self.port = port
         self.is_muted = False
         self._client, self._broker, self._replaced = client, broker, replaced
         for work in (self._pass_requests, self._pass_answers):

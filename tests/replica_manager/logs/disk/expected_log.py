@@ -84,6 +84,7 @@ def check_inside(log: DiskPartitionLog, covered: int, config: LogConfig) -> None
         found, wanted = state_of(log, producer), state_of(memory, producer)
         if whole:
             assert found == wanted, f"{name}: producer {producer} is {found}, not {wanted}"
+            _check_repeated(log, memory, producer)
         elif wanted is not None and wanted[-1] is not None:
             assert found is not None, f"{name}: producer {producer} is forgotten"
             assert found[-1] == wanted[-1], f"{name}: the last batch of producer {producer} is {found}, not {wanted}"
@@ -95,6 +96,15 @@ def check_inside(log: DiskPartitionLog, covered: int, config: LogConfig) -> None
             each.update_high_watermark(each.log_end_offset)
         assert log.last_stable_offset == memory.last_stable_offset, f"{name}: last stable offset"
     _check_segments(log)
+
+
+def _check_repeated(log: DiskPartitionLog, memory: MemoryPartitionLog, producer: int) -> None:
+    """A client that repeats one of the producer's last batches learns where it is."""
+    state = memory.producers.get(producer)
+    known = () if state is None or producer < 0 else {one.first_offset for one in state.batches}
+    for repeated in [one for one in log.batches if one.base_offset in known]:
+        told = log.append_as_leader(repeated.data, repeated.leader_epoch)
+        assert (told.first_offset, told.size_in_bytes) == (repeated.base_offset, 0), f"{log.topic_partition}: {told}"
 
 
 def _replayed(log: DiskPartitionLog, config: LogConfig) -> MemoryPartitionLog:

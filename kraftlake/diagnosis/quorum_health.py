@@ -159,7 +159,8 @@ def _election(report: QuorumReport) -> Verdict:
     electable = in_words(report.electable, "or")
     sentence = f"{needs}: they can elect {electable}"
     if report.rivals and any(report.history_of(copy) is not report.histories[0] for copy in report.voting.values()):
-        sentence += ", and the others drop what is not in its log, whichever history that is"
+        others = "and the others drop what is not in its log, whichever history that is"
+        sentence += f", {others if here > 1 else 'with whichever of these logs it starts'}"
         things = tuple(_name(report, copy) for copy in report.voting.values())
         return Verdict(check="election_of_histories", good=False, sentence=sentence, things=things)
     return Verdict(check="quorum_election", good=True, sentence=sentence, things=missing)

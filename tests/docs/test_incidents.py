@@ -49,9 +49,9 @@ def test_a_command_prints_what_the_page_shows(kind: str, argument: str, command:
     assert at == len(printed) or output.endswith(LEFT_OUT)
 
 
-def test_the_page_asks_fifteen_questions_with_short_commands() -> None:
+def test_the_page_asks_sixteen_questions_with_short_commands() -> None:
     questions = re.findall(r"^## (\d+)\. ", PAGE, re.MULTILINE)
-    assert questions == [str(number) for number in range(1, 16)]
+    assert questions == [str(number) for number in range(1, 17)]
     assert len(SHOWN) == len(questions) + 1  # the first look comes before them
     assert [command for _, _, command, _ in SHOWN if len(f"kraftlake {command}") > 45] == []
     assert len(re.findall(r"^\$ kraftlake", PAGE, re.MULTILINE)) == len(SHOWN)

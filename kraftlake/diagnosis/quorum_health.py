@@ -9,13 +9,14 @@ import attrs
 from kraftlake.replay import (
     HeldAlone,
     History,
+    LogComparison,
     LogCopy,
     QuorumReport,
     Relation,
     Role,
-    alone_words,
-    commit_words,
     comparison_sentence,
+    held_words,
+    role_among,
 )
 from kraftlake.runtime import counted, in_words
 
@@ -52,7 +53,9 @@ def quorum_verdicts(report: QuorumReport) -> tuple[Verdict, ...]:
     """The verdicts on histories, election, completeness and majority, good ones too."""
     histories = tuple(odd_histories(report))
     if not report.voters:
-        sentence = "none of these logs names its voters: it has neither a leader change nor a snapshot that does"
+        named = any(copy.static_voters or copy.quorum.voters is not None for copy in report.copies)
+        which = "the furthest of these logs does not name" if named else "none of these logs names"
+        sentence = f"{which} its voters: it has neither a leader change nor a snapshot that does"
         return (*histories, Verdict(check="quorum_voters", good=False, sentence=sentence))
     return (*histories, _election(report), _completeness(report), *_majority(report), *_ahead(report))
 
@@ -60,16 +63,15 @@ def quorum_verdicts(report: QuorumReport) -> tuple[Verdict, ...]:
 def odd_histories(report: QuorumReport) -> Iterator[Verdict]:
     """The histories beside the first one, of which nothing says which one is right; with what each has alone."""
     first = report.histories[0]
-    for other in report.rivals:
+    for other in (*report.rivals, *report.changed):
         assert other.comparison is not None, "it is not the first one"
         held = zip((first, other), other.comparison.alone, strict=True)
-        is_changed = other.comparison.relation is Relation.CHANGED
         yield Verdict(
-            check="changed_log" if is_changed else "two_histories",
+            check="changed_log" if other.was_changed else "two_histories",
             good=False,
             sentence=comparison_sentence(other.comparison, _nodes(report, first), _nodes(report, other)),
             things=tuple(dict.fromkeys(_name(report, copy) for one in (first, other) for copy in one.copies)),
-            held=tuple(_held(report, history, alone) for history, alone in held if alone is not None),
+            held=tuple(_held(report, history, alone, other.comparison) for history, alone in held if alone is not None),
         )
 
 
@@ -86,10 +88,11 @@ def node_faults(report: QuorumReport) -> Iterator[Verdict]:
         if history is not None and history.is_outvoted and history.alone is not None:
             offset, others = history.alone.from_offset, _nodes(report, report.histories[0])
             sentence = (
-                f"{node} has another batch at offset {offset} than {others}, {_why_outvoted(history)}: when it fetches "
-                "from a leader of these, it drops its own"
+                f"{node} has another batch at offset {offset} than {others}; {_why_outvoted(report, history)}: when it "
+                "fetches from a leader of theirs, it drops its own"
             )
-            held = (_held(report, history, history.alone),)
+            assert history.comparison is not None, "it is not the first one"
+            held = (_held(report, history, history.alone, history.comparison),)
             yield Verdict(check="diverged_log", good=False, sentence=sentence, things=(node,), held=held)
 
 
@@ -104,17 +107,21 @@ def unplaced_logs(report: QuorumReport) -> Iterator[Verdict]:
             yield Verdict(check="unplaced_log", good=True, sentence=sentence, things=(node,))
 
 
-def _why_outvoted(history: History) -> str:
-    if not history.may_be_on_majority:
+def _why_outvoted(report: QuorumReport, history: History) -> str:
+    """What shows that what a history has alone was not committed by its voters, if no disk was put back."""
+    main = report.histories[0].alone
+    if not history.may_be_on_majority or main is None or not main.leaders:
         lack = "lacks" if len(history.lacking) == 1 else "lack"
-        return f"which {len(history.lacking)} of {counted(len(history.voters), 'voter')} {lack}"
-    return "whose leader wrote there after the same voters had elected it"
+        return f"{len(history.lacking)} of {counted(len(history.voters), 'voter')} {lack} it, so no majority has it"
+    epoch, leader = main.leaders[0]
+    return f"the same voters elected {leader} in epoch {epoch}, whose log ended there"
 
 
-def _held(report: QuorumReport, history: History, alone: HeldAlone) -> Held:
+def _held(report: QuorumReport, history: History, alone: HeldAlone, found: LogComparison) -> Held:
+    words = [f"alone {held_words(found, alone)}", _voters(history)]
     return Held(
         nodes=tuple(_name(report, copy) for copy in history.copies),
-        words=f"alone {alone_words(alone)}; {commit_words(alone)}; {_voters(history)}; {_registered(history)}",
+        words="; ".join(words if found.relation is Relation.CHANGED else [*words, _followed(report, history)]),
         offset=alone.from_offset,
         timestamp=alone.first_timestamp,
     )
@@ -134,12 +141,16 @@ def _voters(history: History) -> str:
     return f"{len(history.holding)} of its {len(history.voters)} voters ({voters}) {have} it{more}"
 
 
-def _registered(history: History) -> str:
+def _followed(report: QuorumReport, history: History) -> str:
+    """The brokers that registered in a history, and the nodes without a vote that copied it."""
+    copied = [copy for copy in history.copies if role_among(history.voters, copy) is Role.OBSERVER]
+    names = in_words([_name(report, copy) for copy in copied])
+    by = f"; {names}, which {'has' if len(copied) == 1 else 'have'} no vote, copied it" if copied else ""
     if history.brokers_since:
-        return f"{_brokers(history.brokers_since)} registered there"
+        return f"{_brokers(history.brokers_since)} registered there{by}"
     if history.brokers:
-        return f"{_brokers(history.brokers)} registered before, none there"
-    return "no broker is registered there"
+        return f"{_brokers(history.brokers)} registered before, none there{by}"
+    return f"no broker is registered there{by}"
 
 
 def _brokers(ids: tuple[int, ...]) -> str:
@@ -170,6 +181,10 @@ def _completeness(report: QuorumReport) -> Verdict:
     if report.rivals:
         sentence = f"which of these {len(report.rivals) + 1} logs brokers follow is not known by the logs alone"
         return Verdict(check="completeness_of_histories", good=False, sentence=sentence)
+    if not report.has_all_committed and len(report.voting) > len(report.voters) - report.needed:
+        why = "one of them was changed" if report.changed else "some have no offset in common with the others"
+        sentence = f"whether all that was committed is in the furthest of these logs is not known: {why}"
+        return Verdict(check="completeness_unknown", good=False, sentence=sentence)
     if report.has_all_committed:
         sentence = "all that was ever committed is in the furthest of these logs"
     else:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from kraftlake.replay.comparing.histories import History
     from kraftlake.replay.comparing.log_comparison import LogComparison, Relation, compare_logs
     from kraftlake.replay.comparing.log_copy import LogCopy
-    from kraftlake.replay.comparing.voters import Role
-    from kraftlake.replay.comparing.words import alone_words, commit_words, comparison_sentence
+    from kraftlake.replay.comparing.voters import Role, role_among
+    from kraftlake.replay.comparing.words import comparison_sentence, held_words
     from kraftlake.replay.imports.follow_log import FollowStep, LogFollower
     from kraftlake.replay.imports.import_log import import_source
     from kraftlake.replay.imports.import_report import ImportReport
@@ -114,19 +114,18 @@ __all__ = [
     "SnapshotManifest",
     "SnapshotReader",
     "VerifyReport",
-    "alone_words",
     "broken_ranges",
     "check_covered",
     "check_target",
     "check_unbroken",
     "choose_base",
     "chunks_of",
-    "commit_words",
     "compare_logs",
     "comparison_sentence",
     "decode_record",
     "describe_quorum",
     "has_beginning",
+    "held_words",
     "image_at",
     "import_source",
     "is_lake",
@@ -137,6 +136,7 @@ __all__ = [
     "open_live",
     "plan_restore",
     "readable_batches",
+    "role_among",
     "topics_from_arrow",
     "topics_to_arrow",
     "type_of",

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import NewTopic
 
 from kraftlake.diagnosis import Diagnosis, diagnose
+from kraftlake.image import TopicsImage
 from kraftlake.kafka_files.node.quorum_state import ElectionState, read_election_state
-from kraftlake.replay import QuorumReport, describe_quorum
+from kraftlake.replay import LogSource, QuorumReport, describe_quorum
 from tests.kafka_node import KafkaNode, started_nodes
 
 pytestmark = pytest.mark.spark
@@ -26,6 +29,10 @@ def told_of(*nodes: KafkaNode) -> QuorumReport:
 def stood(node: KafkaNode) -> ElectionState:
     nothing_yet = ElectionState(leader_epoch=0, leader_id=None, voted_id=None)
     return read_election_state(node.metadata_directory) or nothing_yet
+
+
+def topics_of(node: KafkaNode) -> TopicsImage:
+    return LogSource.open(node.metadata_directory).replay().image.topics
 
 
 def await_that(condition: Callable[[], bool]) -> None:
@@ -84,3 +91,30 @@ def test_a_voter_that_was_killed_is_silent_and_a_broker_that_was_shut_down_is_no
         killed.start()
         await_that(lambda: "silent_node" not in {finding.check for finding in looked().findings})
         assert len(looked().quorum.voting) == 3
+
+
+@pytest.mark.skipif(os.environ.get("KRAFTLAKE_TESTS") != "long", reason="make test-long: it starts five nodes twice")
+def test_controllers_that_lost_their_disks_write_a_second_history(tmp_path: Path) -> None:
+    roles = dict.fromkeys((1, 2, 3), "controller") | {4: "broker"}
+    with started_nodes(tmp_path, roles) as nodes:
+        await_that(lambda: all(stood(nodes[id_]).leader_id is not None for id_ in (1, 2, 3)))
+        nodes[4].admin.create_topics([NewTopic("kept", 3, 1)])["kept"].result(30)
+        await_that(lambda: topics_of(nodes[1]).get_topic("kept") is not None)
+        for node in nodes.values():
+            node.kill()
+        for id_ in (2, 3):
+            shutil.rmtree(nodes[id_].log_directory)
+            nodes[id_].format()
+            nodes[id_].launch()
+        await_that(lambda: all(stood(nodes[id_]).leader_id is not None for id_ in (2, 3)))
+        await_that(lambda: told_of(nodes[2]).furthest.end_offset > 5)
+        for id_ in (2, 3):
+            nodes[id_].kill()
+
+        diagnosis = diagnose([nodes[id_].metadata_directory for id_ in (1, 2, 3, 4)])
+        first, second = diagnosis.quorum.histories
+        assert {copy.properties.node_id for copy in first.copies} == {1, 4}
+        assert {copy.properties.node_id for copy in second.copies} == {2, 3}
+        assert (first.brokers, second.brokers, second.is_on_majority, second.is_outvoted) == ((4,), (), True, False)
+        assert [held is not None and held.shows_commit for held in (first.alone, second.alone)] == [True, True]
+        assert [finding.check for finding in diagnosis.findings] == ["two_histories"]

@@ -113,6 +113,7 @@ def diff(
     check_hosted(brokers, hosted=hosted)
     opened = call.open(source)
     second = opened if other is None else call.open(other)
+    logs = None if second is opened else _comparison(call, opened, second)
     images = image_at(call, opened, first), image_at(call, second, last)
     call.note_ignored(*images)
     found = DiffSelection(topics, partitions, brokers, hosted).of(diff_images(*images), *images)
@@ -121,7 +122,6 @@ def diff(
     if opened.cluster_id != second.cluster_id and None not in (opened.cluster_id, second.cluster_id):
         call.terminal.warn(f"{second.name} is of another cluster, {second.cluster_id}")
     everything = everything or bool(topics or partitions)
-    logs = None if second is opened else _comparison(call, opened, second)
     show_diff(call, opened.cluster_id, images, found, everything=everything, limit=limit, tail=tail, logs=logs)
 
 
@@ -150,7 +150,7 @@ def show_diff(
 
 def _comparison(call: Call, one: Source, other: Source) -> LogComparison | None:
     """How the logs of two sources compare; writes it as a sentence unless JSON is asked for."""
-    from kraftlake.replay import alone_words, commit_words, compare_logs, comparison_sentence
+    from kraftlake.replay import compare_logs, comparison_sentence, held_words
     from kraftlake.runtime.errors import CorruptDataError
 
     try:
@@ -163,7 +163,7 @@ def _comparison(call: Call, one: Source, other: Source) -> LogComparison | None:
         call.terminal.line(comparison_sentence(found, one.path, other.path))
         for source, held in zip((one, other), found.alone, strict=True):
             if held is not None:
-                call.terminal.line(f"  · {source.path}: alone {alone_words(held)}; {commit_words(held)}")
+                call.terminal.line(f"  · {source.path}: alone {held_words(found, held)}")
     return found
 
 

@@ -37,8 +37,9 @@ def quorum(call: Call, sources: tuple[str, ...]) -> None:
 
     Name the metadata directories of all controllers that are left, of brokers too, or copies of them; a folder or an
     archive of several stands for all that it holds. The command shows which of these voters can be elected, whether
-    their logs hold everything that was committed, and which offsets of a deposed leader a node would lose. No node
-    needs to run, and nothing is written.
+    their logs hold everything that was committed, and which offsets of a deposed leader a node would lose. Logs that
+    two quorums wrote are shown as two histories, with what each has alone; none is called the right one. No node needs
+    to run, and nothing is written.
 
     The exit code is 3 where a verdict is bad or a node is at fault, 0 where all is well.
 
@@ -48,12 +49,13 @@ def quorum(call: Call, sources: tuple[str, ...]) -> None:
     from kraftlake.replay import describe_quorum
 
     report = describe_quorum(sources, cluster_id=call.cluster_id, command_config=call.command_config)
-    verdicts = quorum_verdicts(report)
+    verdicts, faults = quorum_verdicts(report), tuple(node_faults(report))
     if call.as_json:
         call.terminal.json(report.to_json())
     else:
         from kraftlake.cli.views.quorum_view import show_quorum
 
-        show_quorum(call.terminal, report.to_json(), verdicts)
-    if any(node_faults(report)) or not all(verdict.good for verdict in verdicts):
+        deposed = [fault for fault in faults if fault.check == "diverged_log"]
+        show_quorum(call.terminal, report.to_json(), (*verdicts, *deposed))
+    if faults or not all(verdict.good for verdict in verdicts):
         raise click.exceptions.Exit(UNHEALTHY)

@@ -36,7 +36,7 @@ def show_quorum(terminal: Terminal, report: dict[str, Any], verdicts: Sequence[V
             text(_log(node)),
             text(_or_dash(node["lastEpoch"])),
             text(_election(node)),
-            text(*_remarks(node)),
+            text(*_remarks(node, report["histories"])),
         )
     told = {(node["nodeId"], node["role"]) for node in report["nodes"]}
     for voter in voters:
@@ -94,7 +94,7 @@ def _election(node: dict[str, Any]) -> str:
     return f"{did} in epoch {node['leaderEpoch']}"
 
 
-def _remarks(node: dict[str, Any]) -> list[Piece]:
+def _remarks(node: dict[str, Any], histories: list[dict[str, Any]]) -> list[Piece]:
     """The differences from the node whose log goes furthest."""
     pieces: list[Piece] = [_last_part(node["source"])] if node["role"] == "unknown" else []
     if node["fault"] is not None:
@@ -102,7 +102,9 @@ def _remarks(node: dict[str, Any]) -> list[Piece]:
     if node["role"] == "otherDirectory":
         pieces.append((f"not the directory of voter {node['nodeId']}", Style.BAD))
     if node["otherFrom"] is not None:
-        pieces.append((f"another log from {node['otherFrom']} on", Style.BAD))
+        is_changed = histories[node["history"]]["comparison"]["relation"] == "changed"
+        another = f"another batch at {node['otherFrom']}" if is_changed else f"another log from {node['otherFrom']} on"
+        pieces.append((another, Style.BAD))
     elif node["behind"] is None:
         pieces.append(("no offset in common with the others", Style.WARNING))
     elif node["behind"] > 0:

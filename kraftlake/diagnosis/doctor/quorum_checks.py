@@ -224,7 +224,6 @@ QUORUM_CHECKS = (
         helps=safe(
             "Keep a copy of both. The logs of further nodes show which one was changed, and so does a lake that was "
             "imported before: its chain of hashes is checked by `kraftlake verify LAKE --at-least LINK`.",
-            "Do not start the node whose log was changed as a candidate: what it leads with is what it has.",
         ),
         find=_changed,
         of_image=False,

@@ -41,6 +41,11 @@ class HeldAlone:
         return self.committed_to > self.from_offset
 
     @property
+    def begins_epoch(self) -> bool:
+        """Whether it begins with a leader's epoch: voters elected the leader with a log that ended there."""
+        return bool(self.leaders) and self.leaders[0][0] == self.epochs[0]
+
+    @property
     def lasts_ms(self) -> int:
         """The time from the first batch to the last one."""
         return max(0, self.last_timestamp - self.first_timestamp) if self.first_timestamp >= 0 else 0

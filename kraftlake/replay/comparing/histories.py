@@ -55,6 +55,11 @@ class History:
         return self.copies[0]
 
     @property
+    def was_changed(self) -> bool:
+        """Whether it is the first history but for batches in the middle, so that one of the two was changed."""
+        return self.comparison is not None and self.comparison.relation is Relation.CHANGED
+
+    @property
     def is_on_majority(self) -> bool:
         """Whether a majority of its own voters has, by the copies here, what it has alone."""
         return bool(self.voters) and len(self.holding) > len(self.voters) // 2
@@ -97,13 +102,15 @@ def compare_copies(one: LogCopy, other: LogCopy) -> LogComparison:
 def histories_of(copies: Sequence[LogCopy]) -> tuple[History, ...]:
     """The histories of the copies: first that of a running quorum, else one in which brokers are registered.
 
-    Of several the one whose log goes furthest is first. That does not make it the right one: no log says which is.
+    Of several the one whose log goes furthest is first, then the one with more copies. That does not make it the right
+    one: no log says which is.
     """
     groups = _grouped(sorted(copies, key=lambda copy: (copy.fault is None, copy.position), reverse=True))
     if len(groups) == 1:
         (one,) = groups
         return (_history(one, copies),)
     epochs = {id(group): _broker_epochs(group.copies[0]) for group in groups}
+    groups.sort(key=_Group.rank, reverse=True)
     first, *others = sorted(groups, key=lambda group: (not group.is_running, not epochs[id(group)]))
     comparisons = [_parting(first, group) for group in others]
     earliest = min(comparisons, key=lambda found: found.parts_at or 0)
@@ -128,6 +135,10 @@ class _Group:
     def is_running(self) -> bool:
         """Whether it is the log of a running quorum."""
         return any(copy.fetching is not None for copy in self.copies)
+
+    def rank(self) -> tuple[bool, tuple[int, int], int]:
+        """What is sound is before what is not, then what goes furthest, then what has more copies."""
+        return self.copies[0].fault is None, self.copies[0].position, len(self.copies)
 
     def relation_to(self, copy: LogCopy) -> Relation:
         """That of the first copy that has an offset in common with `copy`; an empty log is the beginning of each."""
@@ -189,9 +200,9 @@ def _compared(main: History, other: History, found: LogComparison) -> History:
 def _is_outvoted(main: History, other: History, found: LogComparison) -> bool:
     """Whether a history is the tail of a deposed leader.
 
-    Its own voters, counted one by one, have no majority for it; or the other history shows that the same voters
-    committed something else there. Records over a longer time than a leader lasts without a majority are another
-    history: the voters that lack them may have lost them.
+    Its own voters, counted one by one, have no majority for it; or the same voters elected another leader whose log
+    ended there. Records over a longer time than a leader lasts without a majority are another history: the voters that
+    lack them may have lost them.
     """
     alone = other.alone
     if found.relation is not Relation.PARTED or found.last_common is None or alone is None:
@@ -203,8 +214,7 @@ def _is_outvoted(main: History, other: History, found: LogComparison) -> bool:
     same = [(voter.id, voter.directory_id) for voter in main.voters] == [
         (voter.id, voter.directory_id) for voter in other.voters
     ]
-    shown = main.alone is not None and main.alone.shows_commit
-    return not other.may_be_on_majority or (same and shown)
+    return not other.may_be_on_majority or (same and main.alone is not None and main.alone.begins_epoch)
 
 
 def _broker_epochs(copy: LogCopy) -> dict[int, int]:

@@ -65,6 +65,12 @@ def alone_words(held: HeldAlone) -> str:
     return f"{offsets} in {epochs}, {counted(held.records, 'record')} besides no-ops{times}"
 
 
+def held_words(found: LogComparison, held: HeldAlone) -> str:
+    """`alone_words` and how far a log shows its own commit, which a batch that was changed says nothing of."""
+    words = alone_words(held)
+    return words if found.relation is Relation.CHANGED else f"{words}; {commit_words(held)}"
+
+
 def commit_words(held: HeldAlone) -> str:
     """How far a log shows that its own quorum committed what it holds alone."""
     if not held.shows_commit:

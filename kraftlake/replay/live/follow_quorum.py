@@ -247,8 +247,9 @@ class QuorumFollower:
 
     def _of_another_log(self, offset: int) -> ImportConflictError:
         return ImportConflictError(
-            f"Offset {offset} of {self._name} is not that of the lake {self._lake}: it is another cluster's log, or "
-            f"the lake holds records that were never committed."
+            f"Offset {offset} of {self._name} is not that of the lake {self._lake}: they are two histories: the lake "
+            f"took what a deposed leader wrote, or a second quorum has this cluster id. `kraftlake quorum {self._name} "
+            f"{self._lake}` shows where they part, and whose each is."
         )
 
     def _step_of(self, log: MetadataLog, records: int, snapshots: int = 0) -> FollowStep:

@@ -45,7 +45,12 @@ class QuorumReport:
     @property
     def rivals(self) -> tuple[History, ...]:
         """The other histories but for what deposed leaders wrote: which one is right is not known."""
-        return tuple(one for one in self.histories[1:] if not one.is_outvoted)
+        return tuple(one for one in self.histories[1:] if not one.is_outvoted and not one.was_changed)
+
+    @property
+    def changed(self) -> tuple[History, ...]:
+        """The logs that differ from the first history in the middle alone."""
+        return tuple(one for one in self.histories[1:] if one.was_changed)
 
     @property
     def running(self) -> ElectionState | None:
@@ -90,9 +95,13 @@ class QuorumReport:
     def has_all_committed(self) -> bool:
         """Whether a voter that is here is in each majority: then the furthest log holds all that was committed.
 
-        Of several histories none is known to hold what was committed.
+        Of several histories none is known to hold what was committed. A log that has no offset in common with the
+        others does not count, and of logs that differ in the middle that of a majority does.
         """
-        return bool(self.voters) and not self.rivals and len(self.voting) > len(self.voters) - self.needed
+        if not self.voters or self.rivals or (self.changed and not self.histories[0].is_on_majority):
+            return False
+        placed = [copy for copy in self.voting.values() if self.history_of(copy) is not None]
+        return len(placed) > len(self.voters) - self.needed
 
     @property
     def on_majority(self) -> int:

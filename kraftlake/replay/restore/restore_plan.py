@@ -20,7 +20,7 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.replay.comparing.histories import compare_copies
 from kraftlake.replay.comparing.log_comparison import LogComparison, Relation
 from kraftlake.replay.comparing.log_copy import LogCopy, read_copy, read_log_copies
-from kraftlake.replay.comparing.words import alone_words, commit_words, comparison_sentence
+from kraftlake.replay.comparing.words import comparison_sentence, held_words
 from kraftlake.replay.loader.fold import Replay
 from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.queries.export import check_exportable
@@ -252,9 +252,7 @@ def _history_warnings(source: LogSource, others: Mapping[str, LogComparison], ne
     """Sentences on the brokers' copies that are not known to be of the history that is restored."""
     for path, found in others.items():
         if found.differs:
-            ours, theirs = (
-                "nothing" if held is None else f"{alone_words(held)}, {commit_words(held)}" for held in found.alone
-            )
+            ours, theirs = ("nothing" if held is None else held_words(found, held) for held in found.alone)
             yield (
                 f"{comparison_sentence(found, source.path, path)}; {source.path} alone has {ours}, and {path}, which "
                 f"its broker has followed, {theirs}: nothing of the latter is restored. If brokers follow the latter, "

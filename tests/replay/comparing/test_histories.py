@@ -85,12 +85,22 @@ def test_what_a_deposed_leader_wrote_is_no_second_history(tmp_path: Path) -> Non
     assert (report.has_all_committed, report.on_majority) == (True, 10)
 
 
-def test_of_two_voters_the_one_whose_leader_wrote_after_its_election_has_the_log_of_the_quorum(tmp_path: Path) -> None:
-    old, new, _ = deposed_and_others([no_op(10)], no_op(11, epoch=2))
+def test_of_two_voters_the_one_that_was_elected_since_has_the_log_of_the_quorum(tmp_path: Path) -> None:
+    old, new, _ = deposed_and_others([no_op(10)])
     report = describe_quorum([node_at(tmp_path, 1, old), node_at(tmp_path, 2, new)])
-    assert told(report).is_outvoted
-    undecided = describe_quorum([node_at(tmp_path / "u", 1, old), node_at(tmp_path / "u", 2, new[:-1])])
-    assert not told(undecided).is_outvoted, "voter 3 may have either"
+    assert told(report).may_be_on_majority, "voter 3 may have it"
+    assert told(report).is_outvoted, "but voter 3 elected the other one"
+    by_others = [*DEPOSED, elected(10, 2, 2, 3, 4, dynamic=False)]
+    report = describe_quorum([node_at(tmp_path / "o", 1, old), node_at(tmp_path / "o", 2, by_others)])
+    assert told(report).is_outvoted, "the voters' record of the log counts, and not whom a leader names"
+
+
+def test_a_leader_of_other_voters_deposes_none(tmp_path: Path) -> None:
+    start = [elected(0, 1, 1, 2, 3, dynamic=False), *no_ops(1, 9)]
+    old, new = [*start, no_op(10)], [*start, elected(10, 2, 2, 4, 5, dynamic=False)]
+    report = describe_quorum([node_at(tmp_path, 1, old), node_at(tmp_path, 2, new)])
+    assert [[voter.id for voter in one.voters] for one in report.histories] == [[2, 4, 5], [1, 2, 3]]
+    assert not told(report).is_outvoted
 
 
 def test_a_tail_that_shows_its_own_commit_is_a_second_history_even_against_a_majority(tmp_path: Path) -> None:
@@ -103,11 +113,14 @@ def test_a_log_that_was_changed_in_the_middle_is_told_apart(tmp_path: Path) -> N
     log = quorum_log(1, 2, 3, brokers=(4,), topics=3)
     changed = list(log)
     changed[4] = attrs.evolve(log[4], timestamp=1, timestamps=(1,) * log[4].record_count)
-    report = describe_quorum([node_at(tmp_path, node, changed if node == 2 else log) for node in (1, 2, 3)])
+    sources = [node_at(tmp_path, node, changed if node == 2 else log) for node in (2, 1, 3)]
+    report = describe_quorum(sources)
     other = told(report)
     assert other.comparison is not None
     assert other.comparison.relation is Relation.CHANGED
-    assert nodes_of(report) == [[1, 3], [2]]
+    assert nodes_of(report) == [[1, 3], [2]], "the log of more nodes is first"
+    assert (report.rivals, report.changed, report.has_all_committed) == ((), (other,), True)
+    assert not describe_quorum(sources[:2]).has_all_committed, "which of the two was changed is not known"
 
 
 def test_a_broker_is_shown_with_the_history_that_it_copied(tmp_path: Path) -> None:

@@ -89,13 +89,19 @@ def _without_snapshots(log: CheckedLog, damaged: Sequence[str]) -> Iterator[Help
 
 
 def _fetched_again(case: Case, log: CheckedLog) -> Iterator[Help]:
-    """The log of a node made anew from the leader's, where a majority of the voters has all of it without that node."""
+    """The log of a node made anew from the leader's, where a majority of the voters has all of it without that node.
+
+    A log of which nothing can be read might be another quorum's, and is kept.
+    """
     report = case.quorum
+    copy = next((one for one in report.copies if one.path == log.path), None)
+    if copy is None or not copy.epoch_ends or report.history_of(copy) is not report.histories[0]:
+        return
     end = report.furthest.end_offset
     whole = [
         id_
-        for id_, copy in report.voting.items()
-        if copy.path != log.path and copy.end_offset == end and report.diverges_from(copy) is None
+        for id_, other in report.voting.items()
+        if other is not copy and other.end_offset == end and report.diverges_from(other) is None
     ]
     if report.rivals or not report.voters or len(whole) < report.needed or report.running is not None:
         return

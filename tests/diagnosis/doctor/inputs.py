@@ -12,6 +12,8 @@ from kraftlake.kafka_files import write_segment
 from kraftlake.replay import LogSource
 from tests.cli.running import DIRECTORY, LEGACY, ROOT, TORN
 from tests.docs.broken_logs import BROKEN
+from tests.replay.comparing.odd_quorums import HOUR, quorum_log, split_brain
+from tests.replay.made_logs import TIME
 from tests.replay.queries.test_quorum_report import elected, no_ops, node_at
 
 Words = list[str]
@@ -71,6 +73,30 @@ def quorum(seed: int) -> Input:
             other = chance.choice((None, None, None, 9))
             sources.append(node_at(folder, node, batches, directory=other))
             if chance.random() < 0.2:
+                _flip(chance, Path(sources[-1]) / "__cluster_metadata-0")
+        return sources
+
+    return make
+
+
+def rivals(seed: int) -> Input:
+    """Nodes of two quorums of one cluster id: which of them is right is not known, and some may be damaged."""
+    chance = random.Random(seed)
+
+    def make(folder: Path) -> Words:
+        voters = (1, 2, 3)[: chance.choice((1, 3, 3))]
+        logs = [
+            quorum_log(
+                *voters, brokers=range(4, chance.randrange(5, 8)), topics=chance.randrange(4),
+                epochs=chance.randrange(1, 6), no_ops=chance.randrange(1, 9), begins=TIME + begins,
+            )
+            for begins in (0, chance.choice((1, HOUR)))
+        ]  # fmt: skip
+        sources = []
+        for node in (*voters, 4):
+            log = logs[node % 2]
+            sources.append(node_at(folder, node, log[: chance.randrange(2, len(log) + 1)]))
+            if chance.random() < 0.15:
                 _flip(chance, Path(sources[-1]) / "__cluster_metadata-0")
         return sources
 
@@ -138,6 +164,8 @@ QUICK: dict[str, Input] = {
     "another directory than the voter's": broken("restored", ""),
     **{f"damage {seed}": damaged(seed) for seed in range(3)},
     **{f"quorum {seed}": quorum(seed) for seed in range(3)},
+    "a second quorum": split_brain,
+    "rivals 0": rivals(0),
 }
 """A handful of each kind."""
 
@@ -148,5 +176,6 @@ FULL: dict[str, Input] = {
     **{f"cut {offset}": broken("cut", str(offset)) for offset in range(100, 2_900, 200)},
     **{f"damage {seed}": damaged(seed) for seed in range(100)},
     **{f"quorum {seed}": quorum(seed) for seed in range(60)},
+    **{f"rivals {seed}": rivals(seed) for seed in range(30)},
 }
 """All of them."""

@@ -77,6 +77,9 @@ def check(words: Sequence[str]) -> dict[str, Any]:
             check_help(finding, one)
             if one["risk"] in HOLDS:
                 check_evidence(words[0], diagnosis["offset"], one)
+    if any(finding["check"] == "two_histories" for finding in diagnosis["findings"]):
+        told = [one for finding in diagnosis["findings"] for one in finding["helps"]]
+        assert [one["action"] for one in told if HelpRisk(one["risk"]).is_destructive] == [], "either log may be right"
     for command in {finding["command"] for finding in diagnosis["findings"]}:
         check_command(command)
     return diagnosis
@@ -93,10 +96,12 @@ def check_help(finding: dict[str, Any], one: dict[str, Any]) -> None:
     for group in one["evidence"]:
         assert group["reason"]
         assert group["things"]
-        if (
-            finding["check"] != "unregistered_brokers"
-        ):  # what is moved are the partitions, and the brokers are the things
+        if finding["check"] in OF_THE_SAME_THINGS:
             assert set(group["things"]) <= set(finding["things"])
+
+
+OF_THE_SAME_THINGS = ("offline_partitions", "reassignments", "stray_folders", "quorum_election", "voter_directory")
+"""The checks whose things are what the evidence of a help names; of others it names partitions, or other logs."""
 
 
 def check_evidence(source: str, offset: int, one: dict[str, Any]) -> None:

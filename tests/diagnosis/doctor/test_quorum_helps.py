@@ -64,6 +64,14 @@ def test_a_damaged_log_is_kept_where_no_majority_has_all_of_it(other: list[Recor
     assert keep.risk is HelpRisk.SAFE
 
 
+def test_a_damaged_log_of_which_nothing_can_be_read_is_kept(tmp_path: Path) -> None:
+    """It might be the log of another quorum."""
+    sources = [node_at(tmp_path, node, LOG) for node in (1, 2, 3)]
+    flip(Path(sources[0]) / "__cluster_metadata-0" / "00000000000000000000.log", 70)
+    (keep,) = helps("unsound_log", *sources)
+    assert keep.action.startswith("Keep a copy of the directory")
+
+
 def test_another_directory_is_added_as_a_voter_only_where_the_others_can_elect(tmp_path: Path) -> None:
     sources = [node_at(tmp_path, 1, LOG), node_at(tmp_path, 2, LOG), node_at(tmp_path, 3, LOG, directory=9)]
     look, remove = helps("voter_directory", *sources)

@@ -91,7 +91,7 @@ def _listed_jars(folder: Path) -> tuple[Path, ...] | None:
         listed: dict[str, int] = json.loads((folder / _LIST).read_text("utf-8"))
         if any((folder / name).stat().st_size != size for name, size in listed.items()):
             return None
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
         return None
     return tuple(folder / name for name in sorted(listed))
 

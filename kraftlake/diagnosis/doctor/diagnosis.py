@@ -13,6 +13,7 @@ from kraftlake.diagnosis.doctor.broker_checks import BROKER_CHECKS
 from kraftlake.diagnosis.doctor.case import WINDOW_MS, BrokerFolders, Case, brokers_of
 from kraftlake.diagnosis.doctor.check import Check
 from kraftlake.diagnosis.doctor.checked_logs import checked_logs
+from kraftlake.diagnosis.doctor.config_checks import CONFIG_CHECKS
 from kraftlake.diagnosis.doctor.directory_checks import DIRECTORY_CHECKS
 from kraftlake.diagnosis.doctor.endpoint_checks import ENDPOINT_CHECKS
 from kraftlake.diagnosis.doctor.feature_checks import FEATURE_CHECKS
@@ -38,7 +39,7 @@ from kraftlake.runtime import (
 
 CHECKS: Final[tuple[Check, ...]] = (
     *QUORUM_CHECKS, *PARTITION_CHECKS, *DIRECTORY_CHECKS, *IDENTITY_CHECKS, *BROKER_CHECKS, *ENDPOINT_CHECKS,
-    *STABILITY_CHECKS, *FEATURE_CHECKS, *RISK_CHECKS,
+    *STABILITY_CHECKS, *FEATURE_CHECKS, *RISK_CHECKS, *CONFIG_CHECKS,
 )  # fmt: skip
 """All checks. Findings of the same severity are in this order."""
 

@@ -84,12 +84,12 @@ def _sniff_folder(folder: Path) -> SourceKind:
         raise NotASourceError(_no_log_files(folder, names))
     contents = [_content(folder / name) for name in _telling(folder, log_files)]
     metadata = any(content.kind in (SourceKind.SEGMENT, SourceKind.SNAPSHOT) for content in contents)
-    if not metadata and any(content.is_data_topic for content in contents):
+    own_name = folder.absolute().name
+    if not metadata and own_name != METADATA_DIRECTORY and any(content.is_data_topic for content in contents):
         raise NotASourceError(
             f"{folder} is the folder of a data topic's partition, not the metadata log: "
             "name the directory __cluster_metadata-0 of a controller or broker"
         )
-    own_name = folder.absolute().name
     if (
         metadata
         or own_name == METADATA_DIRECTORY

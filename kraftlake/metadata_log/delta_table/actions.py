@@ -113,7 +113,7 @@ class AddFile(Value):
                 max_values=parsed.get("maxValues") or {},
                 null_counts=parsed.get("nullCount") or {},
             )
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
 
 
@@ -256,7 +256,7 @@ def decode_commit(data: bytes, version: int, file: str, table: str) -> Commit:
                     f"{file} is not what was committed as version {version} of {table}/: it was damaged, or is another "
                     f"version's; restore it from a copy."
                 )
-    except (ValueError, KeyError, TypeError, AttributeError) as fault:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
         raise CorruptDataError(f"{file} is no commit of a Delta table: it is torn or was overwritten.") from fault
     if not data.strip():
         raise CorruptDataError(f"{file} is empty: a commit of a Delta table was lost after it was made.")

@@ -45,7 +45,7 @@ def differing_column(text: str, schema: pa.Schema, file: str) -> str | None:
     """
     try:
         types = {field["name"]: _plain(field["type"]) for field in json.loads(text)["fields"]}
-    except (ValueError, KeyError, TypeError) as fault:
+    except (ValueError, KeyError, TypeError, RecursionError) as fault:
         raise CorruptDataError(f"The schema of the Delta table {file} can't be read.") from fault
     return next((field.name for field in schema if types.get(field.name) != _plain(_type(field.type))), None)
 

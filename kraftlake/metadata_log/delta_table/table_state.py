@@ -347,7 +347,7 @@ def _read_hint(log: Location) -> tuple[int, int | None] | None:
     try:
         hint = json.loads((log / "_last_checkpoint").read_bytes())
         version, parts = hint["version"], hint.get("parts")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     if (
         not isinstance(version, int)

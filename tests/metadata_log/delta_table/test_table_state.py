@@ -100,7 +100,15 @@ def test_a_checkpoint_of_several_parts_is_read(table: Path) -> None:
     assert_whole(read_table(table))
 
 
-@pytest.mark.parametrize("hint", [None, b"", b'{"vers', b"[]", b'{"version":"x"}', b'{"version":3}', b'{"version":99}'])
+DEEP = b"[" * 100_000
+"""What recursive readers of JSON do not get through."""
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [None, b"", b'{"vers', b"[]", b'{"version":"x"}', b'{"version":3}', b'{"version":99}', DEEP],
+    ids=["none", "empty", "torn", "a list", "a text", "old", "new", "deep"],
+)
 def test_a_hint_that_is_missing_torn_or_old_costs_nothing_but_a_listing(table: Path, hint: bytes | None) -> None:
     path = checkpoint(table, 9).with_name("_last_checkpoint")
     remove_commits(table, 9)
@@ -154,6 +162,9 @@ def test_a_torn_commit_is_named(table: Path) -> None:
     path.write_bytes(b"")
     with pytest.raises(CorruptDataError, match=rf"{path.name} is empty"):
         read_table(table)
+    path.write_bytes(b'{"add":' + DEEP)
+    with pytest.raises(CorruptDataError, match=rf"{path.name} is no commit"):
+        read_table(table)
 
 
 def test_a_folder_without_a_version_is_no_table(tmp_path: Path) -> None:
@@ -186,6 +197,7 @@ def test_a_folder_without_a_version_is_no_table(tmp_path: Path) -> None:
         ({"add": {"path": "../../etc/passwd", "size": 1, "modificationTime": 1}}, "outside of its table"),
         ({"add": {"path": "", "size": 1, "modificationTime": 1}}, "outside of its table"),
         ({"add": {"path": "/etc/passwd", "size": 1, "modificationTime": 1}}, "outside of its table"),
+        ({"add": {"path": "a/%2e%2e/%2E%2E/b", "size": 1, "modificationTime": 1}}, "outside of its table"),
         ({"add": {"path": "s3%3A//bucket/a", "size": 1, "modificationTime": 1}}, "outside of its table"),
     ],
 )

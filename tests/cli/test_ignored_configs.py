@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from pathlib import Path
 
 import pytest
@@ -47,17 +45,6 @@ def test_verify_names_them_and_the_log_is_sound(log: Path) -> None:
     report = run_json("verify", log)
     assert report["sound"]
     assert "message.format.version of topic orders; " in report["notes"][0]
-
-
-def test_doctor_notes_them_and_says_that_nothing_has_to_be_done(log: Path) -> None:
-    told = run("doctor", log, "--json", code=3)
-    (found,) = [one for one in json.loads(told.stdout)["findings"] if one["check"] == "ignored_configs"]
-    assert found["severity"] == "info"
-    assert found["sentence"] == "Kafka 4.4 ignores 5 configs of an older release"
-    assert found["things"] == ["topic orders", "broker logger 1", "client metrics m", "group g"]
-    command = shlex.split(found["command"])
-    assert FORMAT in run(*command[1:]).stderr
-    assert "ignored_configs" not in run("doctor", SAMPLE, "--json", code=3).stdout
 
 
 def test_the_log_shows_their_records_and_blame_says_why_they_are_nothing(log: Path) -> None:

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import attrs
 
-from kraftlake.controller import in_milliseconds
 from kraftlake.publisher import AuthorizerConfig
 from kraftlake.replica_manager import LifecycleConfig, LogConfig, ReplicaManagerConfig
-from kraftlake.runtime import UsageError, did_you_mean, is_loopback, parse_integer, trim
+from kraftlake.runtime import UsageError, did_you_mean, is_loopback
+from kraftlake.server.broker.effective_settings import EffectiveSettings, value_text
 from kraftlake.server.node_config import ListenerAddress, NodeSettings, has_authorizer
 from kraftlake.server.requests.listener_limits import ListenerLimits, listener_limits
 from kraftlake.settings import NODE_SETTINGS, TOPIC_CONFIGS
@@ -42,7 +42,6 @@ _UPKEEP_SETTINGS: Final = _by_setting(UpkeepConfig)
 _INTER_BROKER: Final = "inter.broker.listener.name"
 _CORDONED: Final = "cordoned.log.dirs"
 _ALL: Final = "*"
-_NO_LIMIT: Final = "-1"
 _DEFAULT_LISTENER: Final = ListenerAddress(name="PLAINTEXT", host="127.0.0.1", port=9092)
 _AUTO_CREATE: Final = "auto.create.topics.enable"
 _OF_LOGS: Final = {
@@ -238,15 +237,7 @@ def cordoned_log_dirs(named: Sequence[str], log_dirs: tuple[str, ...]) -> tuple[
 
 
 def log_defaults(settings: Mapping[str, str]) -> LogConfig:
-    """The topic configs that broker settings are the defaults of; of several for one the finest unit counts.
-
-    Raises UsageError for a value that a setting can't have.
-    """
-    node, configs = NodeSettings(values=settings), {}
-    for config, key in _OF_LOGS.items():
-        setting = next((synonym for synonym in key.synonyms if synonym in settings), None)
-        if setting is not None:
-            node.value(setting)  # raises
-            text = in_milliseconds(setting, settings[setting])
-            configs[config] = _NO_LIMIT if config == "retention.ms" and parse_integer(trim(text), 64) < 0 else text
-    return LogConfig().overridden(configs)
+    """The topic configs that broker settings are the defaults of; of several for one the finest unit counts."""
+    node = EffectiveSettings(settings)
+    set_ = (config for config, key in _OF_LOGS.items() if not settings.keys().isdisjoint(key.synonyms))
+    return LogConfig().overridden({config: value_text(node.of_topics(config)) for config in set_})

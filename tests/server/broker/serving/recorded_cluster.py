@@ -28,6 +28,7 @@ from confluent_kafka.admin import (
 )
 
 from kraftlake.cli.output.logs import log_as_service
+from kraftlake.controller.replication import topics
 from kraftlake.server.requests.dispatcher import Dispatcher
 from tests.server.broker.lake_cluster import LakeCluster, lake_cluster
 
@@ -89,8 +90,8 @@ def recorded_cluster(folder: Path) -> Iterator[RecordedCluster]:
 def session(cluster: LakeCluster) -> None:
     """What an administrator, a producer and a consumer ask for; answers do not count here."""
     admin, brokers = cluster.admin(), cluster.brokers
-    topics = [NewTopic("orders", 3, 1, config={"retention.ms": "1000000"}), NewTopic("bills", 1, 1)]
-    _done(admin.create_topics(topics))
+    wanted = [NewTopic("orders", 3, 1, config={"retention.ms": "1000000"}), NewTopic("bills", 1, 1)]
+    _done(admin.create_topics(wanted))
     _done(admin.create_partitions([NewPartitions("orders", 5)]))
     cluster.wait_for(lambda: len(admin.list_topics("orders", PATIENCE).topics["orders"].partitions) == 5)
     resources = [ConfigResource(ConfigResource.Type.TOPIC, "orders"), ConfigResource(ConfigResource.Type.BROKER, "1")]
@@ -124,6 +125,7 @@ def _done(futures: dict[Any, Any]) -> None:
 def main(folder: Path) -> None:
     """Run the cluster until stdin ends."""
     log_as_service(as_json=True, debug=False, colours=False)
+    topics.MOST_PARTITIONS_PER_BROKER = 200  # type: ignore[misc]  # folders of thousands would take minutes to be made
     got: list[tuple[Dispatcher, bytes]] = []
     handle = Dispatcher.handle
 

@@ -9,7 +9,7 @@ import attrs
 
 from kraftlake.image import MetadataImage, diff_images
 from kraftlake.image.configurations_image import TOPIC_RESOURCE
-from kraftlake.kafka_files import MetadataDirectory, Problem, SourceKind, check_directory
+from kraftlake.kafka_files import BrokenFileError, MetadataDirectory, Problem, SourceKind, check_directory
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import KRaftVersionRecord, VotersRecord
 from kraftlake.records.metadata_records import BeginTransactionRecord, EndTransactionRecord, NoOpRecord
@@ -126,6 +126,9 @@ class _Verification:
                         )
                 load_snapshot(loader, snapshot, progress=self._progress)
                 image = loader.take_image()
+            except BrokenFileError as error:
+                self._findings.report(Problem.of(error, in_snapshot=True))
+                continue
             except KraftlakeError as error:
                 self._findings.add(str(error), file=snapshot.name, in_snapshot=True)
                 continue

@@ -122,3 +122,12 @@ def test_a_flipped_bit_of_a_snapshot_is_found_but_in_an_epoch(
 
     with pytest.raises(BrokenFileError):
         list(snapshot.batches())
+
+
+def test_damage_names_the_first_invalid_byte_and_is_none_of_a_sound_snapshot(tmp_path: Path) -> None:
+    content = bytearray((KAFKA_44 / NEWEST_44).read_bytes())
+    assert snapshot_of(tmp_path, bytes(content)).damage() is None
+    content[len(content) // 2] ^= 1
+    damage = snapshot_of(tmp_path, bytes(content)).damage()
+    assert damage is not None
+    assert damage.endswith("a batch whose CRC does not match its bytes")

@@ -62,3 +62,12 @@ def test_an_export_does_not_hold_them_and_a_lake_keeps_their_records(log: Path, 
     assert told.stderr.startswith("note: configs that Kafka 4.4 does not know are not in it: message.format.version")
     assert run("image", tmp_path / "a.checkpoint").stderr.count(FORMAT) == 0
     assert run("log", lake).stdout == run("log", log).stdout
+
+
+def test_a_restore_says_that_it_leaves_them_out(log: Path, tmp_path: Path) -> None:
+    told = run(
+        "restore", log, "--to", tmp_path / "to", "--voter", "1@127.0.0.1:9093", "--cluster-id", "x" * 22, "--yes"
+    )
+    assert (
+        "configs that Kafka 4.4 does not know are not restored: message.format.version of topic orders;" in told.stderr
+    )

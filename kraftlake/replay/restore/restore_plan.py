@@ -338,6 +338,8 @@ def _warnings(
     image = replay.image
     if replay.open_since is not None:
         yield f"a metadata transaction is open since offset {replay.open_since}: nothing of it is restored"
+    if words := image.configs.ignored_words:
+        yield f"configs that Kafka 4.4 does not know are not restored: {words}"
     topics = image.topics.topics_by_id().items()
     deleted = sorted(topic.name for id_, topic in topics if newest.topics.get_topic_by_id(id_) is None)
     if deleted:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     )
     from kraftlake.settings.group_bounds import bounds_of_group
     from kraftlake.settings.group_configs import GROUP_CONFIGS
-    from kraftlake.settings.node_combinations import problem_of_combination
+    from kraftlake.settings.node_combinations import connections_by_host, problem_of_combination
     from kraftlake.settings.tables import (
         BROKER,
         BROKER_CONFIGS,
@@ -75,6 +75,7 @@ __all__ = [
     "UpdateMode",
     "Use",
     "bounds_of_group",
+    "connections_by_host",
     "heeded_by",
     "is_live",
     "is_supported",

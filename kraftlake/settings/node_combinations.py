@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from kraftlake.runtime.java_values import parse_integer, split_list, trim
+from kraftlake.runtime.java_values import parse_integer, split, trim
 from kraftlake.settings.group_bounds import problems_of_bounds
 
 _MEBIBYTE: Final = 1 << 20
@@ -22,6 +22,17 @@ _IN_UNITS: Final = {
 def problem_of_combination(value: Callable[[str], Any]) -> str | None:
     """The reason why a node can't have its settings together, or None; `value` gives one, parsed, or its default."""
     return next(filter(None, _problems(value)), None)
+
+
+def connections_by_host(overrides: str) -> dict[str, int]:
+    """The connections that hosts may have, by `max.connections.per.ip.overrides`; ValueError for anything else."""
+    limits = {}
+    for one in split(trim(overrides)) if overrides else ():
+        host, colon, limit = trim(one).rpartition(":")
+        if not colon or not _HOST.fullmatch(trim(host)):
+            raise ValueError(f"{one!r}, which is not of the form HOST:CONNECTIONS")
+        limits[trim(host)] = parse_integer(trim(limit), 32)
+    return limits
 
 
 def _problems(value: Callable[[str], Any]) -> Iterator[str | None]:
@@ -50,23 +61,13 @@ def _problems(value: Callable[[str], Any]) -> Iterator[str | None]:
         0 <= idle <= value("connection.failed.authentication.delay.ms"),
         "connections.max.idle.ms is not above connection.failed.authentication.delay.ms",
     )
-    yield _problem_of_overrides(value("max.connections.per.ip.overrides"))
+    try:
+        connections_by_host(value("max.connections.per.ip.overrides"))
+    except ValueError as problem:
+        yield f"max.connections.per.ip.overrides has {problem}"
     yield from problems_of_bounds(value)
     ids = value("node.id"), value("broker.id")
     yield _refuse(None not in ids and ids[1] not in (-1, ids[0]), f"broker.id is {ids[1]}, and node.id is {ids[0]}")
-
-
-def _problem_of_overrides(text: str) -> str | None:
-    """Limits of connections by address, HOST:CONNECTIONS,…"""
-    for one in split_list(text) if text else []:
-        host, colon, limit = one.rpartition(":")
-        try:
-            parse_integer(trim(limit), 32)
-        except ValueError:
-            colon = ""
-        if not colon or not _HOST.fullmatch(trim(host)):
-            return f"max.connections.per.ip.overrides has {one!r}, which is not of the form HOST:CONNECTIONS"
-    return None
 
 
 def _finest(value: Callable[[str], Any], name: str) -> int:

@@ -11,7 +11,6 @@ from typing import Final, TypeAlias
 
 from kraftlake.server.broker.effective_settings import EffectiveSettings
 from kraftlake.server.broker.listener_settings import problem_of_listeners
-from kraftlake.server.requests.listener_limits import connections_by_host
 from kraftlake.settings import (
     BROKER_CONFIGS,
     OF_ALL_LISTENERS,
@@ -41,7 +40,6 @@ _LISTENER_SETTINGS: Final = OF_ALL_LISTENERS | {
 }
 _PRINCIPALS: Final = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 _REPORTERS: Final = frozenset({"org.apache.kafka.common.metrics.JmxReporter"})
-_GROUP_KINDS: Final = ("consumer", "share", "streams")
 
 
 _Problems: TypeAlias = Iterator[str | None]
@@ -51,7 +49,7 @@ def problem_of_reconfiguration(before: EffectiveSettings, after: EffectiveSettin
     """The reason why a broker with the settings `before` can't get those `after`, or None."""
     changed = {name for name in {*before.values, *after.values} if before.values.get(name) != after.values.get(name)}
     checks: tuple[Callable[[EffectiveSettings, EffectiveSettings, set[str]], _Problems], ...] = (
-        _values, _connections, _groups, _threads, _cleaner, _local_logs, _listeners,
+        _values, _threads, _cleaner, _local_logs, _listeners,
     )  # fmt: skip
     return next((problem for check in checks for problem in check(before, after, changed) if problem), None)
 
@@ -70,20 +68,6 @@ def _problem_of_cordons(after: EffectiveSettings) -> str | None:
         return _refuse(len(cordoned) > 1, "cordoned.log.dirs names others beside *")
     unknown = [one for one in cordoned if one not in directories]
     return _refuse(bool(unknown), f"cordoned.log.dirs names {unknown[:1]}, which is none of the log directories")
-
-
-def _connections(_: EffectiveSettings, after: EffectiveSettings, __: set[str]) -> _Problems:
-    try:
-        connections_by_host(after["max.connections.per.ip.overrides"])
-    except ValueError as problem:
-        yield f"max.connections.per.ip.overrides has {problem}."
-
-
-def _groups(_: EffectiveSettings, after: EffectiveSettings, __: set[str]) -> _Problems:
-    for kind in _GROUP_KINDS:
-        name = f"group.{kind}.assignment.interval.ms"
-        least, most = (after[f"group.{kind}.{bound}.assignment.interval.ms"] for bound in ("min", "max"))
-        yield _refuse(not least <= after[name] <= most, f"{name} goes from {least} to {most}")
 
 
 def _threads(before: EffectiveSettings, after: EffectiveSettings, changed: set[str]) -> _Problems:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
@@ -10,12 +9,12 @@ from typing import Final
 
 import attrs
 
-from kraftlake.runtime import UsageError, parse_integer, split, trim
+from kraftlake.runtime import UsageError
 from kraftlake.server.node_config import NodeSettings
+from kraftlake.settings import connections_by_host
 
 _NO_LIMIT: Final = 2**31 - 1
 _MEBIBYTE: Final = 1024 * 1024
-_HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*")
 
 
 @attrs.frozen(kw_only=True)
@@ -67,17 +66,6 @@ def listener_limits(settings: NodeSettings) -> ListenerLimits:
     if "max_connections_per_ip_overrides" in values:
         values["max_connections_per_ip_overrides"] = _by_address(values["max_connections_per_ip_overrides"])
     return ListenerLimits(**values)
-
-
-def connections_by_host(overrides: str) -> dict[str, int]:
-    """The connections that hosts may have, by `max.connections.per.ip.overrides`; ValueError for anything else."""
-    limits = {}
-    for one in split(overrides) if overrides else ():
-        host, colon, limit = trim(one).rpartition(":")
-        if not colon or not _HOST.fullmatch(trim(host)):
-            raise ValueError(f"{one!r}, which is not of the form HOST:CONNECTIONS")
-        limits[trim(host)] = parse_integer(trim(limit), 32)
-    return limits
 
 
 def _by_address(overrides: str) -> dict[str, int]:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.kafka_files import write_segment
-from kraftlake.records.batch import RecordBatch
+from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.replay.comparing.log_comparison import Difference, LogComparison, Relation, compare_logs
 from kraftlake.replay.comparing.words import comparison_sentence
 from kraftlake.replay.imports.import_log import import_source
@@ -168,3 +168,17 @@ def test_a_lake_is_one_log_with_what_it_was_imported_from(tmp_path: Path, monkey
     for bulk_from in (1, 2**63):
         monkeypatch.setattr("kraftlake.replay.reading.chunks.BULK_FROM", bulk_from)
         assert compare_logs(lake, reader).relation is Relation.SAME
+
+
+@pytest.mark.parametrize("bulk_from", [1, 2**63])
+def test_a_compressed_log_is_the_same_log(bulk_from: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kraftlake.replay.reading.chunks.BULK_FROM", bulk_from)
+    plain, packed = (tmp_path / name / f"{0:020d}.log" for name in ("plain", "packed"))
+    for path, compression in ((plain, "none"), (packed, "gzip")):
+        path.parent.mkdir()
+        path.write_bytes(b"".join(encode_batch(batch, compression) for batch in small_log()))
+    assert plain.read_bytes() != packed.read_bytes()
+    found = compare_logs(*(open_reader(str(path))[0] for path in (plain, packed)))
+    assert found.relation is Relation.SAME
+    assert found.last_common is not None
+    assert found.last_common.crc == int.from_bytes(encode_batch(small_log()[-1])[17:21], "big")

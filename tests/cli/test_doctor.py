@@ -47,6 +47,13 @@ def test_the_json_form_is_as_others_rely_on_it(tmp_path: Path) -> None:
                         "cost": None,
                     }
                 ],
+                "groups": [
+                    {
+                        "reason": "led by 1 before; last in sync: 3 (fenced)",
+                        "things": ["foo-0"],
+                        "since": {"offset": BEGIN, "timestamp": time_of(BEGIN)},
+                    }
+                ],
             },
             {
                 "check": "fenced_brokers",
@@ -61,6 +68,13 @@ def test_the_json_form_is_as_others_rely_on_it(tmp_path: Path) -> None:
                         "risk": "safe",
                         "evidence": [],
                         "cost": None,
+                    }
+                ],
+                "groups": [
+                    {
+                        "reason": "hosts 2 replicas",
+                        "things": ["broker 3"],
+                        "since": {"offset": BEGIN + 1, "timestamp": time_of(BEGIN + 1)},
                     }
                 ],
             },

@@ -81,4 +81,5 @@ class Finding:
             "things": list(self.things),
             "command": self.command,
             "helps": [one.to_json() for one in self.helps],
+            "groups": [group.to_json() for group in self.groups],
         }

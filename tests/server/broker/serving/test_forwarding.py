@@ -29,6 +29,7 @@ from kraftlake.server.requests.dispatcher import Api, Dispatcher, Peer
 from kraftlake.server.requests.listener_limits import ListenerLimits
 from kraftlake.server.requests.messages import UNREADABLE, entity, response_in, versions_of
 from tests.server.broker.lake_cluster import lake_cluster
+from tests.server.broker.serving.test_config_changes import Context
 from tests.server.requests.test_dispatcher import frame_of as request_frame_of
 
 PEER = Peer(listener="PLAINTEXT", host="127.0.0.1")
@@ -144,7 +145,7 @@ def told_of_changes(answer: Any) -> Any:
     )  # fmt: skip
     frame = request_frame_of(kind(resources=resources, validate_only=False))
     answers: list[bytes | None] = []
-    api = Api(versions=range(2), handle=ConfigChangesHandler(config, ForwardingManager(ask)))
+    api = Api(versions=range(2), handle=ConfigChangesHandler(Context(), config, ForwardingManager(ask)))
     Dispatcher({"incremental_alter_configs": api}, tell=lambda *_: None).handle(frame, PEER, answers.append)
     told = answers[0]
     return told if told is None else response_in(frame, told)

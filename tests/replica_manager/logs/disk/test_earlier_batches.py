@@ -282,6 +282,12 @@ class Written:
                 assert (info.first_offset, info.last_offset) == (known.first_offset, known.last_offset), known
             state = self.log.producers.get(producer)
             assert state is not None
+            if batches:
+                older = (batches[0].first_sequence - 1) & LARGEST
+                with pytest.raises(OutOfOrderSequenceError):
+                    write(self.log, older, producer=producer, epoch=state.producer_epoch)
+                state = self.log.producers.get(producer)
+                assert state is not None
             assert [one.first_offset for one in state.batches] == [one.first_offset for one in batches]
         assert self.log.log_end_offset == end, "a repeated batch was appended"
 

@@ -37,12 +37,13 @@ and another in the answer: a hundred MiB of them would take ten GiB."""
 class MessageScan:
     """What is found on the way through a message.
 
-    `elements` counts those of its arrays and its tagged fields; more than `most` are refused, before anything is made
-    of them.
+    `elements` counts those of its arrays, each of which becomes an object, `tags` its tagged fields; more than `most`
+    of both are refused, before anything is made of them.
     """
 
     most: int = MOST_ELEMENTS
     elements: int = 0
+    tags: int = 0
     _replaced: list[tuple[int, int, bytes]] = attrs.field(factory=list, init=False)
     """Where data has to be replaced for kio, and by what: a few for each section of tagged fields."""
 
@@ -51,16 +52,22 @@ class MessageScan:
         if count > left:  # each element has at least a byte
             raise MalformedError(f"an array of {count} elements does not fit into {left} bytes")
         self.elements += count
-        if self.elements > self.most:
-            raise MalformedError(f"it has more than {self.most} elements and tagged fields")
+        self._check_number()
 
     def tagged_fields(self, data: bytes, position: int) -> tuple[int, int]:
         """The number of tagged fields that follow, counted, and the position of the first. Raises as `add`."""
         count, position = read_uvarint(data, position)
         if count > MOST_TAGGED_FIELDS:
             raise MalformedError(f"it has {count} tagged fields, and {MOST_TAGGED_FIELDS} is the most")
-        self.add(count, len(data) - position)
+        if count > len(data) - position:  # each has two bytes or more
+            raise MalformedError(f"{count} tagged fields do not fit into {len(data) - position} bytes")
+        self.tags += count
+        self._check_number()
         return count, position
+
+    def _check_number(self) -> None:
+        if self.elements + self.tags > self.most:
+            raise MalformedError(f"it has more than {self.most} elements and tagged fields")
 
     def without_unknown_tags(self, data: bytes) -> bytes:
         """The data that was passed over, without the tagged fields that the message's type does not have."""

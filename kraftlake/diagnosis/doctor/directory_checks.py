@@ -16,6 +16,7 @@ from kraftlake.diagnosis.doctor.group import Group, LogPosition
 from kraftlake.diagnosis.doctor.help import Help, safe
 from kraftlake.diagnosis.doctor.registration_history import Registered, failed_directories
 from kraftlake.diagnosis.doctor.replaced_replicas import ReplacedReplica, replaced_replicas
+from kraftlake.diagnosis.doctor.replica_states import ReplicaState, may_lead
 from kraftlake.diagnosis.leadership import broker_words, may_lead_words
 from kraftlake.diagnosis.offline_replicas import offline_replicas
 from kraftlake.diagnosis.things import Thing
@@ -24,8 +25,6 @@ from kraftlake.kafka_files import find_properties
 from kraftlake.records import Uuid
 from kraftlake.runtime import counted, in_words
 
-_ONLY: Final = "the only replica"
-_NO_OTHER: Final = "no other replica is in sync, no leader"
 _OTHERS: Final = "others lead"
 
 
@@ -54,7 +53,7 @@ def _gone(case: Case) -> Iterator[_Gone]:
         since, new = _lost(directory, states)
         if directory == LOST:
             things = [Thing.partition(topic, number, "directories") for topic, number in partitions]
-            ends = [*case.since(things, lambda ids: str(LOST) in ids).values()]
+            ends = [*case.since(things, lambda ids: ids is not None and str(LOST) in ids).values()]
             since = None if None in ends else min((end for end in ends if end is not None), default=None)
         yield _Gone(broker=broker, directory=directory, since=since, new=new, partitions=partitions)
     for broker, states in sorted(history.items()):
@@ -82,17 +81,18 @@ def _lost(
     return since, new
 
 
-def _left(case: Case, broker: int, topic: str, number: int) -> str:
-    """What is left of a partition without its replica on a broker."""
+def _left(case: Case, broker: int, topic: str, number: int) -> tuple[str, bool]:
+    """What is left of a partition without its replica on a broker, and whether failed disks alone have its records."""
     image = case.image.topics.get_topic(topic)
     assert image is not None, "it is one of the image"
     state = image.partitions[number]
     if len(state.replicas) == 1:
-        return _ONLY
+        return "the only replica", True
     if state.leader not in (NO_LEADER, broker):
-        return _OTHERS
-    others = [one for one in (*state.isr, *state.elr) if one != broker]
-    return f"no leader, {may_lead_words(partition_json(state), case.brokers)}" if others else _NO_OTHER
+        return _OTHERS, False
+    others = [ReplicaState.of(case.image, state, one) for one in may_lead(state) if one != broker]
+    words = may_lead_words(partition_json(state), case.brokers) if others else "no other replica is in sync"
+    return f"no leader, {words}", all(other is ReplicaState.NO_DIRECTORY for other in others)
 
 
 def _offline(case: Case) -> Iterator[Found]:
@@ -101,27 +101,27 @@ def _offline(case: Case) -> Iterator[Found]:
         return
     paths = _paths(case)
     groups: list[Group] = []
-    last: list[str] = []
+    last: list[Group] = []
     is_critical = False
     for one in gone:
-        found: dict[str, list[str]] = {}
+        found: dict[tuple[str, bool], list[str]] = {}
         for topic, number in one.partitions:
             found.setdefault(_left(case, one.broker, topic, number), []).append(f"{topic}-{number}")
         where = _where(one, paths)
-        for left, names in sorted(found.items(), key=lambda item: (item[0] == _OTHERS, item[0])):
+        for (left, is_last), names in sorted(found.items(), key=lambda item: (item[0][0] == _OTHERS, item[0])):
             groups.append(Group(reason=f"{where}: {left}", things=tuple(names), since=one.since))
-            last += names if left in (_ONLY, _NO_OTHER) else ()
+            last += groups[-1:] if is_last else ()
             is_critical = is_critical or left != _OTHERS
         if not one.partitions:
             groups.append(
                 Group(reason=f"{where}: no replica lay there", things=(f"broker {one.broker}",), since=one.since)
             )
     yield Found(
-        sentence=_sentence(gone, len(last)),
+        sentence=_sentence(gone, sum(len(group.things) for group in last)),
         groups=tuple(groups),
         severity=Severity.CRITICAL if is_critical else Severity.WARNING,
         command=case.command(f"blame {{source}} broker/{gone[0].broker}/directories{{at}}"),
-        helps=_helps(gone, groups, last),
+        helps=_helps(gone, last, is_critical=is_critical),
     )
 
 
@@ -149,15 +149,13 @@ def _paths(case: Case) -> dict[Uuid, str]:
     return {id_: path for id_, path in known.items() if id_ is not None}
 
 
-def _helps(gone: Sequence[_Gone], groups: Sequence[Group], last: Sequence[str]) -> tuple[Help, ...]:
+def _helps(gone: Sequence[_Gone], last: Sequence[Group], *, is_critical: bool) -> tuple[Help, ...]:
+    """What helps; another disk only where every partition is led, so that nothing lay on the old one alone."""
     told: list[Help] = []
     if last:
-        evidence = tuple(group for group in groups if group.things and set(group.things) & set(last))
-        action = (
-            f"Keep the disk, and mount it again: the newest records of {counted(len(last), 'partition')} may be on it "
-            "alone."
-        )
-        told.append(Help(action=action, evidence=evidence))
+        partitions = counted(len({name for group in last for name in group.things}), "partition")
+        action = f"Keep the disk, and mount it again: the newest records of {partitions} may be on it alone."
+        told.append(Help(action=action, evidence=tuple(last)))
     if any(one.new for one in gone):
         action = (
             "The new directory fills from the leaders where others lead. Where none does, the replica in it has no "
@@ -165,12 +163,12 @@ def _helps(gone: Sequence[_Gone], groups: Sequence[Group], last: Sequence[str]) 
         )
         told.append(Help(action=action))
     if any(not one.new for one in gone):
-        told += _MEND if last else (*_MEND, *_REPLACE)
+        told += _MEND if is_critical else (*_MEND, *_REPLACE)
     return tuple(told)
 
 
 def _replaced(case: Case) -> Iterator[Found]:
-    replaced = [*replaced_replicas(case).values()]
+    replaced = [one for of_brokers in replaced_replicas(case).values() for one in of_brokers.values()]
     if not replaced:
         return
     paths = _paths(case)

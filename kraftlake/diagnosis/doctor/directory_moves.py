@@ -19,7 +19,7 @@ _RESERVED: Final = pa.array([str(one) for one in (LOST, MIGRATING, UNASSIGNED)])
 
 @attrs.frozen(kw_only=True)
 class DirectoryMove:
-    """A replica came to another directory; `was_last` says that no other replica was in sync then."""
+    """A replica came to another directory; `others` are the brokers beside its own that led or might lead then."""
 
     at: LogPosition
     topic_id: str
@@ -27,7 +27,7 @@ class DirectoryMove:
     broker: int
     before: Uuid
     after: Uuid
-    was_last: bool
+    others: frozenset[int]
 
 
 class DirectoryMoves:
@@ -74,5 +74,5 @@ class DirectoryMoves:
             broker=broker,
             before=Uuid.from_string(ids[was].as_py()),
             after=Uuid.from_string(ids[now].as_py()),
-            was_last=int(state.leader[0]) in (NO_LEADER, broker) and not set(state.isr.members.tolist()) - {broker},
+            others=frozenset({*state.leader, *state.isr.members, *state.elr.members} - {broker, NO_LEADER}),
         )

@@ -84,8 +84,8 @@ def _not_needed(case: Case, finding: Any, deleted: dict[Uuid, LogPosition]) -> t
         return None
     if finding.topic_id in deleted:
         return f"topic {finding.topic_id} was deleted", deleted[finding.topic_id]
-    topic = case.image.topics.get_topic_by_id(finding.topic_id)
-    state = None if topic is None else _state(case, finding.partition)
+    topic = case.image.topics.get_topic(finding.partition.rpartition("-")[0])
+    state = _state(case, finding.partition) if topic is not None and topic.id == finding.topic_id else None
     if state is None or set(state.isr) != set(state.replicas) or not _led_elsewhere(case, state, None):
         return None
     return f"all replicas are in sync, on {in_words(state.replicas)}", None

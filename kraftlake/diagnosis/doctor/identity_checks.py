@@ -96,7 +96,7 @@ def _described(state: Any, other: Any) -> str:
 
 
 def _in_turn(case: Case) -> Iterator[Found]:
-    registrations = case.timeline.registrations
+    registrations, brokers = case.timeline.registrations, case.image.cluster.brokers
     recent = case.end_ms - RECENT_HOURS * 3_600_000
     nodes: tuple[tuple[str, Mapping[int, Sequence[Registered[Any]]]], ...] = (
         ("broker", registrations.brokers),
@@ -110,7 +110,8 @@ def _in_turn(case: Case) -> Iterator[Found]:
                 found.setdefault(turns.severity, []).append((f"{kind} {id_}", turns))
     for severity, some in sorted(found.items()):
         names = [name for name, _ in some]
-        broker = next((name.split()[1] for name in names if name.startswith("broker")), None)
+        kinds = [name.split()[0] for name in names]
+        registered = [id_ for kind, id_ in map(str.split, names) if kind == "broker" and int(id_) in brokers]
         told = node_words(names)
         yield Found(
             sentence=f"{told} went to other log directories and came back"
@@ -120,9 +121,9 @@ def _in_turn(case: Case) -> Iterator[Found]:
             lasts=False,
             severity=severity,
             command=case.command(
-                "events {source} --kind controller{range}"
-                if broker is None
-                else f"blame {{source}} broker/{broker}/incarnationId --all{{at}}"
+                f"blame {{source}} broker/{registered[0]}/incarnationId --all{{at}}"
+                if registered
+                else f"events {{source}} --kind {kinds[0]}{{range}}"
             ),
         )
 

@@ -36,8 +36,8 @@ def _offline(case: Case) -> Iterator[Found]:
 
     def why(one: Concerned) -> str:
         led_by = f"led by {one.led_by} before; " if one.led_by != NO_LEADER else ""
-        lay = f"; lay in directory {replaced[one.name].lost}, which is gone" if one.name in replaced else ""
-        return led_by + may_lead_words(partition_json(case.partition(one)), case.brokers) + lay
+        lost = [f"; lay in directory {replica.lost}, which is gone" for replica in replaced.get(one.name, {}).values()]
+        return led_by + may_lead_words(partition_json(case.partition(one)), case.brokers) + "".join(lost)
 
     every = case.timeline.partitions["offline"]
     if every:

@@ -51,8 +51,7 @@ def offline_helps(case: Case, every: Sequence[Concerned]) -> tuple[Help, ...]:
     for one in every:
         partition = case.partition(one)
         of_leaders = {broker: ReplicaState.of(case.image, partition, broker) for broker in may_lead(partition)}
-        if one.name in replaced and replaced[one.name].broker in of_leaders:
-            of_leaders[replaced[one.name].broker] = ReplicaState.REPLACED
+        of_leaders |= dict.fromkeys(of_leaders.keys() & replaced.get(one.name, {}).keys(), ReplicaState.REPLACED)
         for broker, state in of_leaders.items():
             states.add(state, broker, one.name)
         if not all(state.is_lost for state in of_leaders.values()):

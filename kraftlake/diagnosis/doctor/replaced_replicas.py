@@ -1,4 +1,4 @@
-"""Replicas whose log directory was gone and that were made anew in another one, where no other was in sync."""
+"""Replicas whose log directory was gone and that were made anew in another one, where no other had their records."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from kraftlake.diagnosis.doctor.case import RECENT_HOURS, Case
 from kraftlake.diagnosis.doctor.directory_moves import DirectoryMove
 from kraftlake.diagnosis.doctor.group import LogPosition
 from kraftlake.diagnosis.doctor.registration_history import state_at
+from kraftlake.diagnosis.doctor.replica_states import ReplicaState, may_lead
 from kraftlake.image import NO_LEADER, is_online
 from kraftlake.records import Uuid
 
@@ -27,8 +28,8 @@ class ReplacedReplica:
     has_leader: bool
 
 
-def replaced_replicas(case: Case) -> dict[str, ReplacedReplica]:
-    """By partition its replica that was replaced: lately, or still without a leader."""
+def replaced_replicas(case: Case) -> dict[str, dict[int, ReplacedReplica]]:
+    """By partition and broker the replicas that were replaced: lately, or still without a leader."""
     chains: dict[tuple[str, int, int], list[DirectoryMove]] = {}
     for move in case.timeline.moves:
         chain = chains.setdefault((move.topic_id, move.partition, move.broker), [])
@@ -38,26 +39,35 @@ def replaced_replicas(case: Case) -> dict[str, ReplacedReplica]:
         elif _was_gone(case, move):
             chain.append(move)
     recent = case.end_ms - RECENT_HOURS * 3_600_000
-    found = {}
+    found: dict[str, dict[int, ReplacedReplica]] = {}
     for (topic_id, partition, broker), chain in chains.items():
         topic = case.image.topics.get_topic_by_id(Uuid.from_string(topic_id))
         state = None if topic is None else topic.partitions.get(partition)
         if not chain or topic is None or state is None or state.directory(broker) != chain[-1].after:
             continue
-        if state.leader != NO_LEADER and (chain[0].at.timestamp or -1) < recent:
+        has_none = state.leader == NO_LEADER
+        lost = {
+            other
+            for other in state.replicas
+            if chains.get((topic_id, partition, other))
+            or ReplicaState.of(case.image, state, other) is ReplicaState.NO_DIRECTORY
+        }
+        may_lead_empty = has_none and broker in may_lead(state)
+        first = next((move for move in chain if may_lead_empty or move.others <= lost), None)
+        if first is None or (not has_none and (first.at.timestamp or -1) < recent):
             continue
-        found[f"{topic.name}-{partition}"] = ReplacedReplica(
+        found.setdefault(f"{topic.name}-{partition}", {})[broker] = ReplacedReplica(
             partition=f"{topic.name}-{partition}",
             broker=broker,
-            lost=chain[0].before,
+            lost=first.before,
             directory=chain[-1].after,
-            since=chain[0].at,
-            has_leader=state.leader != NO_LEADER,
+            since=first.at,
+            has_leader=not has_none,
         )
     return found
 
 
 def _was_gone(case: Case, move: DirectoryMove) -> bool:
-    """Whether the directory was gone, and no other replica in sync; else it was moved, or fills from its leader."""
+    """Whether the directory was gone; else the replica was moved with its records."""
     registered = state_at(case.timeline.registrations.brokers.get(move.broker, ()), move.at.offset)
-    return move.was_last and registered is not None and not is_online(move.before, registered.directories)
+    return registered is not None and not is_online(move.before, registered.directories)

@@ -39,7 +39,7 @@ def _usual(case: Case, earlier: int) -> float | None:
     """The number in a window before this one, on the average; None where the log is too short to tell."""
     first = case.timeline.activity.first
     span = case.window_begin - first
-    return earlier * case.window_ms / span if first >= 0 and span >= case.window_ms else None
+    return earlier * case.window_ms / span if first >= 0 and span >= max(1, case.window_ms) else None
 
 
 def _usual_words(case: Case, **earlier: int) -> str:

@@ -59,7 +59,7 @@ def test_a_failed_directory_is_named_with_what_is_left_of_its_replicas(tmp_path:
     finding = found(diagnosis)
     where = f"directory {uuid('b2')} of broker 2"
     assert reasons(finding) == {
-        f"{where}: no other replica is in sync, no leader": ("foo-2",),
+        f"{where}: no leader, no other replica is in sync": ("foo-2",),
         f"{where}: the only replica": ("foo-0",),
         f"{where}: others lead": ("foo-1",),
     }
@@ -107,6 +107,24 @@ def test_without_a_partition_in_danger_it_is_a_warning(tmp_path: Path) -> None:
     empty = found(diagnose(log_of(tmp_path / "empty", [*cluster(1, 2), gone[1]])))
     assert (empty.severity, empty.things) == (Severity.WARNING, ("broker 2",))
     assert empty.groups[0].reason.endswith("no replica lay there")
+
+
+BOTH_FAIL = [
+    (1, partition(0, 1, 2, directories=["b1", "b2"])),
+    (9, isr(0, leader=-1, eligible_leader_replicas=(1, 2))),
+    (9, change(1, 1, log_dirs=(uuid("a1"),))),
+    (9, change(2, 2, log_dirs=(uuid("a2"),))),
+]
+"""The disks of all replicas fail; two may lead."""
+
+
+def test_where_all_who_may_lead_have_lost_their_disks_no_disk_is_to_be_replaced(tmp_path: Path) -> None:
+    finding = found(diagnose(log_of(tmp_path, [*cluster(1, 2, 3), *BOTH_FAIL])))
+    assert finding.sentence.endswith("with 2 replicas: 2 of them without another in sync")
+    assert finding.helps[0].action == (
+        "Keep the disk, and mount it again: the newest records of 1 partition may be on it alone."
+    )
+    assert not any("replace the disk" in one.action for one in finding.helps)
 
 
 def test_a_directory_that_came_back_is_no_finding(tmp_path: Path) -> None:
@@ -165,6 +183,26 @@ def test_replicas_that_were_made_anew_without_their_records_are_found(tmp_path: 
     assert all("which is gone" in group.reason for group in offline.groups)
 
 
+NEW_1 = [(20, register(1, 98, log_dirs=(uuid("a1"), uuid("new1")))), (21, unfence(1, 98))]
+
+
+def test_both_replicas_of_a_partition_may_be_made_anew(tmp_path: Path) -> None:
+    made = [made_anew(0, "new1", "b2"), made_anew(0, "new1", "new")]
+    here = by_check(diagnose(log_of(tmp_path, [*cluster(1, 2, 3), *BOTH_FAIL, *NEW_1, *REPLACED, *made])))
+    finding = here["replaced_directories"]
+    assert finding.sentence == "2 replicas of brokers 1 and 2 lost the last directory in sync, and are in an empty one"
+    assert here["offline_partitions"].helps[0].action.startswith("Give brokers 1 and 2 the old disk again")
+
+
+def test_a_replica_that_is_made_anew_while_another_may_lead_has_lost_nothing(tmp_path: Path) -> None:
+    """As Kafka does: a broker with a new directory was not shut down in order, and is eligible no more."""
+    fenced = (10, change(2, 2, fenced=1))
+    again = [*NEW_1, (20, isr(0, eligible_leader_replicas=(2,))), made_anew(0, "new1", "b2")]
+    here = by_check(diagnose(log_of(tmp_path, [*cluster(1, 2, 3), *BOTH_FAIL[:-1], fenced, *again])))
+    assert "replaced_directories" not in here
+    assert here["offline_partitions"].helps[0].action.startswith("Start broker 2 with the log directories it had")
+
+
 def test_a_leader_without_the_records_is_a_warning_for_a_day(tmp_path: Path) -> None:
     led = [made_anew(0, "new"), (30, isr(0, 2, leader=2)), (30, isr(2, 3, leader=3))]
     finding = by_check(diagnosed(tmp_path / "new", *REPLACED, *led))["replaced_directories"]
@@ -199,6 +237,17 @@ def test_a_replica_in_a_directory_that_the_broker_could_not_name(tmp_path: Path)
     assert reasons(finding) == {"a directory that broker 2 could not name: others lead": ("foo-3",)}
     assert finding.since is not None
     assert finding.since.offset == 1 + len(cluster(1, 2, 3)) + len(HELD)
+
+
+def test_a_partition_made_again_with_a_directory_that_nobody_names(tmp_path: Path) -> None:
+    again = r.PartitionRecord(
+        partition_id=0, topic_id=TOPIC_ID, replicas=(1, 2), isr=(1, 2), leader=1, directories=(uuid("b1"), LOST)
+    )
+    made = [(2, r.RemoveTopicRecord(topic_id=TOPIC_ID)), (3, r.TopicRecord(name="foo", topic_id=TOPIC_ID)), (4, again)]
+    steps = [*cluster(1, 2, 3), (1, partition(0, 1, 2, directories=["b1", "b2"])), *made]
+    finding = found(diagnose(log_of(tmp_path, steps)))
+    assert finding.since is not None
+    assert finding.since.offset == len(steps)
 
 
 def test_the_path_is_named_where_a_log_directory_is_given(tmp_path: Path) -> None:

@@ -44,6 +44,17 @@ def test_a_folder_under_the_id_of_another_topic_is_kept(tmp_path: Path) -> None:
     assert action.startswith(f"Keep {data}/foo-0: ")
 
 
+def test_a_folder_under_the_id_of_a_topic_of_another_name_is_kept(tmp_path: Path) -> None:
+    other = [
+        r.TopicRecord(name="bar", topic_id=OLD),
+        r.PartitionRecord(partition_id=0, topic_id=OLD, replicas=(1,), isr=(1,), leader=1),
+        change(0, replicas=(1, 3), isr=(1, 3)),
+    ]
+    data = folders(tmp_path, foo_0=OLD, foo_1=TOPIC_ID)
+    (action,), _ = found(tmp_path, data, "stray_folders", *other)
+    assert action.startswith(f"Keep {data}/foo-0: ")
+
+
 def test_a_folder_of_a_topic_that_the_log_deleted_may_be_deleted_with_its_cost(tmp_path: Path) -> None:
     data = folders(tmp_path, foo_0=TOPIC_ID, foo_1=TOPIC_ID, old_0=OLD)
     (help_,) = by_check(diagnose(log_of(tmp_path, *MADE_AND_DELETED), log_dirs=[data]))["stray_folders"].helps

@@ -80,6 +80,12 @@ def test_one_return_to_the_data_of_before_is_a_note(tmp_path: Path) -> None:
     assert finding.sentence == "broker 2 went to other log directories and came back"
 
 
+def test_a_broker_that_is_no_longer_registered_has_a_command_too(tmp_path: Path) -> None:
+    gone = (300, r.UnregisterBrokerRecord(broker_id=2, broker_epoch=104))
+    finding = found(tmp_path, *starts(HERE, THERE, HERE, THERE), gone)["shared_node_id"]
+    assert "broker 2 is no longer registered" in output_of(finding)
+
+
 def test_what_is_long_over_is_no_finding(tmp_path: Path) -> None:
     over = starts(HERE, THERE, HERE, THERE)
     assert "shared_node_id" not in found(tmp_path, *over, (25 * 3_600, r.NoOpRecord()))

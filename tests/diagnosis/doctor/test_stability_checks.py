@@ -192,3 +192,7 @@ def test_more_than_usual_is_a_note(tmp_path: Path) -> None:
     assert finding.severity is Severity.INFO
     assert [(group.things, group.reason) for group in finding.groups] == [(("fencings",), "6, usually 0.0")]
     assert output_of(finding).count(" is fenced") == 6
+
+
+def test_a_window_of_no_length_has_nothing_to_compare_with(tmp_path: Path) -> None:
+    assert flapping(tmp_path, window=timedelta()) == {}

@@ -15,12 +15,11 @@ import attrs
 from kraftlake.protocol import parse_addresses
 from kraftlake.runtime import UsageError, did_you_mean, parse_properties, split_list, trim
 from kraftlake.settings import (
-    BROKER,
     DYNAMIC_ONLY,
     NEVER_AT_START,
     NODE_SETTINGS,
     ConfigKey,
-    key_of,
+    base_of,
     problem_of_combination,
 )
 
@@ -84,7 +83,7 @@ class NodeSettings:
     def check(self) -> None:
         """Raise UsageError for a value that Kafka refuses at a node's start, alone or with others."""
         for name, text in self.values.items():
-            key = key_of(BROKER, name)
+            key = _key_of(name)
             if key is not None and name not in DYNAMIC_ONLY:
                 self._parsed(key, name, text)
         problem = problem_of_combination(self.value)
@@ -93,22 +92,28 @@ class NodeSettings:
 
     def value(self, name: str) -> Any:
         """The value of a setting, parsed by its definition; Kafka's default where it is not set, which may be None."""
-        key = NODE_SETTINGS[name]
+        key = NODE_SETTINGS[base_of(name)]
         text = self.values.get(name, key.default)
         return None if text is None else self._parsed(key, name, text)
+
+    @property
+    def node_id(self) -> int | None:
+        """The id of the node; None without one. Source: AbstractKafkaConfig (populateSynonyms)."""
+        named = next((name for name in ("node.id", "broker.id") if name in self.values), None)
+        return None if named is None else int(self.value(named))
 
     @property
     def without_effect(self) -> dict[str, str]:
         """The settings that no node heeds, each with the reason."""
         found = {}
         for name, text in sorted(self.values.items()):
-            key = key_of(BROKER, name) or NODE_SETTINGS.get(name)
+            key = _key_of(name)
             if key is None:
                 near = get_close_matches(name, sorted(NODE_SETTINGS), n=1, cutoff=_MISTYPED)
                 found[name] = did_you_mean(name, near) or "Kafka has no such setting"
             elif name in DYNAMIC_ONLY:
                 found[name] = NEVER_AT_START.reason
-            elif (ignored := key.why_ignored(trim(text))) is not None:
+            elif (ignored := key.why_ignored(text)) is not None:
                 found[name] = ignored.reason
         return found
 
@@ -146,6 +151,10 @@ class NodeSettings:
             return key.parse(text)
         except ValueError as problem:
             raise UsageError(f"{name} has the value {text!r} in {self.source}: {problem}.") from None
+
+
+def _key_of(name: str) -> ConfigKey | None:
+    return NODE_SETTINGS.get(base_of(name))
 
 
 def has_authorizer(settings: NodeSettings) -> bool:

@@ -16,12 +16,11 @@ if TYPE_CHECKING:
     from kraftlake.settings.dynamic_settings import (
         OF_ALL_LISTENERS,
         is_live,
-        of_listener,
         problem_of_setting,
         problem_of_value,
         sound_settings,
     )
-    from kraftlake.settings.group_bounds import bounds_of_group
+    from kraftlake.settings.group_bounds import GROUP_KINDS, bounds_of_group
     from kraftlake.settings.group_configs import GROUP_CONFIGS
     from kraftlake.settings.node_combinations import connections_by_host, problem_of_combination
     from kraftlake.settings.tables import (
@@ -33,9 +32,11 @@ if TYPE_CHECKING:
         GROUP,
         NODE_SETTINGS,
         TOPIC,
-        heeded_by,
+        base_of,
+        is_heeded_by,
         is_supported,
         key_of,
+        of_listener,
         why_ignored,
     )
     from kraftlake.settings.topic_configs import TOPIC_CONFIGS
@@ -62,6 +63,7 @@ __all__ = [
     "DYNAMIC_ONLY",
     "GROUP",
     "GROUP_CONFIGS",
+    "GROUP_KINDS",
     "NEVER_AT_START",
     "NODE_SETTINGS",
     "OF_ALL_LISTENERS",
@@ -74,9 +76,10 @@ __all__ = [
     "Ignored",
     "UpdateMode",
     "Use",
+    "base_of",
     "bounds_of_group",
     "connections_by_host",
-    "heeded_by",
+    "is_heeded_by",
     "is_live",
     "is_supported",
     "key_of",

@@ -57,23 +57,15 @@ class ConfigKey:
 
     def parse(self, text: str) -> Any:
         """Parse a value; ValueError with the reason if the config can't have it."""
-        value = self._parse(trim(text))
+        value = self.typed(text)
         problem = None if self.check is None else self.check(value)
         if problem is not None:
             raise ValueError(problem)
         return value
 
-    def why_ignored(self, text: str) -> Ignored | None:
-        """Why a value has no effect here; None where it has, or is the default."""
-        match self.use:
-            case Ignored() as ignored:
-                return None if text == self.default else ignored
-            case Heeded(but=but):
-                values = [trim(value) for value in text.split(",")] if but else []
-                return next((but[value] for value in values if value in but), None)
-        return None
-
-    def _parse(self, text: str) -> Any:
+    def typed(self, text: str) -> Any:
+        """A value of its type, whether or not the config may have it; ValueError for one of another type."""
+        text = trim(text)
         match self.type:
             case "BOOLEAN":
                 return parse_boolean(text)
@@ -85,3 +77,19 @@ class ConfigKey:
                 return split_list(text) if text else []
             case _:
                 return text
+
+    def why_ignored(self, text: str) -> Ignored | None:
+        """Why a value has no effect here; None where it has, or is the default."""
+        match self.use:
+            case Ignored() as ignored:
+                return None if self._is_default(text) else ignored
+            case Heeded(but=but):
+                values = [trim(value) for value in text.split(",")] if but else []
+                return next((but[value] for value in values if value in but), None)
+        return None
+
+    def _is_default(self, text: str) -> bool:
+        try:
+            return self.default is not None and bool(self.typed(text) == self.typed(self.default))
+        except ValueError:
+            return False

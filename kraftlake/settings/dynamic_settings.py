@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from kraftlake.settings.config_key import PER_BROKER, READ_ONLY, ConfigKey
-from kraftlake.settings.tables import BROKER_CONFIGS
+from kraftlake.settings.tables import BROKER_CONFIGS, of_listener
 
-_OF_LISTENER: Final = re.compile(r"listener\.name\.[^.]*\.(.*)")
 _OF_KEY_STORES: Final = re.compile(r"ssl\.(key|trust)store\..*|ssl\.key\.password")
 OF_ALL_LISTENERS: Final = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
 """Settings of a listener that may be made for all brokers."""
@@ -24,12 +23,6 @@ _CLASSES: Final = frozenset(
     }
 )
 """Kafka's own classes for settings that name one; there are no others here."""
-
-
-def of_listener(name: str) -> str | None:
-    """The setting without the prefix of a listener, `listener.name.NAME.`; None without one."""
-    match = _OF_LISTENER.fullmatch(name)
-    return None if match is None else match[1]
 
 
 def is_live(base: str) -> bool:

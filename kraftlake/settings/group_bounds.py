@@ -12,7 +12,7 @@ from typing import Any, Final
 from kraftlake.settings.group_configs import GROUP_CONFIGS
 from kraftlake.settings.group_settings import GROUP_SETTINGS
 
-KINDS: Final = ("consumer", "share", "streams")
+GROUP_KINDS: Final = ("consumer", "share", "streams")
 _CODECS: Final = range(5)
 _OTHER_BOUNDS: Final[Mapping[str, tuple[str | None, str | None]]] = {
     "streams.num.standby.replicas": (None, "group.streams.max.standby.replicas"),
@@ -38,7 +38,7 @@ def problems_of_bounds(value: Callable[[str], Any]) -> Iterator[str]:
         for below, above in pairwise(steps):
             if value(below) > value(above):
                 yield f"{below} is above {above}"
-    for kind in KINDS:
+    for kind in GROUP_KINDS:
         session, heartbeat = f"group.{kind}.session.timeout.ms", f"group.{kind}.heartbeat.interval.ms"
         if value(session) <= value(heartbeat):
             yield f"{session} is not above {heartbeat}"

@@ -8,15 +8,10 @@ from typing import Any, Final
 
 from kraftlake.runtime.java_values import parse_integer, split, trim
 from kraftlake.settings.group_bounds import problems_of_bounds
+from kraftlake.settings.topic_configs import TOPIC_CONFIGS
 
 _MEBIBYTE: Final = 1 << 20
 _HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*")
-_IN_UNITS: Final = {
-    "log.roll": ("ms", "hours"),
-    "log.roll.jitter": ("ms", "hours"),
-    "log.retention": ("ms", "minutes", "hours"),
-}
-"""Settings that are made in several units, the finest first: one that is set counts."""
 
 
 def problem_of_combination(value: Callable[[str], Any]) -> str | None:
@@ -36,9 +31,9 @@ def connections_by_host(overrides: str) -> dict[str, int]:
 
 
 def _problems(value: Callable[[str], Any]) -> Iterator[str | None]:
-    yield _refuse(_finest(value, "log.roll") < 1, "log.roll.ms is below 1")
-    yield _refuse(_finest(value, "log.roll.jitter") < 0, "log.roll.jitter.ms is below 0")
-    yield _refuse(_finest(value, "log.retention") == 0, "log.retention.ms is 0: it is 1 at least, or -1 without limit")
+    yield _refuse(_finest(value, "segment.ms") < 1, "log.roll.ms is below 1")
+    yield _refuse(_finest(value, "segment.jitter.ms") < 0, "log.roll.jitter.ms is below 0")
+    yield _refuse(_finest(value, "retention.ms") == 0, "log.retention.ms is 0: it is 1 at least, or -1 without limit")
     threads, buffer = value("log.cleaner.threads"), value("log.cleaner.dedupe.buffer.size")
     yield _refuse(
         threads == 0 or buffer // threads <= _MEBIBYTE,
@@ -70,8 +65,9 @@ def _problems(value: Callable[[str], Any]) -> Iterator[str | None]:
     yield _refuse(None not in ids and ids[1] not in (-1, ids[0]), f"broker.id is {ids[1]}, and node.id is {ids[0]}")
 
 
-def _finest(value: Callable[[str], Any], name: str) -> int:
-    found = (value(f"{name}.{unit}") for unit in _IN_UNITS[name])
+def _finest(value: Callable[[str], Any], config: str) -> int:
+    """The value of the first setting that is set of those that a config of topics falls back on."""
+    found = map(value, TOPIC_CONFIGS[config].synonyms)
     return int(next(one for one in found if one is not None))
 
 

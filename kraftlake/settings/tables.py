@@ -43,7 +43,10 @@ DYNAMIC_ONLY: Final = frozenset(
         "replica.alter.log.dirs.io.max.bytes.per.second",
     }
 )  # fmt: skip
-"""Those that are made while the cluster runs, and that no properties file has (QuotaConfig.brokerQuotaConfigs)."""
+"""Settings that are heeded only when they are made while the cluster runs, not in a properties file.
+
+Source: org.apache.kafka.server.config.QuotaConfig (brokerQuotaConfigs).
+"""
 
 NODE_SETTINGS: Final[Mapping[str, ConfigKey]] = {**BROKER_CONFIGS, **AUTHORIZER_SETTINGS}
 """Every setting that a properties file of a node may have."""
@@ -56,15 +59,29 @@ CONFIGS: Final[Mapping[int, Mapping[str, ConfigKey]]] = {
 }
 """By the number of the resource type in a ConfigRecord. Loggers (8) have no defined names."""
 
-_LISTENER_PREFIX: Final = re.compile(r"listener\.name\.[^.]*\.")
-"""What the name of a broker config begins with that is of one listener; the rest says which config it is."""
+_OF_LISTENER: Final = re.compile(r"listener\.name\.[^.]*\.(.*)")
+_OF_MECHANISMS: Final = (
+    "sasl.jaas.config", "sasl.login.callback.handler.class", "sasl.login.class", "sasl.server.callback.handler.class",
+    "connections.max.reauth.ms",
+)  # fmt: skip
+"""Settings that one SASL mechanism of a listener may have: `listener.name.NAME.MECHANISM.sasl.jaas.config`."""
+
+
+def of_listener(name: str) -> str | None:
+    """The setting without the prefix of a listener, `listener.name.NAME.`; None without one."""
+    match = _OF_LISTENER.fullmatch(name)
+    return None if match is None else match[1]
+
+
+def base_of(name: str) -> str:
+    """The setting of all listeners for that of one listener, or of a mechanism there; any other is its own base."""
+    base = of_listener(name)
+    return name if base is None else next((one for one in _OF_MECHANISMS if base.endswith(one)), base)
 
 
 def key_of(resource_type: int, name: str) -> ConfigKey | None:
     """The definition of a config, also of one listener's; None where Kafka has none."""
-    if resource_type == BROKER and (prefix := _LISTENER_PREFIX.match(name)) is not None:
-        name = name[prefix.end() :]
-    return CONFIGS.get(resource_type, {}).get(name)
+    return CONFIGS.get(resource_type, {}).get(base_of(name) if resource_type == BROKER else name)
 
 
 def is_supported(resource_type: int, name: str) -> bool:
@@ -89,6 +106,7 @@ def why_ignored(resource_type: int, name: str, value: str) -> Ignored | None:
     return key.why_ignored(value)
 
 
-def heeded_by(role: str) -> frozenset[str]:
-    """The settings that nodes of a role heed."""
-    return frozenset(name for name, key in NODE_SETTINGS.items() if isinstance(key.use, Heeded) and role in key.use.by)
+def is_heeded_by(role: str, name: str) -> bool:
+    """Whether nodes of a role heed a setting of a properties file."""
+    key = NODE_SETTINGS.get(base_of(name))
+    return key is not None and isinstance(key.use, Heeded) and role in key.use.by

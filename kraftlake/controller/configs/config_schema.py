@@ -5,7 +5,7 @@ Source: ServerTopicConfigSynonyms, org.apache.kafka.metadata.KafkaConfigSchema.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from kraftlake.controller.config import ControllerConfig
@@ -13,7 +13,7 @@ from kraftlake.controller.errors import ControllerApiError, Errors
 from kraftlake.image import ConfigResource, ConfigurationsImage
 from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftlake.runtime.java_values import parse_integer, trim
-from kraftlake.settings import TOPIC_CONFIGS, ConfigKey
+from kraftlake.settings import TOPIC_CONFIGS
 
 MIN_ISR: Final = "min.insync.replicas"
 
@@ -56,14 +56,13 @@ def fallback_topic_configs(sources: tuple[Mapping[str, str], ...]) -> dict[str, 
 
 def static_topic_config(node: ControllerConfig, name: str) -> Any:
     """The parsed value of a topic config by the property file and the default alone."""
-    value = next(_fallbacks((node.static_configs,), name))
-    return parse_static(ConfigKey(TOPIC_CONFIGS[name].type, None), name, value)
+    return parse_static(TOPIC_CONFIGS[name].typed, name, next(_fallbacks((node.static_configs,), name)))
 
 
-def parse_static(key: ConfigKey, name: str, value: str) -> Any:
+def parse_static(parse: Callable[[str], Any], name: str, value: str) -> Any:
     """Parse a value of the controller's property file; ControllerApiError if it is malformed."""
     try:
-        return key.parse(value)
+        return parse(value)
     except ValueError as problem:
         raise ControllerApiError(
             Errors.INVALID_CONFIG, f"The controller's static_configs give {name} a malformed value: {problem}."

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kraftlake.controller.config import ControllerConfig
 from kraftlake.controller.configs.config_schema import parse_static
-from kraftlake.settings import BROKER_CONFIGS, bounds_of_group
+from kraftlake.settings import BROKER_CONFIGS, GROUP_KINDS, bounds_of_group
 
 _ASSIGNORS: Final = "group.streams.assignors"
 _ASSIGNOR: Final = "streams.assignor.name"
@@ -33,7 +33,7 @@ def problem_of_group(node: ControllerConfig, parsed: Mapping[str, Any]) -> str |
         names = _broker(node, _ASSIGNORS)
         if parsed[_ASSIGNOR] not in names:
             return f"{parsed[_ASSIGNOR]!r} is none of {_ASSIGNORS}, {', '.join(names)}"
-    for kind in ("consumer", "share", "streams"):
+    for kind in GROUP_KINDS:
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
         if session in parsed or heartbeat in parsed:
             timeout = parsed.get(session, _broker(node, f"group.{session}"))
@@ -49,4 +49,4 @@ def problem_of_group(node: ControllerConfig, parsed: Mapping[str, Any]) -> str |
 
 def _broker(node: ControllerConfig, name: str) -> Any:
     key = BROKER_CONFIGS[name]
-    return parse_static(key, name, node.static_configs.get(name) or key.default or "")
+    return parse_static(key.parse, name, node.static_configs.get(name) or key.default or "")

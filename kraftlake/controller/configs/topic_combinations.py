@@ -32,7 +32,7 @@ def problem_of_topic(node: ControllerConfig, before: Mapping[str, str], parsed: 
             return f"{_REMOTE} can't be turned off unless remote.log.delete.on.disable is true"
         return None
     if not parse_static(
-        BROKER_CONFIGS[_REMOTE_SYSTEM], _REMOTE_SYSTEM, node.static_configs.get(_REMOTE_SYSTEM, "false")
+        BROKER_CONFIGS[_REMOTE_SYSTEM].parse, _REMOTE_SYSTEM, node.static_configs.get(_REMOTE_SYSTEM, "false")
     ):
         return f"{_REMOTE} needs remote storage, which this cluster has not"
     if not set(value("cleanup.policy")) <= {"delete"}:

@@ -56,8 +56,6 @@ HEEDED_WITHOUT_CLIENTS: Final = frozenset(
     - {_INTER_BROKER, "replica.lag.time.max.ms"}
 )  # fmt: skip
 """The settings that a broker heeds that replicates and serves nobody."""
-_OF_THE_NODE: Final = {"node.id", "process.roles", "listeners", "log.dirs", "log.dir", "broker.rack"}
-"""Those that say which broker it is."""
 
 
 @attrs.frozen(kw_only=True)
@@ -67,9 +65,10 @@ class BrokerConfig:
     `bootstrap` is HOST:PORT[,…] of controllers; `command_config` the path of a properties file for connections to
     controllers and leaders; `cluster_id` None is that of the quorum. The listener's name is also that of the leaders'
     listener. `settings` are Kafka's broker settings (`log.retention.hours`, `num.replica.fetchers`) that differ from
-    their defaults. `insecure` allows a broker of a lake a listener that other machines reach: it has neither TLS nor
-    logins. Raises UsageError for a listener that needs `insecure`, for a setting that has no value of its type and
-    range, and, beside a real cluster, for one that is not known here.
+    their defaults, read from `source`; the other fields count before them. `insecure` allows a broker of a lake a
+    listener that other machines reach: it has neither TLS nor logins. Raises UsageError for a listener that needs
+    `insecure`, for a setting that has no value of its type and range, and, beside a real cluster, for one that is not
+    known here.
     """
 
     broker_id: int
@@ -80,7 +79,8 @@ class BrokerConfig:
     command_config: str | None = None
     cluster_id: str | None = None
     rack: str | None = None
-    settings: Mapping[str, str] = attrs.field(factory=dict)
+    settings: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    source: str = "the settings"
     insecure: bool = False
 
     def __attrs_post_init__(self) -> None:
@@ -96,7 +96,7 @@ class BrokerConfig:
                     or "it is none for logs, replication or heartbeats."
                 )
                 raise UsageError(f"{name} is no broker setting that is known here: {hint}")
-        self._node.check()
+        attrs.evolve(self._node, values={**self.settings, "node.id": str(self.broker_id)}).check()
         between_brokers = self._node.text(_INTER_BROKER, self.listener.name)
         if between_brokers != self.listener.name:
             raise UsageError(f"{_INTER_BROKER} is {between_brokers}: the one listener is {self.listener.name}.")
@@ -123,21 +123,23 @@ class BrokerConfig:
 
         Raises UsageError as the class, and for what is given nowhere.
         """
-        if broker_id is None and "node.id" not in settings.values:
+        broker_id = settings.node_id if broker_id is None else broker_id
+        if broker_id is None:
             raise UsageError("A broker needs an id: give --id, or node.id in the file of --config.")
         roles = settings.names("process.roles")
         if roles and "broker" not in roles:
             raise UsageError(f"process.roles is {','.join(roles)} in {settings.source}, without broker.")
-        listeners = (listener,) if listener else settings.listeners("listeners") or (_DEFAULT_LISTENER,)
+        of_controllers = settings.names("controller.listener.names")
+        given = [one for one in settings.listeners("listeners") if one.name not in of_controllers]
+        listeners = [listener] if listener else given or [_DEFAULT_LISTENER]
         if len(listeners) > 1:
             raise UsageError(f"listeners names {len(listeners)} in {settings.source}: a broker of a lake has one.")
         directories = log_dirs or settings.names("log.dirs") or settings.names("log.dir")
         if not directories:
             raise UsageError("A broker needs a folder for its logs: --log-dirs, or log.dirs in the file of --config.")
         return cls(
-            broker_id=settings.value("node.id") if broker_id is None else broker_id,
-            lake=lake, listener=listeners[0], log_dirs=directories, rack=rack or settings.text("broker.rack"),
-            settings={name: value for name, value in settings.values.items() if name not in _OF_THE_NODE},
+            broker_id=broker_id, lake=lake, listener=listeners[0], log_dirs=directories,
+            rack=rack or settings.text("broker.rack"), settings=settings.values, source=settings.source,
             insecure=insecure,
         )  # fmt: skip
 
@@ -158,7 +160,7 @@ class BrokerConfig:
 
     @property
     def _node(self) -> NodeSettings:
-        return NodeSettings(values=self.settings)
+        return NodeSettings(values=self.settings, source=self.source)
 
     @property
     def serves(self) -> bool:
@@ -182,7 +184,7 @@ class BrokerConfig:
     @property
     def limits(self) -> ListenerLimits:
         """What the listener takes at most."""
-        return listener_limits(self._node)
+        return listener_limits(self._node, self.listener.name)
 
     @property
     def authorizer(self) -> AuthorizerConfig | None:

@@ -11,6 +11,7 @@ from kraftlake.replica_manager import DiskLogManager, MemoryLogManager, ReplicaM
 from kraftlake.runtime import get_logger
 from kraftlake.server.broker.broker_config import FOLLOWER_RATE, LEADER_RATE, log_defaults
 from kraftlake.server.broker.dynamic_config import DynamicConfig
+from kraftlake.server.broker.reconfigurations import problem_of_settings
 from kraftlake.server.node_config import NodeSettings
 from kraftlake.server.requests.listener import RequestListener
 from kraftlake.server.requests.listener_limits import listener_limits
@@ -25,7 +26,7 @@ class BrokerConfigHandler:
     """The `DynamicConfigHandler` of brokers: applies the configs of this node and of all over its `static` settings.
 
     A controller takes any value, so that one may be wrong that another tool has set. Such a config is as one that is
-    not set; the others count.
+    not set; the others count. Where configs are wrong together, those of before stay applied.
 
     Source: kafka.server.BrokerConfigHandler, kafka.server.DynamicBrokerConfig.
     """
@@ -47,6 +48,11 @@ class BrokerConfigHandler:
             )
         changed = {"own" if name else "of_all": sound}
         self._settings = attrs.evolve(self._settings, **changed)
+        effective = self._settings.effective
+        problem = problem_of_settings(effective, effective["listeners"])
+        if problem is not None:
+            _log.error("configs_ignored", configs=sorted(sound), why=problem)
+            return
         for heed in self._heeding:
             heed(self._settings)
 
@@ -77,15 +83,7 @@ def heed_in_replicas(manager: ReplicaManager) -> Heed:
 
 
 def heed_in_listener(listener: RequestListener) -> Heed:
-    """The limits of new connections: those of all listeners, and those of this one."""
-
-    def heed(settings: DynamicConfig) -> None:
-        effective = settings.effective
-        of_all, own = (
-            listener_limits(NodeSettings(values=values))
-            for values in (effective.values, effective.of_listeners(listener.name))
-        )
-        bounds = "max_connections", "max_connection_creation_rate"
-        listener.limit(attrs.evolve(own, **{name: min(getattr(of_all, name), getattr(own, name)) for name in bounds}))
-
-    return heed
+    """The limits of new connections."""
+    return lambda settings: listener.limit(
+        listener_limits(NodeSettings(values=settings.effective.values), listener.name)
+    )

@@ -17,9 +17,18 @@ from kraftlake.image import ConfigurationsImage
 from kraftlake.publisher import ConfigType
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.dynamic_config import DynamicConfig
-from kraftlake.server.broker.effective_settings import OF_RUNNING_BROKERS, setting_text
+from kraftlake.server.broker.effective_settings import setting_text
 from kraftlake.server.requests.messages import api_of, encoded_answer, of_version, request_in, response_in
-from kraftlake.settings import BROKER_CONFIGS, READ_ONLY, TOPIC_CONFIGS, ConfigKey, of_listener
+from kraftlake.settings import (
+    BROKER,
+    BROKER_CONFIGS,
+    DYNAMIC_ONLY,
+    READ_ONLY,
+    TOPIC_CONFIGS,
+    ConfigKey,
+    base_of,
+    key_of,
+)
 
 _BROKER_LOGGER: Final = 8
 """Kafka's number of a type of resource that has no dynamic configs."""
@@ -34,11 +43,6 @@ _IN_UNITS: Final = {
     if name != "log.flush.scheduler.interval.ms"
 }
 """The settings of the same thing by the name of each, the finest unit first."""
-_OF_MECHANISMS: Final = (
-    "sasl.jaas.config", "sasl.login.callback.handler.class", "sasl.login.class", "sasl.server.callback.handler.class",
-    "connections.max.reauth.ms",
-)  # fmt: skip
-"""Settings that may be of one mechanism of a listener."""
 
 
 class Described(NamedTuple):
@@ -99,7 +103,7 @@ class BrokerConfigs:
         self._of_all = node.of_all
         self._tiers: tuple[tuple[int, Mapping[str, str | None]], ...] = (
             (DYNAMIC, node.own), (DYNAMIC_DEFAULT, node.of_all), (STATIC, node.static),
-            (DEFAULT, {name: key.default for name, key in BROKER_CONFIGS.items() if name not in OF_RUNNING_BROKERS}),
+            (DEFAULT, {name: key.default for name, key in BROKER_CONFIGS.items() if name not in DYNAMIC_ONLY}),
         )  # fmt: skip
 
     def described(self, module: Any, resource: Any, *, with_synonyms: bool) -> Iterator[Any]:
@@ -107,7 +111,7 @@ class BrokerConfigs:
         shown = {name for name, key in BROKER_CONFIGS.items() if not key.internal}
         for name in selected({*shown, *self.effective.values}, resource):
             yield described(
-                module, name, _broker_key(name), setting_text(self.effective, name), self.synonyms(name),
+                module, name, key_of(BROKER, name), setting_text(self.effective, name), self.synonyms(name),
                 read_only=_is_read_only(name), with_synonyms=with_synonyms,
             )  # fmt: skip
 
@@ -116,7 +120,7 @@ class BrokerConfigs:
         for name in selected({*self._of_all}, resource):
             of_all = [one for one in self.synonyms(name) if one.source == DYNAMIC_DEFAULT]
             yield described(
-                module, name, _broker_key(name), self._of_all[name], of_all, read_only=_is_read_only(name),
+                module, name, key_of(BROKER, name), self._of_all[name], of_all, read_only=_is_read_only(name),
                 with_synonyms=with_synonyms,
             )  # fmt: skip
 
@@ -165,14 +169,7 @@ def _is_read_only(name: str) -> bool:
     return key is None or key.update is READ_ONLY
 
 
-def _broker_key(name: str) -> ConfigKey | None:
-    """The definition of a setting, also of one of a listener."""
-    return BROKER_CONFIGS.get(name) or BROKER_CONFIGS.get(_synonyms_of(name)[-1])
-
-
 def _synonyms_of(name: str) -> Sequence[str]:
     """The settings of the same thing, with `name` among them: in other units, or of all listeners."""
-    base = of_listener(name)
-    if base is None:
-        return _IN_UNITS.get(name, (name,))
-    return name, next((one for one in _OF_MECHANISMS if base.endswith(one)), base)
+    base = base_of(name)
+    return _IN_UNITS.get(name, (name,)) if base == name else (name, base)

@@ -11,15 +11,9 @@ from typing import Any, Final
 import attrs
 
 from kraftlake.image import double_text
-from kraftlake.settings import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey
+from kraftlake.settings import BROKER_CONFIGS, DYNAMIC_ONLY, TOPIC_CONFIGS, ConfigKey
 
 _UNITS_MS: Final = {"minutes": 60_000, "hours": 3_600_000}
-
-OF_RUNNING_BROKERS: Final = frozenset({
-    "leader.replication.throttled.rate", "follower.replication.throttled.rate",
-    "replica.alter.log.dirs.io.max.bytes.per.second",
-})  # fmt: skip
-"""Settings that are heeded only when they are made while the cluster runs, and described as they are."""
 
 
 @attrs.frozen
@@ -44,10 +38,6 @@ class EffectiveSettings:
         prefix = f"listener.name.{listener.lower()}."
         return {name.removeprefix(prefix): value for name, value in self.values.items() if name.startswith(prefix)}
 
-    def of_listeners(self, listener: str) -> dict[str, str]:
-        """The settings of all listeners, and those of one over them."""
-        return {**self.values, **self.of_one_listener(listener)}
-
     def of_topics(self, config: str) -> Any:
         """The value of a topic config where a topic has none of its own; times are in ms."""
         key = TOPIC_CONFIGS[config]
@@ -62,7 +52,7 @@ class EffectiveSettings:
 
 def parsed(key: ConfigKey, text: str) -> Any:
     """A value as its type has it, whether or not a config may have it."""
-    value = attrs.evolve(key, check=None).parse(text)
+    value = key.typed(text)
     return list(dict.fromkeys(value)) if key.type == "LIST" and key.check is not None else value
 
 
@@ -85,6 +75,6 @@ def value_text(value: Any) -> str:
 
 def setting_text(config: EffectiveSettings, name: str) -> str | None:
     """The value of a setting in text; None where it has none."""
-    key = None if name in OF_RUNNING_BROKERS else BROKER_CONFIGS.get(name)
+    key = None if name in DYNAMIC_ONLY else BROKER_CONFIGS.get(name)
     text = config.values.get(name, None if key is None else key.default)
     return text if text is None or key is None else parsed_text(key, text)

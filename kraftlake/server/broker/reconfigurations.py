@@ -54,9 +54,21 @@ def problem_of_reconfiguration(before: EffectiveSettings, after: EffectiveSettin
     return next((problem for check in checks for problem in check(before, after, changed) if problem), None)
 
 
-def _values(_: EffectiveSettings, after: EffectiveSettings, __: set[str]) -> _Problems:
-    combination = problem_of_combination(after.__getitem__)
-    yield None if combination is None else f"{combination}."
+def problem_of_settings(settings: EffectiveSettings, listeners: list[str]) -> str | None:
+    """The reason why a running node with these listeners can't have settings together, or None."""
+    combination = problem_of_combination(settings.__getitem__)
+    if combination is not None:
+        return f"{combination}."
+    for listener in listeners:
+        name = listener.partition("://")[0]
+        for limit in ("max.connections", "max.connection.creation.rate"):
+            if settings.of_listener(name, limit) <= 0:
+                return f"{limit} of the listener {name} is 0."
+    return None
+
+
+def _values(before: EffectiveSettings, after: EffectiveSettings, _: set[str]) -> _Problems:
+    yield problem_of_settings(after, before["listeners"])
     yield _refuse(after["principal.builder.class"] != _PRINCIPALS, "principal.builder.class is none of principals")
     yield _refuse(not {*after["metric.reporters"]} <= _REPORTERS, "metric.reporters names a class that is not there")
     yield _problem_of_cordons(after)
@@ -110,8 +122,6 @@ def _listeners(before: EffectiveSettings, after: EffectiveSettings, changed: set
         old, new = before.of_one_listener(name), after.of_one_listener(name)
         for base, value in new.items():
             yield _problem_of_value(name, base, value)
-        for limit in ("max.connections", "max.connection.creation.rate"):
-            yield _refuse(after.of_listener(name, limit) <= 0, f"{limit} of the listener {name} is 0")
         threads = (config.of_listener(name, _NETWORK_THREADS) for config in (before, after))
         yield _problem_of_step(_NETWORK_THREADS, *threads)
         if changed & _LISTENER_SETTINGS:

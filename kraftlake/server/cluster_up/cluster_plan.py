@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from enum import Enum
 from pathlib import Path
@@ -15,7 +15,7 @@ from kraftlake.runtime import UsageError
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.controller.controller_config import ControllerServerConfig
 from kraftlake.server.node_config import ListenerAddress, NodeSettings
-from kraftlake.settings import BROKER_ROLE, CONTROLLER_ROLE, heeded_by
+from kraftlake.settings import BROKER_ROLE, CONTROLLER_ROLE, is_heeded_by
 
 HOST: Final = "127.0.0.1"
 FIRST_CONTROLLER: Final = 101
@@ -119,7 +119,11 @@ class ClusterPlan:
         ids += [(NodeKind.CONTROLLER, FIRST_CONTROLLER + number) for number in range(controllers)]
         given = settings or NodeSettings()
         heeded = {
-            kind: _among(given.values, heeded_by(role) - _OF_ONE_NODE.keys())
+            kind: {
+                name: value
+                for name, value in given.values.items()
+                if name not in _OF_ONE_NODE and is_heeded_by(role, name)
+            }
             for kind, role in ((NodeKind.BROKER, BROKER_ROLE), (NodeKind.CONTROLLER, CONTROLLER_ROLE))
         }
         nodes = tuple(
@@ -141,11 +145,6 @@ class ClusterPlan:
     def addresses(self, kind: NodeKind) -> str:
         """Where the nodes of a kind listen, HOST:PORT,…"""
         return ",".join(node.address for node in self.of_kind(kind))
-
-
-def _among(values: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    known = frozenset(names)
-    return {name: value for name, value in values.items() if name in known}
 
 
 def _check(node: NodePlan) -> None:

@@ -46,7 +46,7 @@ class ControllerServerConfig:
         roles = self.settings.names("process.roles")
         if roles and "controller" not in roles:
             raise UsageError(f"process.roles is {','.join(roles)} in {self.settings.source}, without controller.")
-        self.settings.check()
+        attrs.evolve(self.settings, values={**self.settings.values, "node.id": str(self.node_id)}).check()
         assert self.advertised
         self.authorizer  # noqa: B018 - raises for settings that can't be
 
@@ -65,13 +65,14 @@ class ControllerServerConfig:
         Of the settings' `listeners` those count that `controller.listener.names` names. Raises UsageError as the
         class, and where there is no id.
         """
-        if node_id is None and "node.id" not in settings.values:
+        node_id = settings.node_id if node_id is None else node_id
+        if node_id is None:
             raise UsageError("A controller needs an id: give --id, or node.id in the file of --config.")
         if not listeners:
             names = settings.names("controller.listener.names")
             listeners = tuple(one for one in settings.listeners("listeners") if not names or one.name in names)
         return cls(
-            lake=lake, node_id=settings.value("node.id") if node_id is None else node_id, listeners=listeners,
+            lake=lake, node_id=node_id, listeners=listeners,
             settings=settings, insecure=insecure,
         )  # fmt: skip
 
@@ -111,10 +112,9 @@ class ControllerServerConfig:
         """Whether topics may be deleted."""
         return bool(self.settings.value("delete.topic.enable"))
 
-    @property
-    def limits(self) -> ListenerLimits:
+    def limits(self, listener: str) -> ListenerLimits:
         """What a listener takes at most."""
-        return listener_limits(self.settings)
+        return listener_limits(self.settings, listener)
 
     @property
     def authorizer(self) -> AuthorizerConfig | None:

@@ -92,7 +92,7 @@ class ControllerServer:
         self.node: ControllerNode | None = None
         """Its parts, once it has started."""
         self.listeners = [
-            RequestListener(one.name, one.host, one.port, self._handle, limits=config.limits)
+            RequestListener(one.name, one.host, one.port, self._handle, limits=config.limits(one.name))
             for one in config.listeners
         ]
         """The listeners, in the order of the configuration."""

@@ -15,6 +15,8 @@ from kraftlake.settings import connections_by_host
 
 _NO_LIMIT: Final = 2**31 - 1
 _MEBIBYTE: Final = 1024 * 1024
+_OF_EACH: Final = ("max.connections", "max.connection.creation.rate")
+"""Limits that one listener may have for itself. Source: kafka.network.ConnectionQuotas (ListenerConnectionQuota)."""
 
 
 @attrs.frozen(kw_only=True)
@@ -56,9 +58,15 @@ class ListenerLimits:
     """Threads that handle requests."""
 
 
-def listener_limits(settings: NodeSettings) -> ListenerLimits:
-    """The limits of a node's settings. Raises UsageError for a value that a setting can't have."""
+def listener_limits(settings: NodeSettings, listener: str) -> ListenerLimits:
+    """The limits of a listener by a node's settings: of those for all and for this listener the lower one counts.
+
+    Raises UsageError for a value that a setting can't have.
+    """
     values = {field: settings.value(name) for name, field in _FIELDS.items() if name in settings.values}
+    for name in _OF_EACH:
+        own = settings.value(f"listener.name.{listener.lower()}.{name}")
+        values[_FIELDS[name]] = min(own, settings.value(name))
     if values.get("queued_max_request_bytes", 1) <= 0:  # without a limit of Kafka's own
         del values["queued_max_request_bytes"]
     if values.get("connections_max_idle_ms", 0) < 0:

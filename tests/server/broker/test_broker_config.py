@@ -7,6 +7,7 @@ import pytest
 from kraftlake.runtime import UsageError
 from kraftlake.server import BrokerConfig, ListenerAddress
 from kraftlake.server.broker.broker_config import log_defaults
+from kraftlake.server.node_config import NodeSettings
 from kraftlake.server.requests.listener_limits import ListenerLimits
 
 HOUR_MS = 3_600_000
@@ -116,13 +117,43 @@ def test_times_that_kafka_takes_and_no_node_can_work_with_are_a_millisecond() ->
 
 
 def test_the_listener_of_a_broker_has_the_limits_of_its_settings() -> None:
-    settings = {"socket.request.max.bytes": "4096", "queued.max.request.bytes": "-1", "num.io.threads": "3"}
+    settings = {
+        "socket.request.max.bytes": "4096", "queued.max.request.bytes": "-1", "num.io.threads": "3",
+        "max.connections": "9", "listener.name.internal.max.connections": "5", "listener.name.x.max.connections": "1",
+        "listener.name.internal.max.connections.per.ip": "2",
+    }  # fmt: skip
     listener = ListenerAddress(name="INTERNAL", host="127.0.0.1", port=1)
     limits = BrokerConfig(broker_id=7, lake="lake", log_dirs=("a",), listener=listener, settings=settings).limits
-    assert (limits.socket_request_max_bytes, limits.num_io_threads) == (4096, 3)
+    assert (limits.socket_request_max_bytes, limits.num_io_threads, limits.max_connections) == (4096, 3, 5)
+    assert limits.max_connections_per_ip == ListenerLimits().max_connections_per_ip, "Kafka has one for all listeners"
     assert limits.queued_max_request_bytes == ListenerLimits().queued_max_request_bytes
     with pytest.raises(UsageError, match=r"inter\.broker\.listener\.name is OTHER: the one listener is INTERNAL"):
         BrokerConfig(
             broker_id=7, lake="lake", log_dirs=("a",), listener=listener,
             settings={"inter.broker.listener.name": "OTHER"},
         )  # fmt: skip
+
+
+def test_a_file_for_both_roles_is_one_of_a_broker() -> None:
+    values = {
+        "broker.id": "7", "process.roles": "broker,controller", "log.dirs": "/a", "controller.listener.names": "C",
+        "listeners": "B://127.0.0.1:1,C://127.0.0.1:2", "advertised.listeners": "B://b.example:1,C://c.example:2",
+    }  # fmt: skip
+    made = BrokerConfig.of("lake", NodeSettings(values=values))
+    assert (made.broker_id, str(made.listener), made.advertised.host) == (7, "B://127.0.0.1:1", "b.example")
+    assert made.static_settings["process.roles"] == "broker"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"broker.id": "8"}, "n.properties can't be those of a node: broker.id is 8, and node.id is 7."),
+        ({"process.roles": "broker,x"}, "process.roles has the value 'broker,x' in n.properties: 'x' is none of"),
+        ({"log.dirs": "", "log.dir": "/a"}, "log.dirs has the value '' in n.properties: the list is empty."),
+    ],
+)
+def test_the_settings_that_say_which_broker_it_is_are_checked_too(wrong: dict[str, str], sentence: str) -> None:
+    values = {"node.id": "7", "log.dirs": "/a", **wrong}
+    with pytest.raises(UsageError) as fault:
+        BrokerConfig.of("lake", NodeSettings(values=values, source="n.properties"))
+    assert sentence in str(fault.value)

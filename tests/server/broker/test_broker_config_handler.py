@@ -9,7 +9,13 @@ from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.log import without_logs
 from kraftlake.server import BrokerConfig, ListenerAddress
 from kraftlake.server.broker.broker_config import FOLLOWER_RATE, LEADER_RATE
-from kraftlake.server.broker.broker_config_handler import BrokerConfigHandler, heed_in_logs, heed_in_quotas
+from kraftlake.server.broker.broker_config_handler import (
+    BrokerConfigHandler,
+    heed_in_listener,
+    heed_in_logs,
+    heed_in_quotas,
+)
+from kraftlake.server.requests.listener import RequestListener
 from kraftlake.settings import problem_of_setting
 from tests.replica_manager.brokers import D1
 
@@ -25,7 +31,9 @@ class Handled:
         self.logs = MemoryLogManager({"d": D1}, LogConfig())
         self.leader, self.follower = ReplicationQuota(ManualClock()), ReplicationQuota(ManualClock())
         quotas = heed_in_quotas(leader_quota=self.leader, follower_quota=self.follower)
-        self.handler = BrokerConfigHandler(config.static_settings, heed_in_logs(self.logs), quotas)
+        self.listener = RequestListener("PLAINTEXT", "127.0.0.1", 0, lambda *_: None)
+        listening = heed_in_listener(self.listener)
+        self.handler = BrokerConfigHandler(config.static_settings, listening, heed_in_logs(self.logs), quotas)
 
     def set(self, name: str, **configs: str) -> None:
         self.handler.process_config_changes(name, {key.replace("_", "."): value for key, value in configs.items()})
@@ -57,6 +65,30 @@ def test_a_config_that_is_wrong_is_none_and_the_others_count() -> None:
         assert made.logs.config_of("t").segment_ms == 5000
         made.set("", log_retention_ms="1e3")
         assert made.applied == (None, None, 7000)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("max.connections", "0"), ("max.connections.per.ip.overrides", "h"), ("log.roll.ms", "0")],
+)
+def test_configs_that_are_wrong_together_leave_those_of_before(name: str, value: str) -> None:
+    made = Handled()
+    made.set("", log_retention_ms="8000", max_connections="3")
+    with without_logs():
+        made.handler.process_config_changes("1", {name: value, "log.retention.ms": "9000"})
+    assert (made.logs.config_of("t").retention_ms, made.listener.limits.max_connections) == (8000, 3)
+    made.set("1", log_retention_ms="9000")
+    assert made.logs.config_of("t").retention_ms == 9000
+
+
+def test_only_numbers_of_connections_are_of_one_listener() -> None:
+    made = Handled()
+    made.set(
+        "1", **{"listener.name.plaintext.queued.max.requests": "x", "listener.name.plaintext.max.connections": "4"}
+    )
+    made.set("", max_connections="6")
+    assert made.listener.limits.max_connections == 4
+    assert made.listener.limits.queued_max_requests == 500
 
 
 @pytest.mark.parametrize("name", [LEADER_RATE, FOLLOWER_RATE])

@@ -56,7 +56,7 @@ def test_settings_reach_what_heeds_them() -> None:
     assert made.heartbeat_timeout_ms == 150
     assert not made.delete_topic_enable
     assert made.snapshots.max_interval_ms is None
-    assert made.limits.max_connections == 7
+    assert made.limits("CONTROLLER").max_connections == 7
     assert made.authorizer is not None
     assert made.authorizer.super_users == {"User:a", "User:b"}
     assert made.without_effect == {}

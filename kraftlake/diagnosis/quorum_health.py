@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import attrs
@@ -14,6 +15,7 @@ from kraftlake.replay import (
     QuorumReport,
     Relation,
     Role,
+    alone_words,
     comparison_sentence,
     held_words,
     role_among,
@@ -70,7 +72,7 @@ def odd_histories(report: QuorumReport) -> Iterator[Verdict]:
             check="changed_log" if other.was_changed else "two_histories",
             good=False,
             sentence=comparison_sentence(other.comparison, _nodes(report, first), _nodes(report, other)),
-            things=tuple(dict.fromkeys(_name(report, copy) for one in (first, other) for copy in one.copies)),
+            things=(*_names(report, first), *_names(report, other)),
             held=tuple(_held(report, history, alone, other.comparison) for history, alone in held if alone is not None),
         )
 
@@ -118,9 +120,10 @@ def _why_outvoted(report: QuorumReport, history: History) -> str:
 
 
 def _held(report: QuorumReport, history: History, alone: HeldAlone, found: LogComparison) -> Held:
-    words = [f"alone {held_words(found, alone)}", _voters(history)]
+    is_shown = alone.shows_commit or not history.is_on_majority
+    words = [f"alone {held_words(found, alone) if is_shown else alone_words(alone)}", _voters(history)]
     return Held(
-        nodes=tuple(_name(report, copy) for copy in history.copies),
+        nodes=_names(report, history),
         words="; ".join(words if found.relation is Relation.CHANGED else [*words, _followed(report, history)]),
         offset=alone.from_offset,
         timestamp=alone.first_timestamp,
@@ -224,7 +227,18 @@ def _name(report: QuorumReport, copy: LogCopy) -> str:
 
 def _nodes(report: QuorumReport, history: History) -> str:
     """The copies of a history by their nodes: `node 1`, `nodes 2 and 3`."""
-    names = [_name(report, copy) for copy in history.copies]
-    if len(names) > 1 and all(name.startswith("node ") for name in names):
-        return f"nodes {in_words([name.removeprefix('node ') for name in sorted(names)])}"
+    names = _names(report, history)
+    if len(names) > 1 and all(copy.properties.node_id is not None for copy in history.copies):
+        return f"nodes {in_words([name.removeprefix('node ') for name in names])}"
     return in_words(names)
+
+
+def _names(report: QuorumReport, history: History) -> tuple[str, ...]:
+    """The names of a history's copies, by node, then by path."""
+    copies = sorted(history.copies, key=_order)
+    return tuple(dict.fromkeys(_name(report, copy) for copy in copies))
+
+
+def _order(copy: LogCopy) -> tuple[float, str]:
+    id_ = copy.properties.node_id
+    return math.inf if id_ is None else id_, copy.path

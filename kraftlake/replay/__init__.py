@@ -11,11 +11,11 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from kraftlake.replay.comparing.held_alone import HeldAlone
-    from kraftlake.replay.comparing.histories import History
+    from kraftlake.replay.comparing.histories import History, compare_copies
     from kraftlake.replay.comparing.log_comparison import LogComparison, Relation, compare_logs
-    from kraftlake.replay.comparing.log_copy import LogCopy
+    from kraftlake.replay.comparing.log_copy import LogCopy, read_copy
     from kraftlake.replay.comparing.voters import Role, role_among
-    from kraftlake.replay.comparing.words import comparison_sentence, held_words
+    from kraftlake.replay.comparing.words import alone_words, comparison_sentence, held_words
     from kraftlake.replay.imports.follow_log import FollowStep, LogFollower
     from kraftlake.replay.imports.import_log import import_source
     from kraftlake.replay.imports.import_report import ImportReport
@@ -114,12 +114,14 @@ __all__ = [
     "SnapshotManifest",
     "SnapshotReader",
     "VerifyReport",
+    "alone_words",
     "broken_ranges",
     "check_covered",
     "check_target",
     "check_unbroken",
     "choose_base",
     "chunks_of",
+    "compare_copies",
     "compare_logs",
     "comparison_sentence",
     "decode_record",
@@ -135,6 +137,7 @@ __all__ = [
     "observer_of",
     "open_live",
     "plan_restore",
+    "read_copy",
     "readable_batches",
     "role_among",
     "topics_from_arrow",

@@ -148,16 +148,16 @@ def show_diff(
     call.terminal.render(draw_diff(form, everything=everything, limit=limit, tail=tail))
 
 
-def _comparison(call: Call, one: Source, other: Source) -> LogComparison | None:
-    """How the logs of two sources compare; writes it as a sentence unless JSON is asked for."""
-    from kraftlake.replay import compare_logs, comparison_sentence, held_words
+def _comparison(call: Call, one: Source, other: Source) -> LogComparison:
+    """How the logs of two sources compare as far as they can be read; writes a sentence unless JSON is asked for."""
+    from kraftlake.replay import LogCopy, compare_copies, compare_logs, comparison_sentence, held_words, read_copy
     from kraftlake.runtime.errors import CorruptDataError
 
     try:
         found = compare_logs(one.reader, other.reader)
     except CorruptDataError as fault:
-        call.terminal.warn(f"the logs can't be compared: {fault}")
-        return None
+        call.terminal.warn(f"the logs are compared up to a fault only: {fault}")
+        found = compare_copies(*(read_copy(LogCopy(path=each.path), each.reader) for each in (one, other)))
     have_logs = all(source.reader.end_offset > source.reader.start_offset for source in (one, other))
     if not call.as_json and (have_logs or found.differs):
         call.terminal.line(comparison_sentence(found, one.path, other.path))

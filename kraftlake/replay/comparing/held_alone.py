@@ -79,7 +79,7 @@ def held_alone(log: LogReader, first: int, end: int) -> HeldAlone | None:
         records += _records(chunk, first)
         epochs |= dict.fromkeys([chunk.epoch] if isinstance(chunk, RecordBatch) else chunk.epochs.tolist())
         ends = (chunk.timestamp,) if isinstance(chunk, RecordBatch) else (chunk.timestamps[0], chunk.timestamps[-1])
-        times = [*times[:1], *(int(time) for time in ends if time >= 0)]
+        times = [*times[:1], *times[-1:], *(int(time) for time in ends if time >= 0)]
         if isinstance(chunk, RecordBatch) and chunk.control:
             messages = (record.message for record in chunk.messages())
             leaders += [(chunk.epoch, one.leader_id) for one in messages if isinstance(one, LeaderChangeMessage)]

@@ -89,7 +89,7 @@ class History:
 
 def compare_copies(one: LogCopy, other: LogCopy) -> LogComparison:
     """Hold two copies against each other as far as each can be read."""
-    ends = one.end_offset, other.end_offset
+    ends = min(one.read_to, one.end_offset), min(other.read_to, other.end_offset)
     unknown = LogComparison(first=0, end=0, ends=ends)
     if one.reader is None or other.reader is None:
         return unknown
@@ -105,12 +105,12 @@ def histories_of(copies: Sequence[LogCopy]) -> tuple[History, ...]:
     Of several the one whose log goes furthest is first, then the one with more copies. That does not make it the right
     one: no log says which is.
     """
-    groups = _grouped(sorted(copies, key=lambda copy: (copy.fault is None, copy.position), reverse=True))
+    groups = _grouped(sorted(copies, key=_rank, reverse=True))
     if len(groups) == 1:
         (one,) = groups
         return (_history(one, copies),)
     epochs = {id(group): _broker_epochs(group.copies[0]) for group in groups}
-    groups.sort(key=_Group.rank, reverse=True)
+    groups.sort(key=lambda group: (_rank(group.copies[0]), len(group.copies)), reverse=True)
     first, *others = sorted(groups, key=lambda group: (not group.is_running, not epochs[id(group)]))
     comparisons = [_parting(first, group) for group in others]
     earliest = min(comparisons, key=lambda found: found.parts_at or 0)
@@ -136,16 +136,19 @@ class _Group:
         """Whether it is the log of a running quorum."""
         return any(copy.fetching is not None for copy in self.copies)
 
-    def rank(self) -> tuple[bool, tuple[int, int], int]:
-        """What is sound is before what is not, then what goes furthest, then what has more copies."""
-        return self.copies[0].fault is None, self.copies[0].position, len(self.copies)
-
     def relation_to(self, copy: LogCopy) -> Relation:
         """That of the first copy that has an offset in common with `copy`; an empty log is the beginning of each."""
-        if not copy.epoch_ends or any(copy.reader is member.reader is not None for member in self.copies):
+        is_empty = not copy.epoch_ends and copy.fault is None
+        if is_empty or any(copy.reader is member.reader is not None for member in self.copies):
             return Relation.PREFIX
         found = (compare_copies(member, copy).relation for member in self.copies)
         return next((one for one in found if one is not Relation.UNKNOWN), Relation.UNKNOWN)
+
+
+def _rank(copy: LogCopy) -> tuple[bool, tuple[int, int], bool]:
+    """The order of copies: sound ones that hold something last, of these the one that goes furthest."""
+    is_sound = copy.fault is None
+    return is_sound and bool(copy.epoch_ends), copy.position, is_sound
 
 
 def _grouped(copies: Sequence[LogCopy]) -> list[_Group]:
@@ -178,9 +181,10 @@ def _history(
 ) -> History:
     voters = voters_of(group.copies[0])
     since = 0 if alone is None else alone.from_offset
-    having = [copy for copy in group.copies if copy.end_offset > since]
-    sound = [copy for copy in copies if copy.fault is None and role_among(voters, copy) is Role.VOTER]
-    holding = {copy.properties.node_id for copy in having if copy in sound} - {None}
+    having, holding, lacking = [copy for copy in group.copies if copy.end_offset > since], set[int](), set[int]()
+    for copy in copies:
+        if copy.fault is None and role_among(voters, copy) is Role.VOTER and copy.properties.node_id is not None:
+            (holding if copy in having else lacking).add(copy.properties.node_id)
     return History(
         copies=tuple(group.copies),
         voters=voters,
@@ -188,8 +192,8 @@ def _history(
         brokers=None if epochs is None else tuple(sorted(epochs)),
         brokers_since=tuple(sorted(id_ for id_, epoch in (epochs or {}).items() if epoch >= since)),
         unplaced=tuple(group.unplaced),
-        holding=tuple(sorted(id_ for id_ in holding if id_ is not None)),
-        lacking=tuple(sorted({copy.properties.node_id or 0 for copy in sound} - holding)),
+        holding=tuple(sorted(holding)),
+        lacking=tuple(sorted(lacking - holding)),
     )
 
 

@@ -108,11 +108,6 @@ class LogComparison:
         return Relation.SAME if self.ends[0] == self.ends[1] else Relation.PREFIX
 
     @property
-    def is_one_log(self) -> bool:
-        """Whether all that both have is the same, and they have something in common."""
-        return self.relation in (Relation.SAME, Relation.PREFIX)
-
-    @property
     def differs(self) -> bool:
         """Whether they are certain not to be one log."""
         return self.parts_at is not None

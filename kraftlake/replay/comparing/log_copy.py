@@ -56,8 +56,9 @@ class LogCopy:
     """One source's copy of the log, and the files of the node beside it.
 
     `epoch_ends` are the epochs of its batches with the offset after each, in order; a newest snapshot that goes further
-    than the log is the last of them. `quorum` is the state by the newest control records; `static_voters` are the ids
-    that the newest leader named. `fault` says what is broken, None for a sound copy; the other fields describe what
+    than the log is the last of them. The batches of the log are read up to `read_to`, its end or the broken place.
+    `quorum` is the state by the newest control records; `static_voters` are the ids that the newest leader named.
+    `fault` says what is broken, None for a sound copy; the other fields describe what
     precedes the broken place. `reader` is the log itself, None where it could not be opened. `fetching` is what the
     leader of a running quorum says of the node, None for files.
     """
@@ -67,6 +68,7 @@ class LogCopy:
     election: ElectionState | None = None
     start_offset: int = 0
     epoch_ends: tuple[tuple[int, int], ...] = ()
+    read_to: int = 0
     quorum: QuorumState = QuorumState()
     static_voters: tuple[int, ...] = ()
     fault: str | None = None
@@ -115,33 +117,32 @@ def _copy_of(path: str, node: NodeFiles) -> LogCopy:
 
 def read_copy(copy: LogCopy, reader: LogReader) -> LogCopy:
     """`copy` with what `reader` holds: all batches are read, for their epochs and control records."""
-    epoch_ends, control = EpochEnds(), _ControlRecords()
-    fault = copy.fault
+    epoch_ends, control, read_to, fault = EpochEnds(), _ControlRecords(), reader.start_offset, copy.fault
+    newest = max(usable_snapshots(reader), key=lambda one: one.end_offset, default=None)
+    if newest is not None:
+        try:
+            for head in islice(newest.batches(), 1):
+                control.see(head)
+            epoch_ends.see(newest.epoch, newest.end_offset)
+        except CorruptDataError as error:
+            fault = str(error)
     try:
-        _read(reader, epoch_ends, control)
+        for chunk in chunks_of(reader, reader.start_offset, reader.end_offset - 1):
+            epoch_ends.see_chunk(chunk)
+            control.see(chunk)
+            read_to = chunk.last_offset + 1
     except CorruptDataError as error:
         fault = str(error)
     return attrs.evolve(
         copy,
         start_offset=reader.start_offset,
         epoch_ends=tuple(sorted(epoch_ends.ends.items())),
+        read_to=read_to,
         quorum=control.quorum,
         static_voters=control.static_voters,
         fault=fault,
         reader=reader,
     )
-
-
-def _read(reader: LogReader, epoch_ends: EpochEnds, control: _ControlRecords) -> None:
-    """Read the head of the newest snapshot, then the whole log."""
-    newest = max(usable_snapshots(reader), key=lambda one: one.end_offset, default=None)
-    if newest is not None:
-        for head in islice(newest.batches(), 1):
-            control.see(head)
-        epoch_ends.see(newest.epoch, newest.end_offset)
-    for chunk in chunks_of(reader, reader.start_offset, reader.end_offset - 1):
-        epoch_ends.see_chunk(chunk)
-        control.see(chunk)
 
 
 class _ControlRecords:

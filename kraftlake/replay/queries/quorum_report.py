@@ -39,7 +39,7 @@ class QuorumReport:
 
     @property
     def furthest(self) -> LogCopy:
-        """The copy of the first history that goes furthest, a sound one where there is any."""
+        """The copy of the first history that goes furthest, a sound one where any of these holds offsets."""
         return self.histories[0].furthest
 
     @property

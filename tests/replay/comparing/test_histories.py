@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import attrs
 import pytest
 
+from kraftlake.diagnosis.quorum_health import odd_histories
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay import QuorumReport, Relation, Role, describe_quorum, import_source
 from kraftlake.replay.comparing.histories import History
 from tests.protocol.observer.fake_quorum import running
 from tests.replay.comparing.odd_quorums import HOUR, quorum_log, split_brain, trimmed_node
 from tests.replay.made_logs import TIME, data, no_op, topic
-from tests.replay.queries.test_quorum_report import elected, no_ops, node_at
+from tests.replay.queries.test_quorum_report import KAFKA_44, elected, no_ops, node_at
 
 
 def nodes_of(report: QuorumReport) -> list[list[int | None]]:
@@ -146,6 +148,59 @@ def test_logs_that_were_trimmed_past_each_other_are_put_together_by_one_between_
     whole = describe_quorum([early, late, node_at(tmp_path, 3, log[:40])])
     assert nodes_of(whole) == [[2, 3, 1]]
     assert whole.histories[0].unplaced == ()
+
+
+def damaged(source: str | Path, file: str, position: int) -> None:
+    """Change one byte of a file of the log."""
+    path = Path(source) / "__cluster_metadata-0" / file
+    content = bytearray(path.read_bytes())
+    content[position] ^= 0xFF
+    path.write_bytes(content)
+
+
+FIRST_SEGMENT = f"{0:020d}.log"
+
+
+def test_a_damaged_log_is_of_its_history_as_far_as_it_can_be_read(tmp_path: Path) -> None:
+    sound, broken = (shutil.copytree(KAFKA_44, tmp_path / name / "__cluster_metadata-0") for name in ("a", "b"))
+    damaged(broken.parent, FIRST_SEGMENT, 542 + 70)
+    report = describe_quorum([sound, broken])
+    assert report.copies[1].read_to == 7, "its snapshots are of later offsets"
+    assert [history.unplaced for history in report.histories] == [()]
+    damaged(broken.parent, FIRST_SEGMENT, 70)
+    report = describe_quorum([sound, broken])
+    (first,) = report.histories
+    assert first.unplaced == (report.copies[1],), "nothing can be read of it"
+
+
+def test_a_log_is_read_behind_a_damaged_snapshot(tmp_path: Path) -> None:
+    log = shutil.copytree(KAFKA_44, tmp_path / "__cluster_metadata-0")
+    damaged(tmp_path, "00000000000000004593-0000000002.checkpoint", 70)
+    (copy,) = describe_quorum(log).copies
+    assert (copy.fault is None, copy.position) == (False, (2, 5737))
+
+
+def test_an_empty_log_does_not_stand_for_a_damaged_one(tmp_path: Path) -> None:
+    log = quorum_log(1, 2, 3, brokers=(4,))
+    broken, empty = node_at(tmp_path, 1, log), node_at(tmp_path, 2, [])
+    file = Path(broken) / "__cluster_metadata-0" / FIRST_SEGMENT
+    damaged(broken, FIRST_SEGMENT, file.stat().st_size - 1)
+    report = describe_quorum([empty, broken])
+    assert nodes_of(report) == [[1, 2]]
+    assert [voter.id for voter in report.voters] == [1, 2, 3]
+    damaged(broken, FIRST_SEGMENT, 70)
+    assert [node["behind"] for node in describe_quorum([broken, empty]).to_json()["nodes"]] == [None, 0]
+
+
+def test_nodes_are_named_in_the_order_of_their_ids(tmp_path: Path) -> None:
+    log = quorum_log(2, 10, 11, brokers=(4,))
+    nodes = [node_at(tmp_path, node, log[: len(log) - node]) for node in (10, 2)]
+    rival = node_at(tmp_path, 11, quorum_log(11, begins=TIME + HOUR))
+    (verdict,) = odd_histories(describe_quorum([*nodes, rival]))
+    assert verdict.sentence.startswith("nodes 2 and 10 and node 11 are two histories")
+    assert verdict.things == ("node 2", "node 10", "node 11")
+    assert [held.nodes for held in verdict.held] == [("node 2", "node 10"), ("node 11",)]
+    assert "nothing in it shows" not in verdict.held[0].words, "two of its three voters have it"
 
 
 @pytest.mark.parametrize("second", [False, True])

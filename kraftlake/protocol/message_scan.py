@@ -1,9 +1,9 @@
 """Checks that a message fits into its bytes, and counts its elements and tagged fields, before kio reads it.
 
-kio's reader reserves memory for whatever length an array claims, and ends the process where there is not so much. It
+kio's reader reserves memory for the length that an array claims, and a claim of more than there is ends the process. It
 also reads a null in place of an array that can't be null, and refuses tagged fields that it does not know, which newer
-clients and nodes may send in any version (KIP-482): they are left out of what it gets. As kio and Kafka do, the scan
-reads a tagged field that it knows by its content, whatever size is announced.
+clients and nodes may send in any version (KIP-482): it gets the message without them. As kio and Kafka do, the scan
+reads a known tagged field by its content, whatever size is announced.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ and another in the answer: a hundred MiB of them would take ten GiB."""
 
 @attrs.define
 class MessageScan:
-    """What is found on the way through a message.
+    """The numbers of a message's elements and tagged fields, and what kio can't read in it.
 
-    `elements` counts those of its arrays, each of which becomes an object, `tags` its tagged fields; more than `most`
-    of both are refused, before anything is made of them.
+    `elements` counts the elements of all arrays, each of which becomes an object, `tags` the tagged fields; more than
+    `most` of both together are refused before an object is made.
     """
 
     most: int = MOST_ELEMENTS
@@ -69,8 +69,12 @@ class MessageScan:
         if self.elements + self.tags > self.most:
             raise MalformedError(f"it has more than {self.most} elements and tagged fields")
 
-    def without_unknown_tags(self, data: bytes) -> bytes:
-        """The data that was passed over, without the tagged fields that the message's type does not have."""
+    def read(self, message: Any, data: bytes, position: int) -> Any:
+        """The message of a type of kio's whose end `end_of_message` found with this scan. Raises as kio's reader."""
+        return entity_reader(message)(self._for_kio(data), position)[0]
+
+    def _for_kio(self, data: bytes) -> bytes:
+        """The data without unknown tagged fields, and with each null as kio reads it."""
         parts: list[bytes] = []
         position = 0
         for begin, end, new in sorted(self._replaced):
@@ -112,7 +116,7 @@ class MessageScan:
 
 
 class _Plan:
-    """How one field is passed over: by its size, its length, its nested message, or as an array of such."""
+    """How one field is skipped: by its size, its length, its nested message, or as an array of these."""
 
     def __init__(self, field: Any) -> None:
         found = classify_field(field)
@@ -163,10 +167,10 @@ def _plans(message: Any) -> tuple[tuple[_Plan, ...], dict[int, _Plan]]:
 
 
 def end_of_message(message: Any, data: bytes, position: int, scan: MessageScan) -> int:
-    """The position after a message of a type of kio's; `scan` gets what is found in it.
+    """The position after a message of a type of kio's, which `scan` counts.
 
-    Raises MalformedError, IndexError or struct.error where an array is longer than what is left of `data`, and
-    MalformedError where there are more elements or tagged fields than may be.
+    Raises MalformedError, IndexError or struct.error where an array is longer than the rest of `data`, and
+    MalformedError beyond the limits of elements and tagged fields.
     """
     in_order, tagged = _plans(message)
     flexible = message.__flexible__
@@ -175,7 +179,7 @@ def end_of_message(message: Any, data: bytes, position: int, scan: MessageScan) 
     if flexible:
         position = scan.end_of_tags(tagged, data, position)
     if position > len(data):
-        raise MalformedError("the response ends too early")
+        raise MalformedError("the message ends too early")
     return position
 
 
@@ -183,4 +187,4 @@ def read_message(message: Any, data: bytes, position: int) -> tuple[Any, int]:
     """A message of a type of kio's, and the position after it. Raises as `end_of_message`, and as kio's reader."""
     scan = MessageScan()
     end = end_of_message(message, data, position, scan)
-    return entity_reader(message)(scan.without_unknown_tags(data), position)[0], end
+    return scan.read(message, data, position), end

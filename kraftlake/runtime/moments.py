@@ -1,7 +1,8 @@
 """Moments of a log in arguments: an int is an offset, text or a datetime is a time.
 
 A time as text is ISO 8601, or counts from the end of a log, whose newest record is of `now`: `now`, `now-1h30m`, a
-time of day (`07:46`, the last one that the log reaches), `today` and `yesterday`, also with a time of day.
+time of day (`07:46`, the last one that the log reaches), `today` and `yesterday`, also with a time of day. A day is its
+first moment, also where clocks show midnight twice or never.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class LogTime(NamedTuple):
     """A time that counts from the end of a log, as `text` gives it.
 
     Without `clock` it is `back` before the end; with `clock` that time of day in `zone`, the last one at or before the
-    end, or `days` before the date of the end. A day begins with its first moment, where midnight comes twice or never.
+    end, or `days` before the date of the end.
     """
 
     text: str
@@ -50,9 +51,7 @@ class LogTime(NamedTuple):
             clock = self.clock.replace(tzinfo=None)
             if self.days is not None:
                 local = datetime.combine(date - timedelta(days=self.days), clock)
-                if clock != time():
-                    return _one_reading(self.text, local, zone)
-                return local.replace(tzinfo=zone, fold=0).astimezone(UTC)
+                return _in_utc(local, zone) if clock == time() else _one_reading(self.text, local, zone)
             # where clocks are set forward a time of day may be the next day's, or not come at all
             days = (datetime.combine(date - timedelta(days=days), clock) for days in range(3))
             found = [moment for local in days for moment in _readings(local, zone) if _is_reading(moment, local, zone)]
@@ -140,7 +139,8 @@ def _parsed(text: str, zone: tzinfo, refused: str) -> datetime | LogTime:
         if counted is not None:
             return counted
         time = datetime.fromisoformat(text)
-        return _in_utc(time, zone) if time.tzinfo else _one_reading(text.strip(), time, zone)
+        is_day = len(text) <= len("2026-11-21")
+        return _in_utc(time, zone) if time.tzinfo or is_day else _one_reading(text, time, zone)
     except (ValueError, OverflowError):
         raise UsageError(f"{text!r} is {refused}.") from None
 
@@ -168,7 +168,7 @@ def _readings(local: datetime, zone: tzinfo) -> list[datetime]:
 
 
 def _is_reading(moment: datetime, local: datetime, zone: tzinfo) -> bool:
-    return moment.astimezone(zone).replace(tzinfo=None, fold=0) == local
+    return moment.astimezone(zone).replace(tzinfo=None) == local
 
 
 def _one_reading(text: str, local: datetime, zone: tzinfo) -> datetime:
@@ -176,11 +176,10 @@ def _one_reading(text: str, local: datetime, zone: tzinfo) -> datetime:
     found = _readings(local, zone)
     if len(found) == 1:
         return found[0]
+    is_twice = _is_reading(found[0], local, zone)
+    problem, change = ("comes twice", "back") if is_twice else ("does not exist", "forward")
     forms = " or ".join(iso(moment, zone).replace(" ", "T") for moment in found)
-    how = "comes twice" if _is_reading(found[0], local, zone) else "does not exist"
-    raise UsageError(
-        f"{text} {how} in {zone}, where clocks are set {'back' if how[0] == 'c' else 'forward'}: give {forms}."
-    )
+    raise UsageError(f"{text} {problem} in {zone}, where clocks are set {change}: give {forms}.")
 
 
 def _in_utc(time: datetime, zone: tzinfo) -> datetime:

@@ -176,3 +176,7 @@ def test_a_day_begins_with_its_first_moment() -> None:
     """In Havana clocks go from 0:00 to 1:00 in March, and from 1:00 to 0:00 in November."""
     assert fixed("today", datetime(2026, 3, 8, 20, tzinfo=UTC), HAVANA) == datetime(2026, 3, 8, 5, tzinfo=UTC)
     assert fixed("today", datetime(2026, 11, 1, 20, tzinfo=UTC), HAVANA) == datetime(2026, 11, 1, 4, tzinfo=UTC)
+    assert fixed("2026-03-08", zone=HAVANA) == datetime(2026, 3, 8, 5, tzinfo=UTC)
+    assert fixed("2026-W44-7", zone=HAVANA) == datetime(2026, 11, 1, 4, tzinfo=UTC)
+    with pytest.raises(UsageError, match="comes twice"):
+        fixed("2026-11-01T00:00", zone=HAVANA)

@@ -27,7 +27,7 @@ from kraftlake.records.uuid import Uuid
 DEFAULT = -1
 CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
 MOST_PARTITIONS_PER_BROKER: Final = 100_000
-"""For each registered broker a cluster takes as many partitions, whose folders and states take 600 MB of one broker."""
+"""A cluster's partitions for each of its registered brokers; the folders and states of this many take 600 MB."""
 K = TypeVar("K", bound=Hashable)
 
 
@@ -120,7 +120,7 @@ def _partition_count(state: ControllerState, topic: CreatableTopic) -> int:
 
 
 def _check_room(state: ControllerState, more: int) -> None:
-    """Refuse what no broker would have the memory and the file system for; Kafka's brokers fail at it."""
+    """Refuse more partitions than brokers have memory and file systems for; Kafka's brokers fail at them."""
     brokers = len(state.image.cluster.brokers)
     count, most = state.image.topics.partition_count + more, MOST_PARTITIONS_PER_BROKER * brokers
     if more and brokers and count > most:

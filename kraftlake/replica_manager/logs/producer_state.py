@@ -77,14 +77,14 @@ class ProducerState:
         return next((known for known in self.batches if (known.first_sequence, known.last_sequence) == wanted), None)
 
     def is_before_known(self, batch: LogBatch) -> bool:
-        """Whether `batch` may be one of the last batches that was appended before those that are known."""
+        """Whether `batch` may be one of the last `BATCHES_TO_RETAIN`, appended before the known ones."""
         if batch.producer_epoch != self.producer_epoch or not 0 < len(self.batches) < BATCHES_TO_RETAIN:
             return False
         back = (self.batches[0].first_sequence - batch.base_sequence) & _LAST_SEQUENCE
         return 0 < back <= _LAST_SEQUENCE // 2 and batch.base_sequence >= 0
 
     def preceded_by(self, earlier: Iterable[LogBatch]) -> ProducerState:
-        """The state with earlier batches, the last one first, as far as they are of the epoch and retained."""
+        """The state with the earlier batches of its epoch, up to `BATCHES_TO_RETAIN`; they come last one first."""
         batches = list(self.batches)
         for batch in earlier:
             if batch.control and batch.count == 0:
@@ -198,9 +198,9 @@ class ProducerAppend:
 class ProducerStates:
     """The producers of a log, by id.
 
-    A snapshot has the last batch of each producer alone, and a log that was read again has few of those before it.
-    Where a client's batch may be an earlier one, `earlier` is asked for the others, once a producer: Kafka, which knows
-    of none, answers OUT_OF_ORDER_SEQUENCE_NUMBER: Java's clients then write the records again, in a new epoch. Source:
+    A snapshot has the last batch of each producer alone, and a log that was read again has few batches before it.
+    Where a client's batch may be an earlier one, `earlier` is asked for those, once a producer. Kafka, which does not
+    know them, answers OUT_OF_ORDER_SEQUENCE_NUMBER, and Java's clients write the records again in a new epoch. Source:
     org.apache.kafka.storage.internals.log.ProducerStateManager.
     """
 
@@ -211,7 +211,7 @@ class ProducerStates:
         self._earlier = earlier
         self._states: dict[int, ProducerState] = {}
         self._unsearched: set[int] = set()
-        """The producers of which the log may hold earlier batches than those that are known."""
+        """The producers of which the log may hold batches before the known ones."""
 
     def __len__(self) -> int:
         """The number of known producers."""

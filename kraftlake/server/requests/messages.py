@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from kio.schema.index import api_key_map, schema_name_map
-from kio.serial import entity_reader, entity_writer
+from kio.serial import entity_writer
 from kio.serial.errors import SerialError
 from kio.static.constants import EntityType
 from kio.static.primitive import i32Timedelta
@@ -39,13 +39,13 @@ def api_of(frame: bytes) -> str | None:
 def request_in(frame: bytes) -> Any:
     """A request as kio declares it; None for a version or an API that is not known here.
 
-    Raises one of UNREADABLE for what is no request, and for one of too many elements.
+    Raises one of UNREADABLE for bytes that are no request, and for a request beyond the limits of `MessageScan`.
     """
     return scanned_request_in(frame, scan_of(frame))
 
 
 def scan_of(frame: bytes) -> MessageScan:
-    """What is found on the way through a request; nothing in one that is not known here. Raises as `request_in`."""
+    """The scan of a request, empty for a version or an API that is not known here. Raises as `request_in`."""
     scan = MessageScan()
     request, position = _body_of(frame)
     if request is not None:
@@ -54,9 +54,9 @@ def scan_of(frame: bytes) -> MessageScan:
 
 
 def is_large(frame: bytes) -> bool:
-    """Whether a request has so many elements that those like it are handled one at a time.
+    """Whether a request may have more than `_MANY_ELEMENTS` elements: such requests are handled one at a time.
 
-    That is said of each Envelope that is long enough to have as many.
+    The elements of an Envelope are not counted: its length decides.
     """
     if len(frame) <= _MANY_ELEMENTS:  # an element takes a byte or more
         return False
@@ -67,9 +67,9 @@ def is_large(frame: bytes) -> bool:
 
 
 def scanned_request_in(frame: bytes, scan: MessageScan) -> Any:
-    """A request that was passed over by a scan; as `request_in`."""
+    """A request of which `scan_of` made the scan; as `request_in`."""
     request, position = _body_of(frame)
-    return None if request is None else entity_reader(request)(scan.without_unknown_tags(frame), position)[0]
+    return None if request is None else scan.read(request, frame, position)
 
 
 def _body_of(frame: bytes) -> tuple[Any, int]:

@@ -1,7 +1,7 @@
-"""The search for the earlier batches of a producer in the segments of a log.
+"""The search for a producer's earlier batches in the segments of a log.
 
-A producer snapshot has the last batch of each producer alone, in Kafka's format. A client that repeats an earlier one
-has to learn that it was appended.
+Kafka's format of producer snapshots has the last batch of each producer alone. A client that repeats an earlier one has
+to learn that it was appended.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _log = get_logger(__name__)
 SEARCHED_BYTES: Final = 256 * 1024 * 1024
 """How far back batches are searched.
 
-The batches that a producer may repeat were in flight at once, for request.timeout.ms (30 s) at most. In that time less
-was written to the partition, but by more than 8 MiB a second.
+The batches that a producer may repeat were in flight together, for request.timeout.ms (30 s) at most: one of them lies
+further back only in a partition that gets more than 8 MiB a second.
 """
 _READ: Final = 1024 * 1024
 """Bytes that are read at once."""
@@ -52,9 +52,9 @@ def earlier_batches(segments: Sequence[LogSegment], producer_id: int, offset: in
 
 
 def _pieces(segment: LogSegment, offset: int) -> Iterator[tuple[int, int]]:
-    """Where the pieces of a segment before the batch that contains `offset` begin and end, the last one first.
+    """Begin and end of the pieces of a segment before the batch that contains `offset`, the last piece first.
 
-    Each has `_READ` bytes, and more by what lies between two entries of the offset index.
+    A piece has at least `_READ` bytes, but for the first of the segment, and begins at an entry of the offset index.
     """
     entries = segment.offsets
     stop = segment.position_of(offset)
@@ -71,12 +71,14 @@ def _last_of(producer_id: int, file: LogFile, start: int, stop: int) -> Iterator
 
 
 def _producers(file: LogFile, position: int, stop: int) -> Iterator[tuple[int, int]]:
-    """The position of each batch from `position` to `stop`, and its producer id."""
+    """The position of each batch from `position` to `stop`, and its producer id. Raises CorruptRecordError."""
     while position < stop and len(data := file.read(position, min(stop - position, _READ))) >= HEADER.size:
         size = 0
         for start, size, header in headers(data):  # noqa: B007 - the last end is how much was gone over
             yield position + start, header[_PRODUCER]
         if not size:  # the batch is larger than what was read
             size = size_said(data)
+            if size > stop - position:
+                raise CorruptRecordError(f"At byte {position} there is no whole record batch.")
             yield position, HEADER.unpack_from(data)[_PRODUCER]
         position += size

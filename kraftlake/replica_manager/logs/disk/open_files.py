@@ -1,4 +1,4 @@
-"""Log files on a disk, few of which have a descriptor at a time: a process has fewer than a broker may have files."""
+"""Log files on a disk. A broker may have more of them than a process may have descriptors: the files share those."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import attrs
 NO_DESCRIPTOR_LEFT: Final = frozenset({errno.EMFILE, errno.ENFILE})
 """The errors of a process, or a machine, that has as many files open as it may."""
 _CLOSED_AT_ONCE: Final = 16
-"""The files that are closed when no descriptor is left: what is at work may need a few."""
+"""The number of descriptors that are closed when none is left: a call may need several."""
 T = TypeVar("T")
 
 
@@ -78,7 +78,7 @@ class DiskFile:
 
 
 class OpenFiles:
-    """The files of log directories; at most `most` have a descriptor, and those that were used last keep it.
+    """The files of log directories; at most `most` have a descriptor: the ones that were used last.
 
     By default that is half of the descriptors that the process may have: the other half is for connections.
     """
@@ -87,12 +87,12 @@ class OpenFiles:
         self._most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2 if most is None else most
         self._lock = Lock()
         self._open: dict[DiskFile, None] = {}
-        """Those with a descriptor, the one that was used last at the end."""
+        """The files with a descriptor, the one that was used last at the end."""
         self._in_folder: dict[str, set[DiskFile]] = defaultdict(set)
-        """Those that are not closed, by their folders."""
+        """The files that are not closed, by their folders."""
 
     def open(self, path: str) -> DiskFile:
-        """Open a file, which is made where there is none."""
+        """Open a file; a missing one is made."""
         file = DiskFile(self, path)
         with self._lock:
             self._open_descriptor(file, os.O_CREAT)
@@ -144,7 +144,7 @@ class OpenFiles:
                 self._close_descriptor(file)
 
     def with_descriptors(self, call: Callable[[], T]) -> T:
-        """The result of a call that needs descriptors of its own, for which files give theirs up where none is left."""
+        """The result of a call that needs descriptors of its own; where none is left, files give theirs up."""
         try:
             return call()
         except OSError as error:
@@ -165,7 +165,7 @@ class OpenFiles:
         self._give_up(len(self._open) - self._most, spared=file)
 
     def _give_up(self, count: int, spared: DiskFile | None = None) -> int:
-        """Close the descriptors that were not used for the longest time; the number of those."""
+        """Close up to `count` descriptors, the least recently used ones; returns how many were closed."""
         idle = (file for file in self._open if not file.users and file is not spared)
         doomed = [file for _, file in zip(range(count), idle, strict=False)]
         for file in doomed:

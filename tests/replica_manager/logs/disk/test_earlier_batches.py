@@ -180,13 +180,14 @@ def test_a_search_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert state.batches[0].first_offset == found
 
 
-def test_damage_ends_a_search(tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", [9, 16], ids=["length", "magic number"])
+def test_damage_ends_a_search(tmp_path: Path, place: int) -> None:
     log = filled(tmp_path, 9, config=LogConfig(segment_bytes=250))
     log.flush()
     log.close()
     damaged = tmp_path / "foo-0" / f"{4:020d}.log"
     data = bytearray(damaged.read_bytes())
-    data[16] = 9  # the magic number of the batch at 4
+    data[place] = 9  # of the batch at 4
     damaged.write_bytes(data)
     log = opened(tmp_path, stored=CLEAN)
     with pytest.raises(OutOfOrderSequenceError):

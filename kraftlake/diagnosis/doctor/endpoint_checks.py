@@ -11,9 +11,8 @@ import attrs
 from kraftlake.diagnosis.doctor.case import Case
 from kraftlake.diagnosis.doctor.check import Check
 from kraftlake.diagnosis.doctor.finding import Found, Severity
-from kraftlake.diagnosis.doctor.group import Group, LogPosition
+from kraftlake.diagnosis.doctor.group import Group, LogPosition, latest
 from kraftlake.diagnosis.doctor.help import safe
-from kraftlake.diagnosis.doctor.registration_history import unchanged_since
 from kraftlake.diagnosis.leadership import node_words
 from kraftlake.image import BrokerRegistration, ControllerRegistration
 from kraftlake.image.kafka_names import SECURITY_PROTOCOLS, name_of
@@ -40,9 +39,9 @@ class _Address:
 
     @property
     def is_of_one_machine(self) -> bool:
-        """Whether the host means another machine on each: a loopback address, or no address at all."""
+        """Whether the host means another machine on each: a loopback address, or any address."""
         host = self.host.strip("[]").lower().rstrip(".")
-        if host in ("", *_LOCAL_NAMES):
+        if host in _LOCAL_NAMES:
             return True
         try:
             address = ip_address(host)
@@ -52,7 +51,7 @@ class _Address:
 
     @property
     def is_nowhere(self) -> bool:
-        """Whether nothing can be reached there, be it on the same machine."""
+        """Whether nothing can be reached there, not even from the same machine."""
         return not self.host.strip() or not 0 < self.port < 65_536
 
 
@@ -82,18 +81,13 @@ class _Fault:
 
 def _unreachable(addresses: Sequence[_Address]) -> Iterator[_Fault]:
     """Addresses of one machine in a cluster of several; where all are on one, they are sound."""
-    nodes = {one.node for one in addresses}
-    elsewhere = {one.node for one in addresses if not one.is_of_one_machine}
-    if len(nodes) < 2 or not elsewhere:
+    local = [one for one in addresses if one.is_of_one_machine and not one.is_nowhere]
+    others = [one for one in addresses if not one.is_of_one_machine and not one.is_nowhere]
+    if not others or len({one.node for one in addresses}) < 2:
         return
-    by_listener: dict[str, list[_Address]] = {}
-    for one in addresses:
-        by_listener.setdefault(one.listener, []).append(one)
-    for one in addresses:
-        if not one.is_of_one_machine:
-            continue
-        same = by_listener[one.listener]
-        if one.node in elsewhere and all(other.is_of_one_machine for other in same):
+    nodes, listeners = {one.node for one in others}, {one.listener for one in others}
+    for one in local:
+        if one.node in nodes and one.listener not in listeners:
             yield _Fault(Severity.INFO, f"{one.text} is reached from its own machine alone", (one.node,))
         else:
             yield _Fault(Severity.WARNING, f"{one.text} can't be reached from other machines", (one.node,))
@@ -101,7 +95,7 @@ def _unreachable(addresses: Sequence[_Address]) -> Iterator[_Fault]:
 
 def _nowhere(addresses: Sequence[_Address]) -> Iterator[_Fault]:
     for one in addresses:
-        if one.is_nowhere and not one.is_of_one_machine:
+        if one.is_nowhere:
             yield _Fault(Severity.WARNING, f"{one.text} is no address", (one.node,))
 
 
@@ -180,8 +174,6 @@ def _endpoints(case: Case) -> Iterator[Found]:
         if some:
             nodes = sorted({node for fault in some for node in fault.nodes}, key=_by_id)
             what = "can't be reached by others" if severity is Severity.WARNING else "are not reached by all others"
-            if len(nodes) == 1:
-                what = what.replace("are", "is")
             yield Found(
                 sentence=f"addresses of {node_words(nodes)} {what}",
                 groups=tuple(
@@ -213,16 +205,8 @@ def _current(case: Case, controllers: Mapping[int, ControllerRegistration]) -> d
 
 def _since(case: Case, nodes: Iterable[str]) -> LogPosition | None:
     """Since when all of some nodes have their listeners, None where the log does not reach back so far."""
-    registrations = case.timeline.registrations
-    found = []
-    for node in nodes:
-        kind, id_ = node.split()
-        if kind == "broker":
-            found.append(unchanged_since(registrations.brokers.get(int(id_), ()), lambda state: state.listeners))
-        else:
-            found.append(unchanged_since(registrations.controllers.get(int(id_), ()), lambda state: state.listeners))
-    known = [one for one in found if one is not None]
-    return max(known) if known and len(known) == len(found) else None
+    history = case.timeline.registrations
+    return latest(history.unchanged_since(node, lambda state: state.listeners) for node in nodes)
 
 
 ENDPOINT_CHECKS = (

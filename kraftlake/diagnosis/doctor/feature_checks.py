@@ -10,9 +10,8 @@ import attrs
 from kraftlake.diagnosis.doctor.case import Case
 from kraftlake.diagnosis.doctor.check import Check
 from kraftlake.diagnosis.doctor.finding import Found, Severity
-from kraftlake.diagnosis.doctor.group import Group, LogPosition
+from kraftlake.diagnosis.doctor.group import Group, LogPosition, latest
 from kraftlake.diagnosis.doctor.help import Help, HelpRisk, safe
-from kraftlake.diagnosis.doctor.registration_history import unchanged_since
 from kraftlake.diagnosis.leadership import broker_words, node_words
 from kraftlake.diagnosis.things import Thing
 from kraftlake.image import KRAFT_VERSION, METADATA_VERSION, VersionRange, count_partitions_of_brokers
@@ -41,14 +40,14 @@ def _nodes(case: Case) -> Iterator[_Node]:
         yield _Node(
             name=f"broker {broker_id}",
             features=broker.supported_features,
-            since=unchanged_since(history.brokers.get(broker_id, ()), lambda state: state.supported_features),
+            since=history.unchanged_since(f"broker {broker_id}", lambda state: state.supported_features),
             aside=" (fenced)" if broker.fenced else "",
         )
     for controller_id, controller in sorted(cluster.controllers.items()):
         yield _Node(
             name=f"controller {controller_id}",
             features=controller.supported_features,
-            since=unchanged_since(history.controllers.get(controller_id, ()), lambda state: state.supported_features),
+            since=history.unchanged_since(f"controller {controller_id}", lambda state: state.supported_features),
             aside=" (no voter)" if voters and controller_id not in voters else "",
         )
 
@@ -124,7 +123,6 @@ def _held_back(case: Case) -> Iterator[tuple[str, Group]]:
         if least == most:
             continue
         holders = [node for node, top in zip(nodes, tops, strict=True) if top < most]
-        known = [node.since for node in holders]
         nodes_of: dict[str, list[str]] = {}
         for node in holders:
             level = _level(name, node.features.get(name, _NONE).max)
@@ -134,7 +132,7 @@ def _held_back(case: Case) -> Iterator[tuple[str, Group]]:
             reason=f"{name} is {_level(name, levels.get(name, 0))} and can't go above {_level(name, least)}: "
             f"{told}; the others: {_level(name, most)}",
             things=tuple(node.name for node in holders),
-            since=max((one for one in known if one is not None), default=None) if None not in known else None,
+            since=latest(node.since for node in holders),
         )
         yield name, group
 

@@ -39,6 +39,12 @@ class Group:
         return {"reason": self.reason, "things": list(self.things), "since": since}
 
 
+def latest(positions: Iterable[LogPosition | None]) -> LogPosition | None:
+    """The last of some places; None where one of them is unknown, and for none."""
+    known = list(positions)
+    return max((one for one in known if one is not None), default=None) if None not in known else None
+
+
 def earliest(positions: Iterable[LogPosition | None]) -> LogPosition | None:
     """The first of some places; None where one of them is unknown, and for none."""
     known = list(positions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +15,7 @@ from kraftlake.diagnosis.doctor.group import Group, LogPosition
 from kraftlake.diagnosis.doctor.help import safe
 from kraftlake.diagnosis.doctor.registration_history import Registered, incarnations
 from kraftlake.diagnosis.leadership import node_words
+from kraftlake.records import Uuid
 from kraftlake.runtime import counted, in_words
 
 
@@ -32,7 +33,7 @@ class _Turns:
     @property
     def is_split(self) -> bool:
         """Whether both have log directories of their own, and so other data."""
-        one, other = (set(getattr(state, "directories", ())) for state in (self.one, self.other))
+        one, other = _disks(self.one), _disks(self.other)
         return bool(one and other) and one.isdisjoint(other)
 
     @property
@@ -71,13 +72,18 @@ def _places(starts: Sequence[Registered[Any]]) -> Iterator[Any]:
     """What each process has of its machine: the addresses, the rack and the disks, of which one may fail or be new."""
     machines: list[set[Any]] = []
     for start in starts:
-        disks = set(getattr(start.state, "directories", ()))
+        disks = _disks(start.state)
         number = next((number for number, known in enumerate(machines) if known & disks), len(machines))
         if disks and number == len(machines):
             machines.append(set())
         if disks:
             machines[number] |= disks
         yield _addresses(start.state), getattr(start.state, "rack", None), number if disks else -1
+
+
+def _disks(state: Any) -> set[Uuid]:
+    """The log directories of a broker; a controller's registration has none."""
+    return set(getattr(state, "directories", ()))
 
 
 def _addresses(state: Any) -> tuple[str, ...]:
@@ -87,9 +93,8 @@ def _addresses(state: Any) -> tuple[str, ...]:
 def _described(state: Any, other: Any) -> str:
     """What tells a process from the other one."""
     told = [in_words(_addresses(state)) or "no address"]
-    directories = getattr(state, "directories", ())
-    if directories and set(directories) != set(getattr(other, "directories", ())):
-        told.append(f"directory {in_words(directories)}")
+    if _disks(state) not in (set(), _disks(other)):
+        told.append(f"directory {in_words(state.directories)}")
     if getattr(state, "rack", None) != getattr(other, "rack", None):
         told.append(f"rack {state.rack}")
     return f"{', '.join(told)} (incarnation {state.incarnation_id})"
@@ -98,16 +103,15 @@ def _described(state: Any, other: Any) -> str:
 def _in_turn(case: Case) -> Iterator[Found]:
     registrations, brokers = case.timeline.registrations, case.image.cluster.brokers
     recent = case.end_ms - RECENT_HOURS * 3_600_000
-    nodes: tuple[tuple[str, Mapping[int, Sequence[Registered[Any]]]], ...] = (
-        ("broker", registrations.brokers),
-        ("controller", registrations.controllers),
-    )
+    nodes: list[tuple[str, Sequence[Registered[Any]]]] = [
+        *((f"broker {id_}", states) for id_, states in sorted(registrations.brokers.items())),
+        *((f"controller {id_}", states) for id_, states in sorted(registrations.controllers.items())),
+    ]
     found: dict[Severity, list[tuple[str, _Turns]]] = {}
-    for kind, history in nodes:
-        for id_, states in sorted(history.items()):
-            turns = _turns(states)
-            if turns is not None and (turns.last.timestamp or -1) >= recent:
-                found.setdefault(turns.severity, []).append((f"{kind} {id_}", turns))
+    for name, states in nodes:
+        turns = _turns(states)
+        if turns is not None and (turns.last.timestamp or -1) >= recent:
+            found.setdefault(turns.severity, []).append((name, turns))
     for severity, some in sorted(found.items()):
         names = [name for name, _ in some]
         kinds = [name.split()[0] for name in names]

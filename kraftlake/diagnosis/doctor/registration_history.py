@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import attrs
 
@@ -79,6 +79,20 @@ class RegistrationHistory:
             for id_, controller in changed.changed_controllers.items():
                 self.controllers.setdefault(id_, []).append(Registered(state=controller, since=at))
 
+    def unchanged_since(self, node: str, of: Callable[[Any], object]) -> LogPosition | None:
+        """Since when a part of the registration of `broker 3` or `controller 3` is as it is now.
+
+        A voter is a controller. None where the log does not reach back so far.
+        """
+        kind, id_ = node.split()
+        history: Mapping[int, Sequence[Registered[Any]]] = self.brokers if kind == "broker" else self.controllers
+        since, part = None, None
+        for one in history.get(int(id_), ()):
+            now = None if one.state is None else of(one.state)
+            if now != part:
+                since, part = one.since, now
+        return since
+
     def losses(self, broker: int) -> list[Loss]:
         """The times at which a broker stopped being unfenced."""
         return [
@@ -107,16 +121,6 @@ def state_at(states: Sequence[Registered[R]], offset: int) -> R | None:
 def place_at(states: Sequence[Registered[R]], offset: int) -> int:
     """The place of the state after an offset, -1 for none."""
     return bisect_right(states, offset, key=lambda one: -1 if one.since is None else one.since.offset) - 1
-
-
-def unchanged_since(states: Sequence[Registered[R]], of: Callable[[R], object]) -> LogPosition | None:
-    """Since when a part of a node's registration is as it is now; None where the log does not reach back so far."""
-    since, part = None, None
-    for one in states:
-        now = None if one.state is None else of(one.state)
-        if now != part:
-            since, part = one.since, now
-    return since
 
 
 def failed_directories(states: Sequence[Registered[BrokerRegistration]]) -> dict[Uuid, LogPosition | None]:

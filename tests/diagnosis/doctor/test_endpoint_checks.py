@@ -60,8 +60,10 @@ FAULTS = {
                                    "P://[::1]:9092 can't be reached from other machines"),
     "any address": (["P://a:9092", "P://0.0.0.0:9092"], WARNING, ("broker 2",),
                     "P://0.0.0.0:9092 can't be reached from other machines"),
-    "no host": (["P://a:9092", "P://:9092"], WARNING, ("broker 2",),
-                "P://:9092 can't be reached from other machines"),
+    "no host": (["P://a:9092", "P://:9092"], WARNING, ("broker 2",), "P://:9092 is no address"),
+    "no host at a listener of one machine": (
+        ["P://a:9092,L://:1", "P://b:9092,L://b:1"], WARNING, ("broker 1",), "L://:1 is no address"),
+    "one broker without a port": (["P://localhost:0"], WARNING, ("broker 1",), "P://localhost:0 is no address"),
     "port 0": (["P://a:9092", "P://b:0"], WARNING, ("broker 2",), "P://b:0 is no address"),
     "the listener that others have on their hosts": (
         ["I://a:1,E://a:2", "I://127.0.0.1:1,E://b:2"], WARNING, ("broker 2",),

@@ -1,4 +1,4 @@
-"""How often leaders were elected and replicas fell out of sync: in a window before the image, and before it.
+"""How often leaderships were lost and replicas fell out of sync: in a window before the image, and before it.
 
 Imports numpy.
 """
@@ -40,12 +40,12 @@ class QuorumElection:
 class ActivityCounts:
     """Counts by broker: leaderships that it lost to others or to none, and replicas of it that left an ISR."""
 
-    elections: Counter[int] = attrs.field(factory=Counter)
+    lost_leaderships: Counter[int] = attrs.field(factory=Counter)
     dropouts: Counter[int] = attrs.field(factory=Counter)
 
 
 class Activity:
-    """The elections and changes of ISRs of a log: counted before a window, kept within it.
+    """The lost leaderships, changes of ISRs and elections of the quorum in a log, before a window and within it.
 
     The window begins at `since` (epoch ms). `first` and `last` are the times of the first and last delta that was
     taken, -1 for none.
@@ -83,10 +83,10 @@ class Activity:
         before, after = event_columns(changes, changes.before), event_columns(changes, changes.after)
         moved = (before.leader != after.leader) & (before.leader != NO_LEADER)
         left = before.isr.without(after.isr)
-        left = left.without(left.without(after.hosts.replicas))  # those that are replicas no more were moved away
+        left = left.without(left.without(after.hosts.replicas))  # without replicas that were moved away
         rows, recent = np.repeat(np.arange(len(left)), left.lengths), changes.times >= self.since
         for counts, chosen in ((self.earlier, ~recent), (self.recent, recent)):
-            counts.elections.update(_counted(before.leader[moved & chosen]))
+            counts.lost_leaderships.update(_counted(before.leader[moved & chosen]))
             counts.dropouts.update(_counted(left.members[chosen[rows]]))
         some = recent[rows]
         if some.any():

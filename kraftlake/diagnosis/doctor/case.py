@@ -80,11 +80,15 @@ class Case:
         """The begin of the window in which fencings, elections and the like are counted, in epoch ms."""
         return self.end_ms - self.window_ms
 
+    @property
+    def recent_begin(self) -> int:
+        """The begin of the recent time, in epoch ms."""
+        return self.end_ms - RECENT_HOURS * 3_600_000
+
     @cached_property
     def timeline(self) -> Timeline:
         """Since when the image's troubles last."""
-        recent_ms = self.end_ms - RECENT_HOURS * 3_600_000
-        return read_timeline(self.source, self.image, recent_ms=recent_ms, window_ms=self.window_begin)
+        return read_timeline(self.source, self.image, recent_ms=self.recent_begin, window_ms=self.window_begin)
 
     @property
     def read_from(self) -> str:

@@ -33,7 +33,7 @@ class _Node:
 
 
 def _nodes(case: Case) -> Iterator[_Node]:
-    """All that are registered: the controller asks every one of them, be it fenced or no voter."""
+    """All that are registered: the controller asks every one of them, fenced ones and those that are no voters too."""
     cluster, history = case.image.cluster, case.timeline.registrations
     voters = {voter.id for voter in case.quorum.voters}
     for broker_id, broker in sorted(cluster.brokers.items()):

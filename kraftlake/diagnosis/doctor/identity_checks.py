@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from kraftlake.diagnosis.doctor.case import RECENT_HOURS, Case
+from kraftlake.diagnosis.doctor.case import Case
 from kraftlake.diagnosis.doctor.check import Check
 from kraftlake.diagnosis.doctor.finding import Found, Severity
 from kraftlake.diagnosis.doctor.group import Group, LogPosition
@@ -102,7 +102,6 @@ def _described(state: Any, other: Any) -> str:
 
 def _in_turn(case: Case) -> Iterator[Found]:
     registrations, brokers = case.timeline.registrations, case.image.cluster.brokers
-    recent = case.end_ms - RECENT_HOURS * 3_600_000
     nodes: list[tuple[str, Sequence[Registered[Any]]]] = [
         *((f"broker {id_}", states) for id_, states in sorted(registrations.brokers.items())),
         *((f"controller {id_}", states) for id_, states in sorted(registrations.controllers.items())),
@@ -110,7 +109,7 @@ def _in_turn(case: Case) -> Iterator[Found]:
     found: dict[Severity, list[tuple[str, _Turns]]] = {}
     for name, states in nodes:
         turns = _turns(states)
-        if turns is not None and (turns.last.timestamp or -1) >= recent:
+        if turns is not None and (turns.last.timestamp or -1) >= case.recent_begin:
             found.setdefault(turns.severity, []).append((name, turns))
     for severity, some in sorted(found.items()):
         names = [name for name, _ in some]

@@ -8,12 +8,12 @@ from typing import Any
 from kraftlake.diagnosis.doctor.case import STUCK_HOURS, Case
 from kraftlake.diagnosis.doctor.check import Check
 from kraftlake.diagnosis.doctor.finding import Found, Severity
-from kraftlake.diagnosis.doctor.group import Group, earliest
+from kraftlake.diagnosis.doctor.group import Group
 from kraftlake.diagnosis.doctor.help import safe
 from kraftlake.diagnosis.doctor.partition_helps import follower_helps, offline_helps, reassignment_helps
-from kraftlake.diagnosis.doctor.partition_times import Concerned, UncleanElection
+from kraftlake.diagnosis.doctor.partition_times import Concerned, UncleanElection, group_of
 from kraftlake.diagnosis.doctor.replaced_replicas import replaced_replicas
-from kraftlake.diagnosis.doctor.replica_states import ReplicaState
+from kraftlake.diagnosis.doctor.replica_states import ReplicaState, state_words, states_of, waits_for
 from kraftlake.diagnosis.leadership import may_lead_words
 from kraftlake.image import NO_LEADER, min_insync_replicas, partition_json
 from kraftlake.runtime import counted, in_words
@@ -24,10 +24,7 @@ def _groups(ones: Iterable[Concerned], reason: Callable[[Concerned], str]) -> tu
     found: dict[tuple[str, int | None], list[Concerned]] = {}
     for one in ones:
         found.setdefault((reason(one), None if one.since is None else one.since.timestamp), []).append(one)
-    groups = (
-        Group(reason=why, since=earliest(one.since for one in some), things=tuple(one.name for one in some))
-        for (why, _), some in found.items()
-    )
+    groups = (group_of(why, some) for (why, _), some in found.items())
     return tuple(sorted(groups, key=lambda group: -1 if group.since is None else group.since.offset))
 
 
@@ -79,19 +76,10 @@ def _under_replicated(case: Case) -> Iterator[Found]:
 def _missing(case: Case, state: Any) -> str:
     """The replicas that are out of sync and why, as far as the brokers' states say: `out of sync: 3 (fenced)`."""
     out = sorted(set(state.replicas).difference(state.isr, state.adding_replicas))
-    told = [f"out of sync: {_states(case, state, out)}"] if out else []
-    added = _waits_for(state)
-    return "; ".join([*told, f"being added: {_states(case, state, added)}"] if added else told)
-
-
-def _states(case: Case, state: Any, brokers: Iterable[int]) -> str:
-    return ", ".join(f"{broker}{_state(case, state, broker)}" for broker in brokers)
-
-
-def _state(case: Case, state: Any, broker: int) -> str:
-    """Why a replica of a partition can't catch up; empty where the metadata has no reason."""
-    of_replica = ReplicaState.of(case.image, state, broker)
-    return "" if of_replica is ReplicaState.ACTIVE else f" ({of_replica.value})"
+    lists = (("out of sync", out), ("being added", waits_for(state)))
+    return "; ".join(
+        f"{words}: {state_words(states_of(case.image, state, brokers))}" for words, brokers in lists if brokers
+    )
 
 
 def _reassignments(case: Case) -> Iterator[Found]:
@@ -102,7 +90,8 @@ def _reassignments(case: Case) -> Iterator[Found]:
     inactive: set[int] = set()
     for one in case.timeline.partitions["being_reassigned"]:
         state = case.partition(one)
-        waits = [broker for broker in _waits_for(state) if _state(case, state, broker)]
+        states = states_of(case.image, state, waits_for(state))
+        waits = [broker for broker, of_replica in states.items() if of_replica is not ReplicaState.ACTIVE]
         age = case.age_ms(one.since)
         is_old = age is not None and age >= STUCK_HOURS * 3_600_000
         (old if is_old else blocked if waits else running).append(one)
@@ -111,9 +100,9 @@ def _reassignments(case: Case) -> Iterator[Found]:
 
     def why(one: Concerned) -> str:
         state = case.partition(one)
-        waits = _waits_for(state)
+        waits = state_words(states_of(case.image, state, waits_for(state)))
         target = [broker for broker in state.replicas if broker not in state.removing_replicas]
-        told = f"waits for {_states(case, state, waits)} to be in sync" if waits else "waits for the controller"
+        told = f"waits for {waits} to be in sync" if waits else "waits for the controller"
         return f"to {in_words(target)}; {told}"
 
     for some, severity, words in (
@@ -125,11 +114,6 @@ def _reassignments(case: Case) -> Iterator[Found]:
             sentence = f"the reassignment of {counted(len(some), 'partition')} {words}"
             helps = reassignment_helps(case, some)
             yield Found(sentence=sentence, groups=_groups(some, why), severity=severity, helps=helps)
-
-
-def _waits_for(state: Any) -> list[int]:
-    """The replicas that a reassignment adds and that are not in sync yet."""
-    return [broker for broker in state.adding_replicas if broker not in state.isr]
 
 
 def _recovering(case: Case) -> Iterator[Found]:

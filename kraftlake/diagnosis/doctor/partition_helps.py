@@ -7,11 +7,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from kraftlake.diagnosis.doctor.case import Case
-from kraftlake.diagnosis.doctor.group import Group
 from kraftlake.diagnosis.doctor.help import Help, HelpRisk
-from kraftlake.diagnosis.doctor.partition_times import Concerned
+from kraftlake.diagnosis.doctor.partition_times import Concerned, group_of
 from kraftlake.diagnosis.doctor.replaced_replicas import replaced_replicas
-from kraftlake.diagnosis.doctor.replica_states import ReplicaState, ReplicaStates, may_lead
+from kraftlake.diagnosis.doctor.replica_states import (
+    ReplicaState,
+    ReplicaStates,
+    may_lead,
+    state_words,
+    states_of,
+    waits_for,
+)
 from kraftlake.image import MetadataImage
 from kraftlake.runtime import counted, in_words
 
@@ -50,7 +56,7 @@ def offline_helps(case: Case, every: Sequence[Concerned]) -> tuple[Help, ...]:
     replaced = replaced_replicas(case)
     for one in every:
         partition = case.partition(one)
-        of_leaders = {broker: ReplicaState.of(case.image, partition, broker) for broker in may_lead(partition)}
+        of_leaders = states_of(case.image, partition, may_lead(partition))
         of_leaders |= dict.fromkeys(of_leaders.keys() & replaced.get(one.name, {}).keys(), ReplicaState.REPLACED)
         for broker, state in of_leaders.items():
             states.add(state, broker, one.name)
@@ -66,8 +72,7 @@ def offline_helps(case: Case, every: Sequence[Concerned]) -> tuple[Help, ...]:
 
 
 def _why_lost(of_leaders: dict[int, ReplicaState], active: Sequence[int]) -> str:
-    leaders = ", ".join(f"{broker} ({state.value})" for broker, state in of_leaders.items())
-    told = f"may lead: {leaders}" if leaders else "no replica was in sync"
+    told = f"may lead: {state_words(of_leaders)}" if of_leaders else "no replica was in sync"
     return f"{told}; active and out of sync: {', '.join(map(str, active))}"
 
 
@@ -79,10 +84,7 @@ def _unclean_elections(lost: dict[str, list[Concerned]]) -> Iterator[Help]:
         action=f"If these brokers or disks are lost for good, an unclean election gives {counted(count, 'partition')} "
         "a leader: kafka-leader-election.sh --election-type UNCLEAN --topic TOPIC --partition NUMBER, one by one.",
         risk=HelpRisk.UNCLEAN_ELECTION,
-        evidence=tuple(
-            Group(reason=reason, things=tuple(one.name for one in some), since=some[0].since)
-            for reason, some in lost.items()
-        ),
+        evidence=tuple(group_of(reason, some) for reason, some in lost.items()),
         cost="The records that the new leader lacks are lost, acknowledged ones too: what was written after it fell "
         "out of sync. Replicas that come back later drop them as well.",
     )
@@ -90,9 +92,14 @@ def _unclean_elections(lost: dict[str, list[Concerned]]) -> Iterator[Help]:
 
 def _stranded(names: Sequence[str]) -> Iterator[Help]:
     if names:
-        shown = in_words(names[:_NAMED]) if len(names) <= _NAMED else counted(len(names), "partition")
         have = "has" if len(names) == 1 else "have"
+        shown = _shown(names)
         yield Help(action=f"Nothing else gives a leader now: {shown} {have} no other replica on an active broker.")
+
+
+def _shown(names: Sequence[str]) -> str:
+    """A few names, of more their number."""
+    return in_words(names) if len(names) <= _NAMED else counted(len(names), "partition")
 
 
 _NAMED: Final = 3
@@ -115,11 +122,7 @@ def reassignment_helps(case: Case, every: Sequence[Concerned]) -> tuple[Help, ..
     no_way_back: list[str] = []
     for one in every:
         partition = case.partition(one)
-        waits = {
-            broker: ReplicaState.of(case.image, partition, broker)
-            for broker in partition.adding_replicas
-            if broker not in partition.isr
-        }
+        waits = states_of(case.image, partition, waits_for(partition))
         for broker, state in waits.items():
             states.add(state, broker, one.name)
         if waits and ReplicaState.ACTIVE not in waits.values():
@@ -149,8 +152,8 @@ def _way_back(image: MetadataImage, partition: Any) -> list[int]:
 
 
 def _why_cancel(waits: dict[int, ReplicaState], back: Sequence[int]) -> str:
-    told = ", ".join(f"{broker} ({state.value})" for broker, state in waits.items())
-    return f"waits for {told}; of the replicas before it {in_words(back)} {'is' if len(back) == 1 else 'are'} in sync"
+    are = "is" if len(back) == 1 else "are"
+    return f"waits for {state_words(waits)}; of the replicas before it {in_words(back)} {are} in sync"
 
 
 def _throttled(case: Case) -> Iterator[Help]:
@@ -172,10 +175,7 @@ def _cancellation(stuck: dict[str, list[Concerned]]) -> Iterator[Help]:
             action=f"If these brokers don't come back, take the reassignment of {counted(count, 'partition')} back: "
             "kafka-reassign-partitions.sh --cancel, with a file that names these alone.",
             risk=HelpRisk.CANCEL,
-            evidence=tuple(
-                Group(reason=reason, things=tuple(one.name for one in some), since=some[0].since)
-                for reason, some in stuck.items()
-            ),
+            evidence=tuple(group_of(reason, some) for reason, some in stuck.items()),
             cost="The new replicas are deleted with all that they have copied, and the partitions stay on the brokers "
             "that they were to leave.",
         )
@@ -183,8 +183,7 @@ def _cancellation(stuck: dict[str, list[Concerned]]) -> Iterator[Help]:
 
 def _no_way_back(names: Sequence[str]) -> Iterator[Help]:
     if names:
-        shown = in_words(names[:_NAMED]) if len(names) <= _NAMED else counted(len(names), "partition")
         yield Help(
-            action=f"Do not take the reassignment of {shown} back: none of the replicas before it is in sync on an "
-            "active broker."
+            action=f"Do not take the reassignment of {_shown(names)} back: none of the replicas before it is in sync "
+            "on an active broker."
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.diagnosis.doctor.group import LogPosition
+from kraftlake.diagnosis.doctor.group import Group, LogPosition, earliest
 from kraftlake.diagnosis.image_columns import ImageColumns
 from kraftlake.diagnosis.partition_conditions import CONDITIONS
 from kraftlake.image import NO_LEADER, MetadataImage, min_insync_replicas
@@ -34,6 +34,11 @@ class Concerned:
     def name(self) -> str:
         """`foo-3`."""
         return f"{self.topic}-{self.partition}"
+
+
+def group_of(reason: str, ones: Sequence[Concerned]) -> Group:
+    """The group of some partitions, since the first of them."""
+    return Group(reason=reason, things=tuple(one.name for one in ones), since=earliest(one.since for one in ones))
 
 
 @attrs.frozen(kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from kraftlake.diagnosis.doctor.case import RECENT_HOURS, Case
+from kraftlake.diagnosis.doctor.case import Case
 from kraftlake.diagnosis.doctor.directory_moves import DirectoryMove
 from kraftlake.diagnosis.doctor.group import LogPosition
 from kraftlake.diagnosis.doctor.registration_history import state_at
@@ -38,7 +38,6 @@ def replaced_replicas(case: Case) -> dict[str, dict[int, ReplacedReplica]]:
             del chain[before:]  # it is back where it lay
         elif _was_gone(case, move):
             chain.append(move)
-    recent = case.end_ms - RECENT_HOURS * 3_600_000
     found: dict[str, dict[int, ReplacedReplica]] = {}
     for (topic_id, partition, broker), chain in chains.items():
         topic = case.image.topics.get_topic_by_id(Uuid.from_string(topic_id))
@@ -54,7 +53,7 @@ def replaced_replicas(case: Case) -> dict[str, dict[int, ReplacedReplica]]:
         }
         may_lead_empty = has_none and broker in may_lead(state)
         first = next((move for move in chain if may_lead_empty or move.others <= lost), None)
-        if first is None or (not has_none and (first.at.timestamp or -1) < recent):
+        if first is None or (not has_none and (first.at.timestamp or -1) < case.recent_begin):
             continue
         found.setdefault(f"{topic.name}-{partition}", {})[broker] = ReplacedReplica(
             partition=f"{topic.name}-{partition}",

@@ -45,6 +45,25 @@ def may_lead(partition: PartitionRegistration) -> tuple[int, ...]:
     return (*partition.isr, *partition.elr) or partition.last_known_elr
 
 
+def waits_for(partition: PartitionRegistration) -> list[int]:
+    """The replicas that a reassignment adds and that are not in sync yet."""
+    return [broker for broker in partition.adding_replicas if broker not in partition.isr]
+
+
+def states_of(
+    image: MetadataImage, partition: PartitionRegistration, brokers: Iterable[int]
+) -> dict[int, ReplicaState]:
+    """The states of the replicas of a partition on some brokers."""
+    return {broker: ReplicaState.of(image, partition, broker) for broker in brokers}
+
+
+def state_words(states: Mapping[int, ReplicaState]) -> str:
+    """`1 (fenced), 2`: brokers with the states of their replicas, but for ACTIVE."""
+    return ", ".join(
+        f"{broker}" if state is ReplicaState.ACTIVE else f"{broker} ({state.value})" for broker, state in states.items()
+    )
+
+
 class ReplicaStates:
     """The replicas of some partitions by state, each with the partitions concerned."""
 

@@ -79,7 +79,7 @@ def _fencings(case: Case) -> Iterator[Found]:
         starts, earlier_starts = _counts(case, [one.since for one in incarnations(states)])
         counts = (
             f"fenced {counted(len(fenced), 'time')}, {orderly} after a controlled shutdown; "
-            f"{counted(starts, 'start')}, {counted(activity.recent.elections[broker], 'lost leadership')}, "
+            f"{counted(starts, 'start')}, {counted(activity.recent.lost_leaderships[broker], 'lost leadership')}, "
             f"{counted(activity.recent.dropouts[broker], 'replica')} out of sync"
         )
         usual = _usual_words(case, fencings=len(every) - len(fenced), starts=earlier_starts)
@@ -155,7 +155,7 @@ def _is_explained(one: Dropout, states: Sequence[Registered[BrokerRegistration]]
     now = states[place].state if place >= 0 else None
     if now is None or now.fenced or now.in_controlled_shutdown:
         return True
-    near = states[max(0, place) : place + 2]
+    near = states[place : place + 2]
     return any(state.since is not None and state.since.timestamp == one.at.timestamp for state in near)
 
 
@@ -195,7 +195,7 @@ def _unusual(case: Case) -> Iterator[Found]:
     counts = {
         "fencings": _counts(case, losses),
         "starts of brokers": _counts(case, starts),
-        "lost leaderships": (activity.recent.elections.total(), activity.earlier.elections.total()),
+        "lost leaderships": (activity.recent.lost_leaderships.total(), activity.earlier.lost_leaderships.total()),
         "replicas out of sync": (activity.recent.dropouts.total(), activity.earlier.dropouts.total()),
     }
     groups = []

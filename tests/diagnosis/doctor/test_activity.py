@@ -43,7 +43,7 @@ def test_leaderships_that_are_lost_are_counted_in_the_window_and_before() -> Non
     recent = Counter(int(one["before"]) for one in lost if one["timestamp"] >= MIDDLE)
     earlier = Counter(int(one["before"]) for one in lost if one["timestamp"] < MIDDLE)
     assert recent.total() > 100 < earlier.total()
-    assert (activity.recent.elections, activity.earlier.elections) == (recent, earlier)
+    assert (activity.recent.lost_leaderships, activity.earlier.lost_leaderships) == (recent, earlier)
 
 
 @pytest.mark.usefixtures("_any_way")

@@ -16,6 +16,7 @@ SKIPPABLE = {
     "a loop over what is found": "for one in things():\n    assert one",
     "a loop over a variable": "found = things()\nfor one in found:\n    assert one",
     "a loop beside another assertion": "assert things\nfound = [*things()]\nfor one in found:\n    assert one.name",
+    "a loop over the places of what is found": "for one in range(len(things())):\n    assert one",
     "a loop over a part": "for one in NAMES[1:]:\n    assert one",
     "a loop over what is chosen": "for one in [name for name in NAMES if name]:\n    assert one",
     "a loop whose turns end early": "for one in NAMES:\n    if one:\n        continue\n    assert one",

@@ -335,6 +335,8 @@ class Body:
         if not given:
             return False
         if name == "range":
+            if any(isinstance(part, ast.Call) and _name(part.func) == "len" for part in ast.walk(node)):
+                return False  # of what is found
             return len(given) > 1 or not (isinstance(given[0], ast.Constant) and given[0].value == 0)
         if name == "chain":
             return any(self.has_turn(one, seen) for one in given)

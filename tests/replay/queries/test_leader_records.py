@@ -14,6 +14,7 @@ from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.batch_values import BatchValues, read_values
 from kraftlake.records.serde import ApiMessageAndVersion, UnknownRecord
 from kraftlake.replay.queries.leader_records import Keys, key_of, leaders_named
+from tests.at_least_one import at_least_one
 from tests.replay import made_logs as log
 
 KEYS = Keys(key_of(log.uuid_of(topic), partition) for topic, partition in ((1, 0), (1, 1), (2, 1)))
@@ -86,6 +87,6 @@ def test_a_transaction_that_spans_chunks_takes_effect_at_its_end() -> None:
     lost = r.PartitionChangeRecord(topic_id=log.uuid_of(1), partition_id=0, leader=-1)
     batches = log.log_of([log.begin()], [lost], [log.end()], [log.begin()], [lost], [log.abort()], [lost])
     told = [(log.TIME + 2, 2), (log.TIME + 6, 6)]
-    for cut in range(1, len(batches)):
+    for cut in at_least_one(range(1, len(batches))):
         parts = [*as_values(batches[:cut]), *as_values(batches[cut:])]
         assert [(time, offset) for _, _, offset, time in leaders_named(parts, KEYS)] == told

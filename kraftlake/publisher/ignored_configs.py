@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from operator import attrgetter
+from typing import Any
 
 import attrs
 
 from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage
+from kraftlake.image import ConfigResource, MetadataImage
 from kraftlake.replay import LeaderAndEpoch, LoaderManifest, MetadataPublisher
 from kraftlake.runtime import get_logger
-from kraftlake.settings import BROKER, CLIENT_QUOTAS, why_ignored
+from kraftlake.settings import BROKER, CLIENT_QUOTAS, problem_of_setting, why_ignored
 
 _log = get_logger(__name__)
-_ALL_BROKERS: Final = "all brokers"
 
 
 @attrs.frozen(order=True)
@@ -27,34 +27,42 @@ class IgnoredConfig:
 
     @property
     def sentence(self) -> str:
-        """What is told to a person."""
+        """The warning for a person."""
         return f"{self.name} of {self.resource} has no effect: {self.reason}"
 
 
 def configs_without_effect(before: MetadataImage, after: MetadataImage) -> Iterator[IgnoredConfig]:
     """The configs and quotas without effect that were set, or got other values, between two images."""
-    if after.configs is not before.configs:
-        for resource, configs in after.configs.resource_data.items():
-            old = before.configs.resource_data.get(resource)
-            if old is configs:
-                continue
-            earlier = {} if old is None else old.data
+    of_data = attrgetter("data")
+    for resource, name, value in _changed(before.configs.resource_data, after.configs.resource_data, of_data):
+        if (reason := _reason(resource, name, value)) is not None:
             kind = resource.type_name.lower().replace("_", " ")
-            whose = f"{kind} {resource.name}" if resource.name or resource.type != BROKER else _ALL_BROKERS
-            for name, value in configs.data.items():
-                ignored = why_ignored(resource.type, name, value) if earlier.get(name) != value else None
-                if ignored is not None:
-                    yield IgnoredConfig(whose, name, ignored.reason)
-    if after.client_quotas is not before.client_quotas:
-        for entity, quotas in after.client_quotas.entities.items():
-            old_quotas = before.client_quotas.entities.get(entity)
-            if old_quotas is quotas:
-                continue
-            entries = (f"{kind} {name}" if name is not None else f"each {kind}" for kind, name in entity.entries)
-            whose = " and ".join(entries)
-            for name, quota in quotas.quotas.items():
-                if old_quotas is None or old_quotas.quotas.get(name) != quota:
-                    yield IgnoredConfig(whose, name, CLIENT_QUOTAS.reason)
+            is_of_all = resource.type == BROKER and not resource.name
+            yield IgnoredConfig("all brokers" if is_of_all else f"{kind} {resource.name}", name, reason)
+    of_quotas = attrgetter("quotas")
+    for entity, name, _ in _changed(before.client_quotas.entities, after.client_quotas.entities, of_quotas):
+        entries = (f"{kind} {name}" if name is not None else f"each {kind}" for kind, name in entity.entries)
+        yield IgnoredConfig(" and ".join(entries), name, CLIENT_QUOTAS.reason)
+
+
+def _changed(before: Mapping[Any, Any], after: Mapping[Any, Any], values_of: Any) -> Iterator[tuple[Any, str, Any]]:
+    """The new and other values: the key of what they belong to, their names, and themselves."""
+    if after is before:
+        return
+    for key, image in after.items():
+        old = before.get(key)
+        if old is not image:
+            earlier = {} if old is None else values_of(old)
+            yield from ((key, name, value) for name, value in values_of(image).items() if earlier.get(name) != value)
+
+
+def _reason(resource: ConfigResource, name: str, value: str) -> str | None:
+    """Why a config has no effect: none of its kind has, or a broker can't have it so; None where it has."""
+    ignored = why_ignored(resource.type, name, value)
+    if ignored is not None:
+        return ignored.reason
+    problem = problem_of_setting(name, value, of_all=not resource.name) if resource.type == BROKER else None
+    return problem and problem.rstrip(".")
 
 
 class IgnoredConfigs:
@@ -62,15 +70,15 @@ class IgnoredConfigs:
 
     def __init__(self) -> None:
         self._image = MetadataImage.EMPTY
-        self._told: set[tuple[str, str]] = set()
+        self._given: set[tuple[str, str]] = set()
 
     def newly_set(self, image: MetadataImage) -> list[IgnoredConfig]:
         """What has not been given before, in the order of resources."""
         found = sorted(
-            one for one in configs_without_effect(self._image, image) if (one.resource, one.name) not in self._told
+            one for one in configs_without_effect(self._image, image) if (one.resource, one.name) not in self._given
         )
         self._image = image
-        self._told |= {(one.resource, one.name) for one in found}
+        self._given |= {(one.resource, one.name) for one in found}
         return found
 
 

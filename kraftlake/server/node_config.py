@@ -136,11 +136,11 @@ class NodeSettings:
         others = {one.name for one in self.listeners("listeners")}  # of the other role of a file for both
         if unknown := sorted(given.keys() - bound.keys() - others):
             raise UsageError(f"{_ADVERTISED} names {unknown[0]}, which is none of the listeners {', '.join(bound)}.")
-        told = {name: given.get(name, one) for name, one in bound.items()}
-        for one in told.values():
+        found = {name: given.get(name, one) for name, one in bound.items()}
+        for one in found.values():
             if one.host == _EVERYWHERE:
                 raise UsageError(f"{one} is no address that others can connect to: give one in {_ADVERTISED}.")
-        return told
+        return found
 
     def names(self, name: str) -> tuple[str, ...]:
         """A list of texts that are not empty."""

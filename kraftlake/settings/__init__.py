@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         of_listener,
         why_ignored,
     )
-    from kraftlake.settings.topic_configs import TOPIC_CONFIGS
+    from kraftlake.settings.topic_configs import TOPIC_CONFIGS, unit_ms
     from kraftlake.settings.uses import (
         BROKER_ROLE,
         CLIENT_QUOTAS,
@@ -88,6 +88,7 @@ __all__ = [
     "problem_of_setting",
     "problem_of_value",
     "sound_settings",
+    "unit_ms",
     "why_ignored",
 ]
 

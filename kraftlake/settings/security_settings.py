@@ -123,7 +123,7 @@ AUTHORIZER_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     "allow.everyone.if.no.acl.found": ConfigKey("STRING", None, use=BY_ALL_NODES),
     "super.users": ConfigKey("STRING", None, use=BY_ALL_NODES),
 }
-"""Those that Kafka's own authorizer reads, and KafkaConfig does not define.
+"""Settings that Kafka's own authorizer reads and KafkaConfig does not define.
 
 Source: org.apache.kafka.metadata.authorizer.StandardAuthorizer.
 """

@@ -21,6 +21,8 @@ from kraftlake.settings.uses import (
     REMOTE_STORAGE,
 )
 
+_UNITS_MS: Final = {"hours": 3_600_000, "minutes": 60_000}
+
 TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
     "cleanup.policy": ConfigKey(
         "LIST", "delete", members("compact", "delete"), synonyms=("log.cleanup.policy",), use=COMPACTION_ONLY
@@ -156,3 +158,8 @@ TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
         "BOOLEAN", "false", synonyms=("unclean.leader.election.enable",), use=LIVE_BY_CONTROLLERS
     ),
 }
+
+
+def unit_ms(synonym: str) -> int:
+    """The factor that a setting's value is multiplied with for its topic config: hours and minutes become ms."""
+    return _UNITS_MS.get(synonym.rpartition(".")[2], 1)

@@ -44,6 +44,10 @@ QUOTA = r.ClientQuotaRecord(
             config(BROKER, "1", "num.partitions", "2"), "broker 1",
             "a node heeds it at its start alone, from its properties file",
         ),
+        (
+            config(BROKER, "", "cordoned.log.dirs", "/x"), "all brokers",
+            "cordoned.log.dirs can't be set for all brokers: name one",
+        ),
         (config(GROUP, "g", "consumer.session.timeout.ms", "50000"), "group g", NO_GROUPS),
         (config(CLIENT_METRICS, "m", "metrics", "a"), "client metrics m", "client telemetry is not collected"),
         (QUOTA, "each client-id and user bob", "client quotas are not enforced yet"),

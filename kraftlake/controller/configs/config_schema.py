@@ -13,7 +13,7 @@ from kraftlake.controller.errors import ControllerApiError, Errors
 from kraftlake.image import ConfigResource, ConfigurationsImage
 from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftlake.runtime.java_values import parse_integer, trim
-from kraftlake.settings import TOPIC_CONFIGS
+from kraftlake.settings import TOPIC_CONFIGS, unit_ms
 
 MIN_ISR: Final = "min.insync.replicas"
 
@@ -86,10 +86,10 @@ def in_milliseconds(synonym: str, value: str) -> str:
 
     Source: org.apache.kafka.server.config.ConfigSynonym (HOURS_TO_MILLISECONDS, valueToInt).
     """
-    milliseconds = {"hours": 3_600_000, "minutes": 60_000}.get(synonym.rpartition(".")[2])
-    if milliseconds is None:
+    unit = unit_ms(synonym)
+    if unit == 1:
         return value
     try:
-        return str(parse_integer(trim(value), 32) * milliseconds)
+        return str(parse_integer(trim(value), 32) * unit)
     except ValueError:
         return "0"

@@ -6,7 +6,7 @@ Source: kafka.server.ControllerConfigurationValidator, LogConfig.validate, Group
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from kraftlake.controller.config import ControllerConfig
 from kraftlake.controller.configs.client_metrics_configs import (
@@ -23,10 +23,7 @@ from kraftlake.image import ConfigResource
 from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftlake.image.topics.topic_names import problem_of_name
 from kraftlake.runtime.java_values import parse_integer
-from kraftlake.settings import CONFIGS, ConfigKey
-
-CLIENT_METRICS_RESOURCE: Final = 16
-GROUP_RESOURCE: Final = 32
+from kraftlake.settings import CONFIGS
 
 
 def is_list(resource: ConfigResource, name: str) -> bool:
@@ -54,15 +51,15 @@ def validate_configs(
             problem = problem_of_name(resource.name)
             if problem is not None:
                 raise ControllerApiError(Errors.INVALID_TOPIC_EXCEPTION, problem)
-            _refuse("topic", problem_of_topic(node, before, _parsed("topic", CONFIGS[TOPIC_RESOURCE], after)))
+            _refuse("topic", problem_of_topic(node, before, _parsed("topic", resource.type, after)))
         case 4:
             _check_broker_name(resource.name)
         case 16:
             _check_name(resource, "Client metrics have")
-            _validate_client_metrics(after)
+            _validate_client_metrics(resource.type, after)
         case 32:
             _check_name(resource, "Groups have")
-            _refuse("group", problem_of_group(node, _parsed("group", CONFIGS[GROUP_RESOURCE], after)))
+            _refuse("group", problem_of_group(node, _parsed("group", resource.type, after)))
         case _:
             raise ControllerApiError(
                 Errors.INVALID_REQUEST, f"A resource of type {resource.type_name} has no configs here."
@@ -84,11 +81,9 @@ def _check_broker_name(name: str) -> None:
 
 
 def _parsed(
-    kind: str,
-    keys: Mapping[str, ConfigKey],
-    after: Mapping[str, str],
-    unknown: Errors = Errors.INVALID_CONFIG,
+    kind: str, number: int, after: Mapping[str, str], unknown: Errors = Errors.INVALID_CONFIG
 ) -> dict[str, Any]:
+    keys = CONFIGS[number]
     for name in after:
         if name not in keys:
             raise ControllerApiError(unknown, f"There is no {kind} config {name!r}.")
@@ -108,8 +103,8 @@ def _refuse(kind: str, problem: str | None) -> None:
         raise ControllerApiError(Errors.INVALID_CONFIG, f"The {kind} can't have these configs: {problem}.")
 
 
-def _validate_client_metrics(after: Mapping[str, str]) -> None:
-    parsed = _parsed("client metrics", CONFIGS[CLIENT_METRICS_RESOURCE], after, unknown=Errors.INVALID_REQUEST)
+def _validate_client_metrics(kind: int, after: Mapping[str, str]) -> None:
+    parsed = _parsed("client metrics", kind, after, unknown=Errors.INVALID_REQUEST)
     if not SHORTEST_INTERVAL <= parsed.get(INTERVAL, SHORTEST_INTERVAL) <= LONGEST_INTERVAL:
         raise ControllerApiError(
             Errors.INVALID_REQUEST, f"{INTERVAL} is not between {SHORTEST_INTERVAL} and {LONGEST_INTERVAL}."

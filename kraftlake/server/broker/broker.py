@@ -39,7 +39,13 @@ from kraftlake.replica_manager import (
 )
 from kraftlake.replica_manager.logs.disk.disk_log_manager import open_log_manager
 from kraftlake.runtime import Clock, KafkaEventQueue, LoggingFaultHandler, Scheduler, get_logger
-from kraftlake.server.broker.broker_config import BrokerConfig, cordoned_log_dirs
+from kraftlake.server.broker.broker_config import (
+    CHECKPOINT,
+    FIRST_UPKEEP,
+    RETENTION_CHECK,
+    BrokerConfig,
+    cordoned_log_dirs,
+)
 from kraftlake.server.broker.broker_config_handler import (
     BrokerConfigHandler,
     heed_in_logs,
@@ -253,13 +259,13 @@ class Broker:
     def install(self) -> None:
         """Have the metadata published from now on: the first image loads the logs and starts the replica manager."""
         self.loader.install_publishers([self.publisher])
-        upkeep = self._config.upkeep
-        first_ms = upkeep.log_initial_task_delay_ms
+        value = self._config.value
+        first_ms = value(FIRST_UPKEEP)
         for task, delay_ms, period_ms in (
             (self.logs.flush_logs, _FLUSH_MS, _FLUSH_MS),
             (self.logs.delete_files, _DELETION_MS, _DELETION_MS),
-            (self.logs.checkpoint, first_ms, upkeep.log_flush_offset_checkpoint_interval_ms),
-            (self.logs.clean_logs, first_ms, upkeep.log_retention_check_interval_ms),
+            (self.logs.checkpoint, first_ms, value(CHECKPOINT)),
+            (self.logs.clean_logs, first_ms, value(RETENTION_CHECK)),
         ):
             self._upkeep.schedule(task.__name__, task, delay_ms=delay_ms, period_ms=max(1, period_ms))
 

@@ -24,21 +24,12 @@ def _by_setting(config: type[Any]) -> dict[str, str]:
     return {field.name.replace("_", "."): field.name for field in attrs.fields(config)}
 
 
-@attrs.frozen(kw_only=True)
-class UpkeepConfig:
-    """Kafka's settings of how often logs are worked on, with its names and defaults; times in ms.
-
-    Source: org.apache.kafka.server.config.ServerLogConfigs.
-    """
-
-    log_retention_check_interval_ms: int = 300_000
-    log_flush_offset_checkpoint_interval_ms: int = 60_000
-    log_initial_task_delay_ms: int = 30_000
-
-
 _REPLICATION_SETTINGS: Final = _by_setting(ReplicaManagerConfig)
 _LIFECYCLE_SETTINGS: Final = _by_setting(LifecycleConfig)
-_UPKEEP_SETTINGS: Final = _by_setting(UpkeepConfig)
+RETENTION_CHECK: Final = "log.retention.check.interval.ms"
+CHECKPOINT: Final = "log.flush.offset.checkpoint.interval.ms"
+FIRST_UPKEEP: Final = "log.initial.task.delay.ms"
+"""How often, and from when on, a broker works on its logs."""
 _INTER_BROKER: Final = "inter.broker.listener.name"
 _CORDONED: Final = "cordoned.log.dirs"
 _ALL: Final = "*"
@@ -51,7 +42,7 @@ _OF_LOGS: Final = {
 HEEDED_WITHOUT_CLIENTS: Final = frozenset(
     {
         *(synonym for key in _OF_LOGS.values() for synonym in key.synonyms), *_REPLICATION_SETTINGS,
-        *_LIFECYCLE_SETTINGS, *_UPKEEP_SETTINGS, _CORDONED,
+        *_LIFECYCLE_SETTINGS, RETENTION_CHECK, CHECKPOINT, FIRST_UPKEEP, _CORDONED,
     }
     - {_INTER_BROKER, "replica.lag.time.max.ms"}
 )  # fmt: skip
@@ -174,7 +165,7 @@ class BrokerConfig:
     @property
     def auto_create_topics(self) -> bool:
         """Whether a topic that clients ask for is created (`auto.create.topics.enable`)."""
-        return bool(self._node.value(_AUTO_CREATE))
+        return bool(self.value(_AUTO_CREATE))
 
     @property
     def advertised(self) -> ListenerAddress:
@@ -209,11 +200,6 @@ class BrokerConfig:
         return LifecycleConfig(**self._values(_LIFECYCLE_SETTINGS))
 
     @property
-    def upkeep(self) -> UpkeepConfig:
-        """The settings of the work on logs."""
-        return UpkeepConfig(**self._values(_UPKEEP_SETTINGS))
-
-    @property
     def log_defaults(self) -> LogConfig:
         """The configs of topics that set none."""
         return log_defaults(self.settings)
@@ -221,14 +207,14 @@ class BrokerConfig:
     @property
     def cordoned_log_dirs(self) -> tuple[str, ...]:
         """The log directories that are to get no new replicas (KIP-1066)."""
-        return cordoned_log_dirs(self._node.value(_CORDONED), self.log_dirs)
+        return cordoned_log_dirs(self.value(_CORDONED), self.log_dirs)
 
     def _values(self, names: Mapping[str, str]) -> dict[str, Any]:
         """The values that are set; a time that no range of Kafka's bounds is 1 ms at least."""
         found = {}
         for name, field in names.items():
             if name in self.settings:
-                value = self._node.value(name)
+                value = self.value(name)
                 found[field] = value if NODE_SETTINGS[name].check or not name.endswith(".ms") else max(1, value)
         return found
 

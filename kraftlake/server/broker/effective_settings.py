@@ -6,14 +6,12 @@ Source: org.apache.kafka.server.config.AbstractKafkaConfig, kafka.server.KafkaCo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import attrs
 
 from kraftlake.image import double_text
-from kraftlake.settings import BROKER_CONFIGS, DYNAMIC_ONLY, TOPIC_CONFIGS, ConfigKey
-
-_UNITS_MS: Final = {"minutes": 60_000, "hours": 3_600_000}
+from kraftlake.settings import BROKER_CONFIGS, DYNAMIC_ONLY, TOPIC_CONFIGS, ConfigKey, unit_ms
 
 
 @attrs.frozen
@@ -44,8 +42,7 @@ class EffectiveSettings:
         for name in key.synonyms:
             value = self[name]
             if value is not None:
-                unit = _UNITS_MS.get(name.rpartition(".")[2])
-                value = value if unit is None else value * unit
+                value = value if unit_ms(name) == 1 else value * unit_ms(name)
                 return max(value, -1) if config == "retention.ms" else value
         return None if key.default is None else parsed(key, key.default)
 

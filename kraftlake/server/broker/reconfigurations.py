@@ -38,8 +38,8 @@ _NETWORK_THREADS: Final = "num.network.threads"
 _LISTENER_SETTINGS: Final = OF_ALL_LISTENERS | {
     name for name, key in BROKER_CONFIGS.items() if key.update is PER_BROKER and name != "cordoned.log.dirs"
 }
-_PRINCIPALS: Final = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
-_REPORTERS: Final = frozenset({"org.apache.kafka.common.metrics.JmxReporter"})
+_PRINCIPALS: Final = BROKER_CONFIGS["principal.builder.class"].default
+_REPORTERS: Final = {BROKER_CONFIGS["metric.reporters"].default}
 
 
 _Problems: TypeAlias = Iterator[str | None]

@@ -220,8 +220,8 @@ class ControllerServer:
     def _endpoints(self) -> dict[str, Endpoint]:
         advertised, found = self._config.advertised, {}
         for one, listener in zip(self._config.listeners, self.listeners, strict=True):
-            told = advertised[one.name]
-            found[one.name] = Endpoint(host=told.host, port=told.port or listener.port, security_protocol=_PLAINTEXT)
+            at = advertised[one.name]
+            found[one.name] = Endpoint(host=at.host, port=at.port or listener.port, security_protocol=_PLAINTEXT)
         return found
 
     def _registration(self, listeners: Mapping[str, Endpoint]) -> ControllerRegistrationRequest:

@@ -9,7 +9,6 @@ from typing import Final
 
 import attrs
 
-from kraftlake.runtime import UsageError
 from kraftlake.server.node_config import NodeSettings
 from kraftlake.settings import connections_by_host
 
@@ -59,9 +58,9 @@ class ListenerLimits:
 
 
 def listener_limits(settings: NodeSettings, listener: str) -> ListenerLimits:
-    """The limits of a listener by a node's settings: of those for all and for this listener the lower one counts.
+    """The limits of a listener by a node's settings, which were checked.
 
-    Raises UsageError for a value that a setting can't have.
+    Of a limit for all listeners and one for this listener the lower one counts.
     """
     values = {field: settings.value(name) for name, field in _FIELDS.items() if name in settings.values}
     for name in _OF_EACH:
@@ -77,13 +76,9 @@ def listener_limits(settings: NodeSettings, listener: str) -> ListenerLimits:
 
 
 def _by_address(overrides: str) -> dict[str, int]:
-    """The connections by the addresses of the hosts; of one that is not known none counts."""
+    """The connections by the addresses of the hosts; a host without an address has no limit of its own."""
     found = dict[str, int]()
-    try:
-        limits = connections_by_host(overrides)
-    except ValueError as problem:
-        raise UsageError(f"max.connections.per.ip.overrides has {problem}.") from None
-    for host, limit in limits.items():
+    for host, limit in connections_by_host(overrides).items():
         with suppress(OSError):
             found |= {str(address[4][0]): limit for address in socket.getaddrinfo(host, None)}
     return found

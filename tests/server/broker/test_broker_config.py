@@ -6,7 +6,7 @@ import pytest
 
 from kraftlake.runtime import UsageError
 from kraftlake.server import BrokerConfig, ListenerAddress
-from kraftlake.server.broker.broker_config import log_defaults
+from kraftlake.server.broker.broker_config import CHECKPOINT, RETENTION_CHECK, log_defaults
 from kraftlake.server.node_config import NodeSettings
 from kraftlake.server.requests.listener_limits import ListenerLimits
 
@@ -37,10 +37,7 @@ def test_settings_replace_defaults() -> None:
         num_replica_fetchers="3", broker_heartbeat_interval_ms="500", log_segment_bytes=" 1048576 ",
         log_retention_check_interval_ms="1000",
     )  # fmt: skip
-    assert (made.upkeep.log_retention_check_interval_ms, made.upkeep.log_flush_offset_checkpoint_interval_ms) == (
-        1000,
-        60_000,
-    )
+    assert (made.value(RETENTION_CHECK), made.value(CHECKPOINT)) == (1000, 60_000)
     assert made.replication.num_replica_fetchers == 3
     assert made.lifecycle.broker_heartbeat_interval_ms == 500
     assert made.log_defaults.segment_bytes == 1 << 20

@@ -48,6 +48,7 @@ configs = change_group(
 def alter_configs(change: Change, *, resource: str, **operations: tuple[str, ...]) -> None:
     """Change the configs of one resource, all of what is named or nothing."""
     from kraftlake.controller.configs.alter_configs import ConfigOperation, OpType, incremental_alter_configs
+    from kraftlake.settings import BROKER, problem_of_setting
 
     target = _resource(resource)
     changes = {name: ConfigOperation(OpType.DELETE) for name in operations["delete"]}
@@ -58,21 +59,12 @@ def alter_configs(change: Change, *, resource: str, **operations: tuple[str, ...
             changes[name] = ConfigOperation(kind, value)
     if not changes:
         raise click.UsageError("Say what to change: --set, --delete, --append or --subtract.")
-    for name, one in changes.items():
-        problem = _problem_of_setting(target, name, one.value) if one.op_type is OpType.SET else None
-        if problem is not None:
-            raise click.UsageError(problem)
+    if target.type == BROKER:  # the controller takes any setting, and brokers would ignore a wrong one
+        for name, value in key_values(operations["set_"], "--set").items():
+            if (problem := problem_of_setting(name, value, of_all=not target.name)) is not None:
+                raise click.UsageError(problem)
     answers = change.controller.run(lambda state: incremental_alter_configs(state, {target: changes}))
     change.result(resource, answers[target], configs=sorted(change.controller.image.configs.config_map(target)))
-
-
-def _problem_of_setting(target: ConfigResource, name: str, value: str | None) -> str | None:
-    """What brokers refuse of their settings: the controller takes any, and they would ignore it."""
-    from kraftlake.settings import BROKER, problem_of_setting
-
-    if target.type != BROKER or value is None:
-        return None
-    return problem_of_setting(name, value, of_all=not target.name)
 
 
 def _resource(text: str) -> ConfigResource:

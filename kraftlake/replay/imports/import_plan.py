@@ -39,7 +39,7 @@ class ImportPlan:
 
 
 def plan_import(source: LogReader, lake: LakeReader | None, progress: Progress = no_progress) -> ImportPlan:
-    """Read the whole source, compare what the lake has of it already, and say what is new.
+    """Read the source from the lake's start on, compare what the lake has of it already, and say what is new.
 
     `lake` is None where there is none yet. Raises ImportConflictError naming the first offset that disagrees and what
     each of the two has alone from there on, or the offsets that are missing in between; CorruptDataError for a source
@@ -49,35 +49,24 @@ def plan_import(source: LogReader, lake: LakeReader | None, progress: Progress =
         _check_touching(source, lake)
     _check_duplicates(source)
     snapshots = _new_snapshots(source, lake)
+    there = range(0) if lake is None else range(lake.start_offset, lake.end_offset)
     if lake is not None:
         _check_same(source, lake)
-    ends = {s.end_offset - 1: s for s in usable_snapshots(source)}
+    _check_snapshot_epochs(source)
     new = batches = 0
-    there = range(0) if lake is None else range(lake.start_offset, lake.end_offset)
-    lake_epoch = -1 if lake is None else lake.log.epoch
-
-    def add_new(chunk: Chunk) -> None:
-        nonlocal new, batches
-        if not new and chunk.epoch < lake_epoch:
+    start, reported = source.start_offset, max(source.start_offset, there.stop)
+    for chunk in chunks_of(source, reported, source.end_offset - 1):
+        if lake is not None and not new and chunk.epoch < lake.log.epoch:
             raise ImportConflictError(
                 f"{source.name} has epoch {chunk.epoch} at offset {chunk.base_offset}, but the lake has epoch "
-                f"{lake_epoch} before it already: they are two histories, or one is damaged."
+                f"{lake.log.epoch} before it already: they are two histories, or one is damaged."
             )
         _check_frames(chunk)
         new += chunk.record_count
         batches += 1 if isinstance(chunk, RecordBatch) else chunk.batch_count
-
-    reported = source.start_offset
-    for chunk in chunks_of(source, source.start_offset, source.end_offset - 1):
-        _check_snapshot_epochs(chunk, ends)
-        if chunk.base_offset >= there.stop:
-            add_new(chunk)
-        elif not isinstance(chunk, RecordBatch):
-            for batch in chunk.batches(there.stop):
-                add_new(batch)
         if chunk.last_offset + 1 - reported >= PROGRESS_RECORDS or chunk.last_offset + 1 == source.end_offset:
             reported = chunk.last_offset + 1
-            progress("checking", reported - source.start_offset, source.end_offset - source.start_offset)
+            progress("checking", reported - start, source.end_offset - start)
     for snapshot in snapshots:
         for batch in snapshot.batches():
             _check_frames(batch, snapshot.name)
@@ -87,8 +76,8 @@ def plan_import(source: LogReader, lake: LakeReader | None, progress: Progress =
         to_offset=from_offset + new,
         records=new,
         batches=batches,
-        already_there=max(0, min(source.end_offset, there.stop) - max(source.start_offset, there.start)),
-        before_lake=max(0, there.start - source.start_offset),
+        already_there=max(0, min(source.end_offset, there.stop) - max(start, there.start)),
+        before_lake=max(0, there.start - start),
         snapshots=snapshots,
     )
 
@@ -133,10 +122,12 @@ def _new_snapshots(source: LogReader, lake: LogReader | None) -> tuple[SnapshotR
     return tuple(new)
 
 
-def _check_snapshot_epochs(chunk: Chunk, ends: dict[int, SnapshotReader]) -> None:
-    for offset in [offset for offset in ends if chunk.base_offset <= offset <= chunk.last_offset]:
-        snapshot = ends.pop(offset)
-        epoch = chunk.epoch if isinstance(chunk, RecordBatch) else chunk.end_at(offset).epoch
+def _check_snapshot_epochs(source: LogReader) -> None:
+    for snapshot in usable_snapshots(source):
+        offset = snapshot.end_offset - 1
+        if not source.start_offset <= offset < source.end_offset:
+            continue
+        epoch = next(iter(source.batches(offset, offset))).epoch
         if snapshot.epoch != epoch:
             raise CorruptDataError(
                 f"{snapshot.name} says that offset {offset} is of epoch {snapshot.epoch}, but the log has it in epoch "

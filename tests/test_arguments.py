@@ -218,7 +218,8 @@ OF_OBJECTS = {
     "chunks_of", "decode_record", "readable_batches", "type_of", "usable_snapshots", "verify_source", "is_lake",
     "check_covered", "check_unbroken", "has_beginning", "is_under_min_isr", "leader_at", "open_live", "problem_of_name",
     "serve_fetch", "is_online", "as_literal", "matching", "mechanism_name", "part_of", "path_of", "root_node",
-    "compare_logs", "held_words", "comparison_sentence", "role_among", "known_mechanism", "double_text",
+    "compare_copies", "compare_logs", "read_copy", "alone_words", "held_words", "comparison_sentence", "role_among",
+    "known_mechanism", "double_text",
 }  # fmt: skip
 """Functions that take no more than what other functions have made (the reader of a source, with offsets that were
 checked already), or a session."""

@@ -23,7 +23,6 @@ from kraftlake.diagnosis.doctor.partition_checks import PARTITION_CHECKS
 from kraftlake.diagnosis.doctor.quorum_checks import QUORUM_CHECKS
 from kraftlake.diagnosis.doctor.risk_checks import RISK_CHECKS
 from kraftlake.diagnosis.doctor.stability_checks import STABILITY_CHECKS
-from kraftlake.diagnosis.quorum_health import odd_histories
 from kraftlake.image import ClusterCounts, MetadataImage, count_cluster
 from kraftlake.protocol import joined_addresses
 from kraftlake.replay import LogSource, Progress, QuorumReport, Replay, describe_quorum
@@ -140,8 +139,7 @@ def diagnose(
         window_ms=window // timedelta(milliseconds=1),
         folders=() if replay is None else tuple(_compared(replay.image, log_dirs, known)),
     )
-    of_one_history = not any(verdict.check == "two_histories" for verdict in odd_histories(quorum))
-    asked = [check for check in checks if of_one_history or not check.of_image]
+    asked = [check for check in checks if not (quorum.rivals and check.of_image)]
     findings = [finding for check in asked for finding in check.findings(case)]
     return Diagnosis(
         sources=paths,

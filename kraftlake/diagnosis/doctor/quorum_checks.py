@@ -46,30 +46,30 @@ def _no_election(case: Case) -> Iterator[Found]:
 
 def _two_histories(case: Case) -> Iterator[Found]:
     """The histories beside the first one, with what the voters would do that are here."""
-    told = [one for one in odd_histories(case.quorum) if one.check == "two_histories"]
-    if told:
+    for found in _held_alone("two_histories", odd_histories(case.quorum)):
         elected = _bad(case, "election_of_histories")
-        groups = (*_facts(told), *(Group(reason=one.sentence, things=one.things) for one in elected))
+        groups = (*found.groups, *(Group(reason=one.sentence, things=one.things) for one in elected))
         rest = "what brokers, topics and partitions lack is not looked at: it would be that of one history alone"
-        yield Found(sentence="; ".join((*(one.sentence for one in told), rest)), groups=groups)
+        yield attrs.evolve(found, sentence=f"{found.sentence}; {rest}", groups=groups)
 
 
 def _changed(case: Case) -> Iterator[Found]:
-    told = [one for one in odd_histories(case.quorum) if one.check == "changed_log"]
-    if told:
-        yield Found(sentence="; ".join(one.sentence for one in told), groups=_facts(told))
+    return _held_alone("changed_log", odd_histories(case.quorum))
 
 
 def _unplaced(case: Case) -> Iterator[Found]:
     return _found(unplaced_logs(case.quorum))
 
 
-def _facts(told: Iterable[Verdict]) -> tuple[Group, ...]:
-    """What the logs of the verdicts have alone, a group each."""
-    held = dict.fromkeys(held for one in told for held in one.held)
-    return tuple(
-        Group(reason=one.words, things=one.nodes, since=LogPosition.of(one.offset, one.timestamp)) for one in held
-    )
+def _held_alone(check: str, verdicts: Iterable[Verdict]) -> Iterator[Found]:
+    """One finding of the verdicts of a kind, a group for what the logs of each history have alone."""
+    told = [one for one in verdicts if one.check == check]
+    if told:
+        held = dict.fromkeys(held for one in told for held in one.held)
+        groups = tuple(
+            Group(reason=one.words, things=one.nodes, since=LogPosition.of(one.offset, one.timestamp)) for one in held
+        )
+        yield Found(sentence="; ".join(one.sentence for one in told), groups=groups)
 
 
 def _lost_commits(case: Case) -> Iterator[Found]:
@@ -82,9 +82,7 @@ def _voter_directory(case: Case) -> Iterator[Found]:
 
 
 def _diverged(case: Case) -> Iterator[Found]:
-    told = [one for one in node_faults(case.quorum) if one.check == "diverged_log"]
-    if told:
-        yield Found(sentence="; ".join(one.sentence for one in told), groups=_facts(told))
+    return _held_alone("diverged_log", node_faults(case.quorum))
 
 
 def _partly_seen(case: Case) -> Iterator[Found]:

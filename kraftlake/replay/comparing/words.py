@@ -26,10 +26,11 @@ def comparison_sentence(found: LogComparison, one: str, other: str) -> str:
                 f"{counted(more, 'offset')} more than {shorter}"
             )
         case Relation.CHANGED:
+            how = difference_words(found, one, other)
             return (
-                f"{one} and {other} differ at offset {found.parts_at} ({_how(found, one, other)}), and from offset "
-                f"{found.same_again_at} on they are the same again: no quorum writes such logs, so one of them was "
-                "changed after it was written"
+                f"{one} and {other} differ at offset {found.parts_at} ({how}), and from offset {found.same_again_at} "
+                "on they are the same again: no quorum writes such logs, so one of them was changed after it was "
+                "written"
             )
     if found.or_before:
         return (
@@ -42,10 +43,11 @@ def comparison_sentence(found: LogComparison, one: str, other: str) -> str:
         at = found.last_common
         common = f"they are the same from offset {first} to {at.last_offset} (epoch {at.epoch}, CRC {at.crc:08x})"
         common += f" and part at offset {found.parts_at}"
-    return f"{one} and {other} are two histories: {common} ({_how(found, one, other)})"
+    return f"{one} and {other} are two histories: {common} ({difference_words(found, one, other)})"
 
 
-def _how(found: LogComparison, one: str, other: str) -> str:
+def difference_words(found: LogComparison, one: str, other: str) -> str:
+    """How two logs of these names differ at the first offset at which they do."""
     assert found.difference is not None, "they differ"
     if found.difference is Difference.EPOCH and found.differing is not None:
         here, there = found.differing
@@ -66,16 +68,13 @@ def alone_words(held: HeldAlone) -> str:
 
 
 def held_words(found: LogComparison, held: HeldAlone) -> str:
-    """`alone_words` and how far a log shows its own commit, which a batch that was changed says nothing of."""
+    """`alone_words`, and how far a log shows that its own quorum committed it; a changed batch says nothing of that."""
     words = alone_words(held)
-    return words if found.relation is Relation.CHANGED else f"{words}; {commit_words(held)}"
-
-
-def commit_words(held: HeldAlone) -> str:
-    """How far a log shows that its own quorum committed what it holds alone."""
+    if found.relation is Relation.CHANGED:
+        return words
     if not held.shows_commit:
-        return "nothing in it shows that a quorum committed these"
-    return f"committed by its own quorum up to offset {held.committed_to - 1} at least"
+        return f"{words}, nothing in it shows that a quorum committed these"
+    return f"{words}, committed by its own quorum up to offset {held.committed_to - 1} at least"
 
 
 def _span(epochs: tuple[int, ...]) -> str:

@@ -9,7 +9,7 @@ import attrs
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import read_frame
 from kraftlake.replay.comparing.log_comparison import Difference, LogComparison, Relation, compare_logs
-from kraftlake.replay.comparing.words import alone_words, commit_words
+from kraftlake.replay.comparing.words import difference_words, held_words
 from kraftlake.replay.reading.chunks import Chunk, chunks_of
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.reading.open_reader import LakeReader
@@ -156,14 +156,13 @@ def _check_frames(chunk: Chunk, snapshot: str | None = None) -> None:
 def _check_same(source: LogReader, lake: LakeReader) -> None:
     """Raise ImportConflictError where the offsets that both have are not the same."""
     found = compare_logs(source, lake)
-    offset, what = found.parts_at, None if found.difference is None else found.difference.value
+    offset = found.parts_at
     if found.divided_at is not None and (offset is None or found.divided_at < offset):
         offset, what = found.divided_at, Difference.BATCH.value
-    if offset is None:
+    elif offset is None:
         return
-    if found.difference is Difference.EPOCH and found.differing is not None and offset == found.parts_at:
-        here, there = found.differing
-        what = f"epoch {here.epoch} in the source, epoch {there.epoch} in the lake"
+    else:
+        what = difference_words(found, "the source", "the lake")
     told = f"{source.name} disagrees with the lake {lake.name} at offset {offset} ({what})"
     raise ImportConflictError(f"{told}; {_meaning(found, lake)}.")
 
@@ -180,16 +179,14 @@ def _meaning(found: LogComparison, lake: LakeReader) -> str:
     last = found.last_common
     common = "no batch in common" if last is None else f"the same batches up to offset {last.last_offset}"
     sides = [
-        f"{name} alone has {alone_words(one)}, {commit_words(one)}"
+        f"{name} alone has {held_words(found, one)}"
         for name, one in zip(("the source", "the lake"), found.alone, strict=True)
         if one is not None
     ]
     here, there = (one is not None and one.shows_commit for one in found.alone)
-    if here and not there:
-        advice = "the lake may end with what a deposed leader wrote: import the source into a lake of its own"
-    else:
-        advice = (
-            "keep both until it is known which one brokers follow: `kraftlake quorum` with both shows whose each is, "
-            "and a lake of its own takes the source"
-        )
-    return f"from there on they are two histories, with {common}: {', and '.join(sides)}; {advice}"
+    deposed = "the lake may end with what a deposed leader wrote; " if here and not there else ""
+    advice = (
+        "keep both until it is known which one brokers follow: `kraftlake quorum` with both shows whose each is, and a "
+        "lake of its own takes the source"
+    )
+    return f"from there on they are two histories, with {common}: {', and '.join(sides)}; {deposed}{advice}"

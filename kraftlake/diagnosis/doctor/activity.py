@@ -47,14 +47,13 @@ class ActivityCounts:
 class Activity:
     """The lost leaderships, changes of ISRs and elections of the quorum in a log, before a window and within it.
 
-    The window begins at `since` (epoch ms). `first` and `last` are the times of the first and last delta that was
-    taken, -1 for none.
+    The window begins at `since` (epoch ms). `first` is the time of the first delta that was taken, -1 for none.
     """
 
     def __init__(self, since: int, epoch: int) -> None:
         """Begin after an image of an epoch of the quorum."""
         self.since = since
-        self.first = self.last = -1
+        self.first = -1
         self.earlier, self.recent = ActivityCounts(), ActivityCounts()
         self.quorum_elections: list[QuorumElection] = []
         self._epoch = epoch
@@ -65,9 +64,8 @@ class Activity:
         """Take in the deltas that follow those before."""
         ends = chunk.boundaries
         timed = ends.times[ends.times >= 0]
-        if len(timed):
-            self.first = int(timed[0]) if self.first < 0 else self.first
-            self.last = int(timed[-1])
+        if len(timed) and self.first < 0:
+            self.first = int(timed[0])
         for row in np.flatnonzero(np.diff(ends.epochs, prepend=self._epoch) > 0).tolist():
             at = LogPosition.of(int(ends.offsets[row]), int(ends.times[row]))
             self.quorum_elections.append(

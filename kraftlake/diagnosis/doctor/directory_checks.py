@@ -38,11 +38,6 @@ class _Gone:
     new: tuple[Uuid, ...] = ()
     partitions: Sequence[tuple[str, int]] = ()
 
-    @property
-    def is_known(self) -> bool:
-        """Whether the broker knows which directory it is."""
-        return self.directory != LOST
-
 
 def _gone(case: Case) -> Iterator[_Gone]:
     """The directories with replicas, and those without any that were lost while their broker ran."""
@@ -128,13 +123,14 @@ def _offline(case: Case) -> Iterator[Found]:
 def _sentence(gone: Sequence[_Gone], last: int) -> str:
     brokers = list(dict.fromkeys(one.broker for one in gone))
     directories = f"{counted(len(gone), 'log directory', 'log directories')} of {broker_words(brokers)}"
-    told = f"{directories} {'is' if len(gone) == 1 else 'are'} offline"
     held = counted(sum(len(one.partitions) for one in gone), "replica")
-    return f"{told}, with {held}" + (f": {last} of them without another in sync" if last else "")
+    return f"{directories} {'is' if len(gone) == 1 else 'are'} offline, with {held}" + (
+        f": {last} of them without another in sync" if last else ""
+    )
 
 
 def _where(one: _Gone, paths: Mapping[Uuid, str]) -> str:
-    if not one.is_known:
+    if one.directory == LOST:
         return f"a directory that broker {one.broker} could not name"
     instead = f", which has {in_words(one.new)} anew" if one.new else ""
     return f"directory {_named(one.directory, paths)} of broker {one.broker}{instead}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import ip_address
+from operator import attrgetter
 from typing import Final
 
 import attrs
@@ -11,7 +12,7 @@ import attrs
 from kraftlake.diagnosis.doctor.case import Case
 from kraftlake.diagnosis.doctor.check import Check
 from kraftlake.diagnosis.doctor.finding import Found, Severity
-from kraftlake.diagnosis.doctor.group import Group, LogPosition, latest
+from kraftlake.diagnosis.doctor.group import Group, latest
 from kraftlake.diagnosis.doctor.help import safe
 from kraftlake.diagnosis.leadership import node_words
 from kraftlake.image import BrokerRegistration, ControllerRegistration
@@ -163,21 +164,27 @@ def _endpoints(case: Case) -> Iterator[Found]:
     cluster = case.image.cluster
     brokers = _addresses("broker", cluster.brokers)
     controllers = _addresses("controller", _current(case, cluster.controllers))
-    every = [
-        (brokers, (_unreachable, _nowhere, _shared, _uneven, _other_protocols)),
-        (controllers, (_unreachable, _nowhere, _shared, _other_protocols)),
-        (_voters(case), (_unreachable, _nowhere, _shared)),
+    faults = [
+        fault
+        for addresses in (brokers, controllers, _voters(case))
+        for find in (_unreachable, _nowhere, _shared, _other_protocols)
+        for fault in find(addresses)
     ]
-    faults = [fault for addresses, checks in every for check in checks for fault in check(addresses)]
-    for severity in (Severity.WARNING, Severity.INFO):
+    faults += _uneven(brokers)
+    history = case.timeline.registrations
+    for severity, what in _WORDS.items():
         some = [fault for fault in faults if fault.severity is severity]
         if some:
             nodes = sorted({node for fault in some for node in fault.nodes}, key=_by_id)
-            what = "can't be reached by others" if severity is Severity.WARNING else "are not reached by all others"
             yield Found(
                 sentence=f"addresses of {node_words(nodes)} {what}",
                 groups=tuple(
-                    Group(reason=fault.reason, things=fault.nodes, since=_since(case, fault.nodes)) for fault in some
+                    Group(
+                        reason=fault.reason,
+                        things=fault.nodes,
+                        since=latest(history.unchanged_since(node, attrgetter("listeners")) for node in fault.nodes),
+                    )
+                    for fault in some
                 ),
                 severity=severity,
                 command=case.command(_COMMANDS[min(node.split()[0] for node in nodes)]),
@@ -188,6 +195,8 @@ def _by_id(node: str) -> tuple[str, int]:
     kind, id_ = node.split()
     return kind, int(id_)
 
+
+_WORDS: Final = {Severity.WARNING: "can't be reached by others", Severity.INFO: "are not reached by all others"}
 
 _COMMANDS: Final = {
     "broker": "image {source} --part brokers{at}",
@@ -201,12 +210,6 @@ def _current(case: Case, controllers: Mapping[int, ControllerRegistration]) -> d
     """The controllers that are voters, where the log names these: the registrations of others may be left over."""
     voters = {voter.id for voter in case.quorum.voters}
     return {id_: one for id_, one in controllers.items() if not voters or id_ in voters}
-
-
-def _since(case: Case, nodes: Iterable[str]) -> LogPosition | None:
-    """Since when all of some nodes have their listeners, None where the log does not reach back so far."""
-    history = case.timeline.registrations
-    return latest(history.unchanged_since(node, lambda state: state.listeners) for node in nodes)
 
 
 ENDPOINT_CHECKS = (

@@ -39,8 +39,8 @@ _LEADERS: Final = {
 _FOLLOWERS: Final = {
     ReplicaState.FENCED: "Start {brokers}: {its} replicas of {of} catch up.",
     ReplicaState.SHUTTING_DOWN: "Start {brokers} again after {its} shutdown: {its} replicas of {of} catch up.",
-    ReplicaState.NO_DIRECTORY: "Bring back or replace the log directories of {brokers} that are offline, with {of}, "
-    "and restart {it}: the replicas are copied from their leaders.",
+    ReplicaState.NO_DIRECTORY: "Bring back the log directories of {brokers} that are offline, with {of}, and restart "
+    "{it}. Replace them only if other brokers lead all that lay there (offline_directories): it is copied from these.",
     ReplicaState.NOT_REGISTERED: "Start {brokers}: {they} register{s} again, and {its} replicas of {of} catch up.",
     ReplicaState.ACTIVE: "Look at the disks, the network and the throttles of {brokers}: {they} run{s}, and {its} "
     "replicas of {of} do not catch up.",

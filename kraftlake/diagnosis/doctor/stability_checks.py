@@ -190,36 +190,28 @@ def _elections(case: Case) -> Iterator[Found]:
 def _unusual(case: Case) -> Iterator[Found]:
     """What happened in the window more often than usual, in all."""
     history, activity = case.timeline.registrations, case.timeline.activity
+    recently, before = activity.recent, activity.earlier
     losses = [loss.at for broker in history.brokers for loss in history.losses(broker)]
     starts = [one.since for states in history.brokers.values() for one in incarnations(states)]
-    counts = {
-        "fencings": _counts(case, losses),
-        "starts of brokers": _counts(case, starts),
-        "lost leaderships": (activity.recent.lost_leaderships.total(), activity.earlier.lost_leaderships.total()),
-        "replicas out of sync": (activity.recent.dropouts.total(), activity.earlier.dropouts.total()),
-    }
-    groups = []
-    for name, (recent, earlier) in counts.items():
+    counts = (
+        ("fencings", "fenced", *_counts(case, losses)),
+        ("starts of brokers", "restart", *_counts(case, starts)),
+        ("lost leaderships", "leader", recently.lost_leaderships.total(), before.lost_leaderships.total()),
+        ("replicas out of sync", "shrink", recently.dropouts.total(), before.dropouts.total()),
+    )
+    groups, kinds = [], []
+    for name, kind, recent, earlier in counts:
         usual = _usual(case, earlier)
         if usual is not None and recent >= _FEW and _is_unusual(usual, recent):
             groups.append(Group(reason=f"{recent:,}, usually {_number(usual)}", things=(name,)))
+            kinds.append(kind)
     if groups:
-        kind = _KINDS[groups[0].things[0]]
         yield Found(
             sentence=f"more happened than usual {_window(case)}",
             groups=tuple(groups),
             lasts=False,
-            command=case.command(f"events {{source}} --kind {kind}{{range}}"),
+            command=case.command(f"events {{source}} --kind {kinds[0]}{{range}}"),
         )
-
-
-_KINDS: Final = {
-    "fencings": "fenced",
-    "starts of brokers": "restart",
-    "lost leaderships": "leader",
-    "replicas out of sync": "shrink",
-}
-"""The word by which `events` shows what is counted."""
 
 
 STABILITY_CHECKS = (

@@ -83,6 +83,7 @@ def test_nobody_is_sent_to_start_a_broker_whose_disk_failed(tmp_path: Path) -> N
     assert [group.reason for group in found_here["under_replicated"].groups] == [
         "out of sync: 2 (log directory is offline)"
     ]
+    assert "Replace them only if" in found_here["under_replicated"].helps[0].action  # the only copy of foo-0 is there
     told = run("image", tmp_path / "__cluster_metadata-0", "--unavailable-partitions").stdout
     assert "log directory is offline" in told
     faults = [finding for finding in found_here.values() if finding.severity is not Severity.INFO]

@@ -99,7 +99,8 @@ def test_replicas_out_of_sync_are_brought_back_by_what_is_wrong_with_their_broke
     found = helps(tmp_path, "under_replicated", *befalls)
     assert [one.action.split(":")[0] for one in found] == [
         "Start broker 3",
-        "Bring back or replace the log directories of broker 2 that are offline, with 1 partition, and restart it",
+        "Bring back the log directories of broker 2 that are offline, with 1 partition, and restart it. Replace them "
+        "only if other brokers lead all that lay there (offline_directories)",
         "Look at the disks, the network and the throttles of broker 1",
     ]
     assert not destructive(found)

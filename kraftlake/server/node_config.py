@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import attrs
 
-from kraftlake.protocol import parse_addresses
+from kraftlake.protocol import Address, parse_addresses
 from kraftlake.runtime import UsageError, did_you_mean, parse_properties, split_list, trim
 from kraftlake.settings import (
     DYNAMIC_ONLY,
@@ -39,7 +39,7 @@ class ListenerAddress:
     port: int
 
     def __str__(self) -> str:
-        return f"{self.name}://{self.host}:{self.port}"
+        return f"{self.name}://{Address(self.host, self.port)}"
 
 
 def parse_listener(text: str) -> ListenerAddress:

@@ -44,7 +44,7 @@ def test_what_is_given_goes_over_the_file(tmp_path: Path) -> None:
     file.write_text("# a node\nnode.id = 7\nnum.partitions=3\\\n4\nlisteners=A://:1, B://[::1]:2\n")
     read = NodeSettings.read(str(file), [("num.partitions", "5")])
     assert (read.value("node.id"), read.value("num.partitions")) == (7, 5)
-    assert [str(one) for one in read.listeners("listeners")] == ["A://127.0.0.1:1", "B://::1:2"]
+    assert [str(one) for one in read.listeners("listeners")] == ["A://127.0.0.1:1", "B://[::1]:2"]
     assert NodeSettings.read(str(file)).value("num.partitions") == 34
     assert read.text("none") is None
     assert (read.value("num.io.threads"), read.value("log.retention.ms")) == (8, None)

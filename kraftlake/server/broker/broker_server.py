@@ -6,6 +6,8 @@ import threading
 from contextlib import ExitStack
 from typing import Final
 
+import attrs
+
 from kraftlake.controller import SUPPORTED, open_controlled
 from kraftlake.image import Endpoint
 from kraftlake.protocol import ClientConfig, NodeConnector
@@ -90,7 +92,7 @@ class BrokerServer(BrokerLife):
         self._log.info(
             "started", cluster_id=broker.cluster_id, log_dirs=list(broker.logs.directories),
             offline=list(broker.logs.offline),
-            listener=f"{config.listener.name}://{config.listener.host}:{self.listener.port}",
+            listener=str(attrs.evolve(config.listener, port=self.listener.port)),
         )  # fmt: skip
         return broker
 

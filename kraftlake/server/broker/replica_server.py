@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Final
 
+import attrs
+
 from kraftlake.image import Endpoint
 from kraftlake.protocol import (
     Abort,
@@ -120,7 +122,7 @@ class ReplicaServer(BrokerLife):
         self._neighbours = Neighbours(config.broker_id, config.listener.name, lambda: broker.cache.image)
         self._log.info(
             "started", cluster_id=cluster_id, log_dirs=list(broker.logs.directories), offline=list(broker.logs.offline),
-            listener=f"{config.listener.name}://{config.listener.host}:{self.listener.port}",
+            listener=str(attrs.evolve(config.listener, port=self.listener.port)),
             note="a partition that this broker leads is unavailable: put it last among the replicas",
         )  # fmt: skip
         return broker

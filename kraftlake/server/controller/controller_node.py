@@ -12,6 +12,7 @@ from kio.schema.errors import ErrorCode
 
 from kraftlake.controller import Command, QuorumController
 from kraftlake.image import AclOperation, Endpoint
+from kraftlake.protocol import Address
 from kraftlake.replay import LeaderAndEpoch
 from kraftlake.server.controller.quorum_view import QuorumView
 from kraftlake.server.controller.replica_progress import ReplicaProgress
@@ -50,7 +51,7 @@ class ControllerNode:
         return {
             **self.settings, "broker.id": id_, "node.id": id_, "process.roles": "controller",
             "controller.listener.names": ",".join(self.listeners),
-            "listeners": ",".join(f"{name}://{one.host}:{one.port}" for name, one in self.listeners.items()),
+            "listeners": ",".join(f"{name}://{Address(one.host, one.port)}" for name, one in self.listeners.items()),
         }  # fmt: skip
 
     @property

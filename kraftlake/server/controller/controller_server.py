@@ -20,6 +20,7 @@ from kraftlake.controller import (
 from kraftlake.controller.quorum.embedded import WATCH_SECONDS
 from kraftlake.image import Endpoint, MetadataImage
 from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepThread
+from kraftlake.protocol import Address
 from kraftlake.publisher import (
     ConfigType,
     DynamicConfigPublisher,
@@ -180,7 +181,7 @@ class ControllerServer:
         self.node = node
         self._log.info(
             "started", lake=config.lake, cluster_id=cluster_id,
-            listeners=[f"{name}://{one.host}:{one.port}" for name, one in node.listeners.items()],
+            listeners=[f"{name}://{Address(one.host, one.port)}" for name, one in node.listeners.items()],
         )  # fmt: skip
         self._watch(node, loader, feed)
 

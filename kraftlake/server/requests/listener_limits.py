@@ -72,7 +72,8 @@ def listener_limits(settings: NodeSettings, listener: str) -> ListenerLimits:
         values["connections_max_idle_ms"] = _NO_LIMIT
     if "max_connections_per_ip_overrides" in values:
         values["max_connections_per_ip_overrides"] = _by_address(values["max_connections_per_ip_overrides"])
-    return ListenerLimits(**values)
+    limits = ListenerLimits(**values)
+    return attrs.evolve(limits, buffered_max_bytes=max(limits.buffered_max_bytes, limits.socket_request_max_bytes))
 
 
 def _by_address(overrides: str) -> dict[str, int]:

@@ -124,6 +124,9 @@ def test_the_listener_of_a_broker_has_the_limits_of_its_settings() -> None:
     assert (limits.socket_request_max_bytes, limits.num_io_threads, limits.max_connections) == (4096, 3, 5)
     assert limits.max_connections_per_ip == ListenerLimits().max_connections_per_ip, "Kafka has one for all listeners"
     assert limits.queued_max_request_bytes == ListenerLimits().queued_max_request_bytes
+    long = {"socket.request.max.bytes": str(1 << 30)}
+    limits = BrokerConfig(broker_id=7, lake="lake", log_dirs=("a",), listener=listener, settings=long).limits
+    assert limits.buffered_max_bytes >= 1 << 30, "a request of the longest size is taken"
     with pytest.raises(UsageError, match=r"inter\.broker\.listener\.name is OTHER: the one listener is INTERNAL"):
         BrokerConfig(
             broker_id=7, lake="lake", log_dirs=("a",), listener=listener,

@@ -30,7 +30,7 @@ _OTHERS: Final = "others lead"
 
 @attrs.frozen(kw_only=True)
 class _Gone:
-    """A directory that a broker does not have online; `new` are those that it has had since then, and never before."""
+    """A directory that a broker does not have online; `new` are directories that are new since then."""
 
     broker: int
     directory: Uuid

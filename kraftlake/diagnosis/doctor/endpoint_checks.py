@@ -40,7 +40,7 @@ class _Address:
 
     @property
     def is_of_one_machine(self) -> bool:
-        """Whether the host means another machine on each: a loopback address, or any address."""
+        """Whether the host is the local machine on each machine: a loopback or unspecified address."""
         host = self.host.strip("[]").lower().rstrip(".")
         if host in _LOCAL_NAMES:
             return True
@@ -138,7 +138,7 @@ def _uneven(addresses: Sequence[_Address]) -> Iterator[_Fault]:
 
 
 def _other_protocols(addresses: Sequence[_Address]) -> Iterator[_Fault]:
-    """Listeners whose security protocol is another one on some nodes: each connects with that of its own."""
+    """Listeners whose security protocol differs between nodes: each connects with its own."""
     by_listener: dict[str, dict[str, list[str]]] = {}
     for one in addresses:
         if not one.fenced:

@@ -24,7 +24,7 @@ _NONE: Final = VersionRange(0, 0)
 
 @attrs.frozen(kw_only=True)
 class _Node:
-    """A node that has a say in the levels; `aside` tells of one that may be gone."""
+    """A node whose support limits the levels; `aside` marks one that may be gone: ` (fenced)`."""
 
     name: str
     features: Mapping[str, VersionRange]
@@ -33,7 +33,7 @@ class _Node:
 
 
 def _nodes(case: Case) -> Iterator[_Node]:
-    """All that are registered: the controller asks every one of them, fenced ones and those that are no voters too."""
+    """All registered nodes: the controller asks each of them, fenced brokers and controllers without a vote too."""
     cluster, history = case.image.cluster, case.timeline.registrations
     voters = {voter.id for voter in case.quorum.voters}
     for broker_id, broker in sorted(cluster.brokers.items()):

@@ -47,7 +47,7 @@ class _Turns:
 def _turns(states: Sequence[Registered[Any]]) -> _Turns | None:
     """The turns that two processes take; restarts are new each time.
 
-    An incarnation that registers again after another did has run on meanwhile: one such return is proof.
+    An incarnation that registers again after another one was still running: one such return is proof.
     """
     starts = [*incarnations(states)]
     of_processes = _returns(starts, [getattr(start.state, "incarnation_id", None) for start in starts])
@@ -91,7 +91,7 @@ def _addresses(state: Any) -> tuple[str, ...]:
 
 
 def _described(state: Any, other: Any) -> str:
-    """What tells a process from the other one."""
+    """What distinguishes a process from the other one."""
     told = [in_words(_addresses(state)) or "no address"]
     if _disks(state) not in (set(), _disks(other)):
         told.append(f"directory {in_words(state.directories)}")

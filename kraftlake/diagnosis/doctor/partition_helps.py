@@ -116,7 +116,7 @@ def follower_helps(case: Case, every: Iterable[Concerned]) -> tuple[Help, ...]:
 
 
 def reassignment_helps(case: Case, every: Sequence[Concerned]) -> tuple[Help, ...]:
-    """What ends reassignments; their cancellation only of those that wait in vain and have a way back."""
+    """What ends reassignments; a cancellation only where one waits in vain and can be taken back."""
     states = ReplicaStates()
     stuck: dict[str, list[Concerned]] = defaultdict(list)
     no_way_back: list[str] = []

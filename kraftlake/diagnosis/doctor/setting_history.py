@@ -89,7 +89,7 @@ _WORDS: Final[Mapping[SmallTable, Callable[[LogPosition, Row | None, Row | None]
     CONFIGS: _config_change,
     ACLS: _acl_change,
 }
-"""The tables whose recent changes are told, and the words for a change."""
+"""The tables whose recent changes are reported, and the words for a change."""
 
 
 def _key(table: SmallTable, row: Row) -> tuple[str, ...]:

@@ -20,9 +20,9 @@ from kraftlake.runtime import counted, duration
 FLAPS: Final = 3
 """The number of fencings of a broker, or of times that a replica fell out of sync, from which on it flaps."""
 UNUSUAL: Final = 3
-"""How many times as many as usual are unusual."""
+"""A count above this multiple of the usual one is unusual."""
 _FEW: Final = 5
-"""Fewer are not unusual."""
+"""The lowest count that can be unusual."""
 
 
 def _is_recent(case: Case, at: LogPosition | None) -> bool:
@@ -43,7 +43,7 @@ def _usual(case: Case, earlier: int) -> float | None:
 
 
 def _usual_words(case: Case, **earlier: int) -> str:
-    """`usually 0.2 fencings`, of all that is counted."""
+    """`usually 0.2 fencings`, for each count of the time before the window."""
     told = [(name, _usual(case, count)) for name, count in earlier.items()]
     if any(usual is None for _, usual in told):
         return "the log has no earlier time to compare with"
@@ -67,7 +67,7 @@ def _window(case: Case) -> str:
 
 
 def _fencings(case: Case) -> Iterator[Found]:
-    """Brokers that were fenced again and again; those that were shut down in order each time are no fault."""
+    """Brokers that were fenced again and again; a controlled shutdown each time is a note."""
     history, activity = case.timeline.registrations, case.timeline.activity
     found: dict[Severity, list[tuple[int, int, Group]]] = {Severity.WARNING: [], Severity.INFO: []}
     for broker, states in sorted(history.brokers.items()):
@@ -160,7 +160,7 @@ def _is_explained(one: Dropout, states: Sequence[Registered[BrokerRegistration]]
 
 
 def _elections(case: Case) -> Iterator[Found]:
-    """New leaders of the quorum, more than one of each of its voters; those that restarts explain are no fault."""
+    """Elections in the quorum, more than one for each of its voters; a note where restarts explain them."""
     every = case.timeline.activity.quorum_elections
     recent = [one for one in every if _is_recent(case, one.at)]
     earlier = len(every) - len(recent)
@@ -188,7 +188,7 @@ def _elections(case: Case) -> Iterator[Found]:
 
 
 def _unusual(case: Case) -> Iterator[Found]:
-    """What happened in the window more often than usual, in all."""
+    """Totals of the window that are above the usual ones."""
     history, activity = case.timeline.registrations, case.timeline.activity
     recently, before = activity.recent, activity.earlier
     losses = [loss.at for broker in history.brokers for loss in history.losses(broker)]

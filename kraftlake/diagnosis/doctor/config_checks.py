@@ -18,11 +18,11 @@ def _ignored(case: Case) -> Iterator[Found]:
     for resource, configs in sorted(case.image.configs.ignored.items()):
         kind = resource.type_name.lower().replace("_", " ")
         for name in sorted(configs.data):
-            owners.setdefault(f"Kafka 4.4 has no config {name} of a {kind}", []).append(f"{kind} {resource.name}")
+            owners.setdefault(f"Kafka 4.4 has no {kind} config {name}", []).append(f"{kind} {resource.name}")
     if owners:
         count = counted(sum(map(len, owners.values())), "config")
         yield Found(
-            sentence=f"Kafka 4.4 ignores {count} of an older release",
+            sentence=f"Kafka 4.4 ignores {count} that it does not know",
             groups=tuple(Group(reason=reason, things=tuple(things)) for reason, things in owners.items()),
             lasts=False,
         )

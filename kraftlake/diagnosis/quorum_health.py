@@ -137,10 +137,10 @@ def _voters(history: History) -> str:
     voters = in_words([voter.id for voter in history.voters])
     unseen = len(history.voters) - len(history.holding) - len(history.lacking)
     if len(history.voters) == 1:
-        has = "has it" if history.holding else "is not here" if unseen else "lacks it"
+        has = "has it" if history.holding else "has no sound log here" if unseen else "lacks it"
         return f"its one voter ({voters}) {has}"
     have = "has" if len(history.holding) == 1 else "have"
-    more = f", {unseen} {'is' if unseen == 1 else 'are'} not here" if unseen else ""
+    more = f", {unseen} {'has' if unseen == 1 else 'have'} no sound log here" if unseen else ""
     return f"{len(history.holding)} of its {len(history.voters)} voters ({voters}) {have} it{more}"
 
 

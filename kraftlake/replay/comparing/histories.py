@@ -14,10 +14,8 @@ import attrs
 from kraftlake.replay.comparing.held_alone import HeldAlone
 from kraftlake.replay.comparing.log_comparison import LogComparison, Relation, compare_logs
 from kraftlake.replay.comparing.log_copy import LogCopy
-from kraftlake.replay.comparing.voters import KnownVoter, Role, role_among, voters_of
-from kraftlake.replay.loader.fold import image_at
-from kraftlake.replay.reading.replay_base import images_end
-from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
+from kraftlake.replay.comparing.voters import KnownVoter, Role, cluster_of, role_among, voters_of
+from kraftlake.runtime.errors import CorruptDataError
 
 _DEPOSED_MS: Final = 60_000
 """The longest time over which a leader writes records that no majority has: Kafka's resigns after seconds."""
@@ -223,10 +221,4 @@ def _is_outvoted(main: History, other: History, found: LogComparison) -> bool:
 
 def _broker_epochs(copy: LogCopy) -> dict[int, int]:
     """The epochs of the brokers that are registered at the end of a log: the offsets of their registrations."""
-    if copy.reader is None:
-        return {}
-    try:
-        brokers = image_at(copy.reader, images_end(copy.reader) - 1).image.cluster.brokers
-    except KraftlakeError:
-        return {}
-    return {id_: broker.epoch for id_, broker in brokers.items()}
+    return {id_: broker.epoch for id_, broker in cluster_of(copy).brokers.items()}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import attrs
 
+from kraftlake.image import ClusterImage
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.comparing.log_copy import LogCopy
 from kraftlake.replay.loader.fold import image_at
@@ -67,15 +68,20 @@ def voters_of(copy: LogCopy) -> tuple[KnownVoter, ...]:
     )
 
 
-def _registered_endpoints(copy: LogCopy) -> dict[int, tuple[str, ...]]:
-    """The listeners of each registered controller at the end of a log; nothing where the log has no image there."""
+def cluster_of(copy: LogCopy) -> ClusterImage:
+    """The brokers and controllers at the end of a log, or where it is broken; none where it has no image there."""
     if copy.reader is None:
-        return {}
+        return ClusterImage.EMPTY
+    end = images_end(copy.reader) if copy.fault is None else copy.read_to
     try:
-        controllers = image_at(copy.reader, images_end(copy.reader) - 1).image.cluster.controllers
+        return image_at(copy.reader, end - 1).image.cluster
     except KraftlakeError:
-        return {}
+        return ClusterImage.EMPTY
+
+
+def _registered_endpoints(copy: LogCopy) -> dict[int, tuple[str, ...]]:
+    """The listeners of each registered controller at the end of a log."""
     return {
         id_: tuple(f"{name}://{at.host}:{at.port}" for name, at in sorted(registration.listeners.items()))
-        for id_, registration in controllers.items()
+        for id_, registration in cluster_of(copy).controllers.items()
     }

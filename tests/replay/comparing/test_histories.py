@@ -192,6 +192,13 @@ def test_an_empty_log_does_not_stand_for_a_damaged_one(tmp_path: Path) -> None:
     assert [node["behind"] for node in describe_quorum([broken, empty]).to_json()["nodes"]] == [None, 0]
 
 
+def test_the_brokers_of_a_damaged_log_are_those_before_the_broken_place(tmp_path: Path) -> None:
+    good, second, _ = split_brain(tmp_path)
+    damaged(good, FIRST_SEGMENT, (Path(good) / "__cluster_metadata-0" / FIRST_SEGMENT).stat().st_size - 1)
+    report = describe_quorum([second, good])
+    assert {history.brokers for history in report.histories} == {(4, 5, 6), ()}
+
+
 def test_nodes_are_named_in_the_order_of_their_ids(tmp_path: Path) -> None:
     log = quorum_log(2, 10, 11, brokers=(4,))
     nodes = [node_at(tmp_path, node, log[: len(log) - node]) for node in (10, 2)]

@@ -92,12 +92,13 @@ class AddFile(Value):
     @classmethod
     def at(cls, path: str, fields: Mapping[str, Any]) -> AddFile:
         """From the fields of an add whose decoded path is `path`."""
+        stats = fields.get("stats")
         return cls(
-            path=path,
-            size=fields["size"] or 0,
-            modification_time=fields["modificationTime"] or 0,
+            path=_text(path),
+            size=_long(fields["size"] or 0),
+            modification_time=_long(fields["modificationTime"] or 0),
             data_change=fields.get("dataChange", True) is not False,
-            stats=fields.get("stats"),
+            stats=stats if stats is None else _text(stats),
         )
 
     @property
@@ -107,11 +108,12 @@ class AddFile(Value):
             return None
         try:
             parsed = json.loads(self.stats)
+            least, most, nulls = (dict(parsed.get(name) or {}) for name in ("minValues", "maxValues", "nullCount"))
+            for value in (*least.values(), *most.values(), *nulls.values()):
+                if isinstance(value, int):
+                    _long(value)
             return FileStatistics(
-                record_count=int(parsed["numRecords"]),
-                min_values=parsed.get("minValues") or {},
-                max_values=parsed.get("maxValues") or {},
-                null_counts=parsed.get("nullCount") or {},
+                record_count=_long(parsed["numRecords"]), min_values=least, max_values=most, null_counts=nulls
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
@@ -158,8 +160,8 @@ class Protocol(Value):
     def from_fields(cls, fields: Mapping[str, Any]) -> Protocol:
         """From the fields of a protocol action."""
         return cls(
-            min_reader_version=fields["minReaderVersion"],
-            min_writer_version=fields["minWriterVersion"],
+            min_reader_version=_long(fields["minReaderVersion"]),
+            min_writer_version=_long(fields["minWriterVersion"]),
             reader_features=tuple(fields.get("readerFeatures") or ()),
             writer_features=tuple(fields.get("writerFeatures") or ()),
         )
@@ -196,9 +198,9 @@ class TableMetadata(Value):
     def from_fields(cls, fields: Mapping[str, Any]) -> TableMetadata:
         """From the fields of a metaData action; a checkpoint gives the configuration as pairs."""
         return cls(
-            id=fields["id"],
+            id=_text(fields["id"]),
             name=fields.get("name"),
-            schema_string=fields["schemaString"],
+            schema_string=_text(fields["schemaString"]),
             configuration=dict(fields.get("configuration") or {}),
             created_time=fields.get("createdTime"),
             partition_columns=tuple(fields.get("partitionColumns") or ()),
@@ -280,16 +282,18 @@ def commit_of(actions: Iterable[Mapping[str, Any]], version: int, file: str) -> 
             case "add":
                 adds.append(AddFile.from_fields(fields, file))
             case "remove":
-                path, removed_at = unquote(fields["path"]), fields.get("deletionTimestamp")
-                removes.append(RemoveFile(path=path, deletion_timestamp=removed_at, size=fields.get("size")))
+                path, removed_at, size = unquote(fields["path"]), fields.get("deletionTimestamp"), fields.get("size")
+                for number in (removed_at, size):
+                    _long(number or 0)
+                removes.append(RemoveFile(path=_text(path), deletion_timestamp=removed_at, size=size))
             case "txn":
-                transactions[fields["appId"]] = fields["version"]
+                transactions[_text(fields["appId"])] = _long(fields["version"])
             case "protocol":
                 protocol = Protocol.from_fields(fields)
             case "metaData":
                 metadata = TableMetadata.from_fields(fields)
             case "commitInfo":
-                info = fields
+                info = {**fields}
         if kind in ("add", "remove"):
             changes_data = changes_data or fields.get("dataChange", True) is not False
     return Commit(
@@ -302,6 +306,19 @@ def commit_of(actions: Iterable[Mapping[str, Any]], version: int, file: str) -> 
         metadata=metadata,
         changes_data=changes_data,
     )
+
+
+def _text(value: str) -> str:
+    """The value; ValueError or AttributeError where it is no text that UTF-8 has."""
+    value.encode()
+    return value
+
+
+def _long(value: int) -> int:
+    """The value; ValueError or TypeError where it is no whole number of 64 bits."""
+    if not -(1 << 63) <= value < 1 << 63 or not isinstance(value, int):
+        raise ValueError(f"{value!r} is no long")
+    return value
 
 
 _dumps = json.JSONEncoder(separators=(",", ":")).encode

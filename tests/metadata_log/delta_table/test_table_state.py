@@ -211,6 +211,52 @@ def test_what_this_reader_cannot_follow_is_refused(table: Path, action: dict[str
     assert state.version == VERSIONS
 
 
+def added(**fields: object) -> dict[str, object]:
+    return {"add": {"path": "a", "size": 1, "modificationTime": 1, **fields}}
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        added(path="\ud800"),
+        added(path=7),
+        added(size="x"),
+        added(size=10**30),
+        added(modificationTime=[1]),
+        added(stats={}),
+        added(stats="\ud800"),
+        {"remove": {"path": "\ud800"}},
+        {"remove": {"path": "a", "deletionTimestamp": "x"}},
+        {"txn": {"appId": "x", "version": "1"}},
+        {"txn": {"appId": "x", "version": None}},
+        {"txn": {"appId": 7, "version": 1}},
+        {"protocol": {"minReaderVersion": "1", "minWriterVersion": 2}},
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": None}},
+        {"metaData": {"id": 7, "schemaString": "{}"}},
+        {"metaData": {"id": "x", "schemaString": None}},
+        {"commitInfo": 7},
+    ],
+)
+def test_an_action_of_another_writer_with_values_of_wrong_types_is_damage(
+    table: Path, action: dict[str, object]
+) -> None:
+    add_commit(table, VERSIONS + 1, action)
+    with pytest.raises(CorruptDataError, match=r"13\.json is no commit of a Delta table"):
+        read_table(table)
+
+
+@pytest.mark.parametrize("name", ["numRecords", "minValues", "maxValues", "nullCount"])
+@pytest.mark.parametrize("value", [-1.5, "x", ["offset"], {"offset": 10**30}])
+def test_statistics_that_cannot_be_read_say_nothing(table: Path, name: str, value: object) -> None:
+    given: dict[str, object] = {"numRecords": 1, "minValues": {"offset": 1}, "maxValues": {}, "nullCount": {}}
+    add_commit(table, VERSIONS + 1, added(stats=json.dumps(given)))
+    add_commit(table, VERSIONS + 2, added(path="b", stats=json.dumps({**given, name: value})))
+    files = read_table(table).files
+    assert len(list(files)) == VERSIONS + 2
+    assert files["a"].statistics is not None
+    assert files["b"].statistics is None
+
+
 def test_features_that_change_nothing_for_a_reader_are_accepted(table: Path) -> None:
     features = {"readerFeatures": ["timestampNtz"], "writerFeatures": ["appendOnly", "invariants", "timestampNtz"]}
     add_commit(table, VERSIONS + 1, {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}})

@@ -12,7 +12,7 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from kraftlake.settings.client_metrics_configs import CLIENT_METRICS_CONFIGS
-    from kraftlake.settings.config_key import CLUSTER_WIDE, PER_BROKER, READ_ONLY, ConfigKey, UpdateMode
+    from kraftlake.settings.config_key import PER_BROKER, READ_ONLY, ConfigKey
     from kraftlake.settings.dynamic_settings import (
         OF_ALL_LISTENERS,
         is_live,
@@ -40,15 +40,7 @@ if TYPE_CHECKING:
         why_ignored,
     )
     from kraftlake.settings.topic_configs import TOPIC_CONFIGS, unit_ms
-    from kraftlake.settings.uses import (
-        BROKER_ROLE,
-        CLIENT_QUOTAS,
-        CONTROLLER_ROLE,
-        NEVER_AT_START,
-        Heeded,
-        Ignored,
-        Use,
-    )
+    from kraftlake.settings.uses import BROKER_ROLE, CLIENT_QUOTAS, CONTROLLER_ROLE, NEVER_AT_START, Heeded, Ignored
 
 __all__ = [
     "BROKER",
@@ -57,7 +49,6 @@ __all__ = [
     "CLIENT_METRICS",
     "CLIENT_METRICS_CONFIGS",
     "CLIENT_QUOTAS",
-    "CLUSTER_WIDE",
     "CONFIGS",
     "CONTROLLER_ROLE",
     "DYNAMIC_ONLY",
@@ -74,8 +65,6 @@ __all__ = [
     "ConfigKey",
     "Heeded",
     "Ignored",
-    "UpdateMode",
-    "Use",
     "base_of",
     "bounds_of_group",
     "connections_by_host",

@@ -87,11 +87,7 @@ LOG_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     "log.segment.bytes": ConfigKey("INT", "1073741824", at_least(1048576), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS),
     "log.segment.delete.delay.ms": ConfigKey("LONG", "60000", at_least(0), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS),
     "max.decompressed.message.bytes": ConfigKey(
-        "INT",
-        "2147483639",
-        between(1, 2147483639),
-        update=CLUSTER_WIDE,
-        use=LIVE_BY_BROKERS,
+        "INT", "2147483639", between(1, 2147483639), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS
     ),
     "message.max.bytes": ConfigKey("INT", "1048588", at_least(0), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS),
     "min.insync.replicas": ConfigKey("INT", "1", at_least(1), update=CLUSTER_WIDE, use=LIVE_BY_ALL_NODES),

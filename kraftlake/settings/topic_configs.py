@@ -57,10 +57,7 @@ TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
         "LONG",
         "9223372036854775807",
         at_least(0),
-        synonyms=(
-            "log.flush.interval.ms",
-            "log.flush.scheduler.interval.ms",
-        ),
+        synonyms=("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
         use=LIVE_BY_BROKERS,
     ),
     "follower.replication.throttled.replicas": ConfigKey("LIST", "", throttled_replicas, use=LIVE_BY_BROKERS),
@@ -121,11 +118,7 @@ TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
         "LONG",
         "604800000",
         at_least(-1),
-        synonyms=(
-            "log.retention.ms",
-            "log.retention.minutes",
-            "log.retention.hours",
-        ),
+        synonyms=("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
         use=LIVE_BY_BROKERS,
     ),
     "segment.bytes": ConfigKey(
@@ -135,24 +128,10 @@ TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
         "INT", "10485760", at_least(4), synonyms=("log.index.size.max.bytes",), use=LIVE_BY_BROKERS
     ),
     "segment.jitter.ms": ConfigKey(
-        "LONG",
-        "0",
-        at_least(0),
-        synonyms=(
-            "log.roll.jitter.ms",
-            "log.roll.jitter.hours",
-        ),
-        use=LIVE_BY_BROKERS,
+        "LONG", "0", at_least(0), synonyms=("log.roll.jitter.ms", "log.roll.jitter.hours"), use=LIVE_BY_BROKERS
     ),
     "segment.ms": ConfigKey(
-        "LONG",
-        "604800000",
-        at_least(1),
-        synonyms=(
-            "log.roll.ms",
-            "log.roll.hours",
-        ),
-        use=LIVE_BY_BROKERS,
+        "LONG", "604800000", at_least(1), synonyms=("log.roll.ms", "log.roll.hours"), use=LIVE_BY_BROKERS
     ),
     "unclean.leader.election.enable": ConfigKey(
         "BOOLEAN", "false", synonyms=("unclean.leader.election.enable",), use=LIVE_BY_CONTROLLERS

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from kraftlake.diagnosis.doctor.help import Help
 from kraftlake.diagnosis.leadership import DIRECTORY_FAILED, broker_words
 from kraftlake.image import MetadataImage, PartitionRegistration
+from kraftlake.runtime import counted
 
 
 class ReplicaState(enum.Enum):
@@ -87,7 +88,7 @@ def _filled(sentence: str, brokers: Iterable[int], partitions: set[str]) -> str:
     one = len(ids) == 1
     return sentence.format(
         brokers=broker_words(ids),
-        of="1 partition" if len(partitions) == 1 else f"{len(partitions):,} partitions",
+        of=counted(len(partitions), "partition"),
         it="it" if one else "them",
         they="it" if one else "they",
         s="s" if one else "",

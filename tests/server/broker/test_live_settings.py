@@ -85,9 +85,11 @@ def test_a_leader_is_elected_uncleanly_when_all_brokers_may_be(tmp_path: Path) -
         admin = cluster.admin()
         admin.create_topics([NewTopic("t", num_partitions=1, replica_assignment=[[1, 2]])])["t"].result()
         controller: Any = cluster.members[CONTROLLER].server.node
+        topics = lambda: controller.view.image.topics  # noqa: E731
+        cluster.wait_for(lambda: topics().get_topic("t") is not None, "the topic")
 
         def partition() -> tuple[int, tuple[int, ...]]:
-            (found,) = controller.view.image.topics.get_topic("t").partitions.values()
+            (found,) = topics().get_topic("t").partitions.values()
             return found.leader, tuple(found.isr)
 
         cluster.wait_for(lambda: partition() == (1, (1, 2)), "broker 1 to lead")

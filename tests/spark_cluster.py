@@ -13,7 +13,6 @@ with the test session, and with this process whatever happens to it. Tests that 
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import signal
@@ -35,8 +34,6 @@ from tests.ports import free_ports
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 _TAKES_AT_MOST = 90.0  # seconds, on a busy machine
-_PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None)
 
 
 class SparkClusterError(Exception):
@@ -62,14 +59,13 @@ class ClusterProcess:
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "said.log").open("ab") as said:
             self._process = subprocess.Popen(
-                [_spark_class(), *self.arguments],
+                _killed_with_parent(_spark_class(), *self.arguments),
                 cwd=self.folder,
                 env=cluster_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=_die_with_parent,  # noqa: PLW1509 - one system call, nothing that a thread could hold
             )
 
     def kill(self) -> None:
@@ -138,14 +134,13 @@ class SparkCluster:
     def start_driver(self, module: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
         """As `run_driver`, without waiting; what is left of it at the end is killed."""
         driver = subprocess.Popen(
-            self._driver(module, arguments),
+            _killed_with_parent(*self._driver(module, arguments)),
             cwd=REPOSITORY,
             env=driver_environment(),
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            preexec_fn=_die_with_parent,  # noqa: PLW1509 - as above
         )
         with driver:
             try:
@@ -245,9 +240,13 @@ def _spark_class() -> str:
     return str(Path(spec.origin).parent / "bin" / "spark-class")
 
 
-def _die_with_parent() -> None:
-    """In the child: kill -9 when the process that started it is gone, which can't clean up when killed itself."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def _killed_with_parent(*command: str) -> list[str]:
+    """The command, killed by the kernel when the process that starts it is gone, which may be killed itself.
+
+    By a program of its own (util-linux): a `preexec_fn` may wait for ever for a lock that another thread held at the
+    fork.
+    """
+    return ["setpriv", "--pdeathsig", "KILL", "--", *command]
 
 
 def _kill_session(session: int) -> None:

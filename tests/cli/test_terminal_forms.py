@@ -168,7 +168,7 @@ def test_partitions_are_picked_by_how_many_in_sync_they_need() -> None:
     everything = run_json("image", DIRECTORY, "--at-offset", 4592)
     asked = {
         name: int(values.get("min.insync.replicas", everything["configs"]["BROKER"][""]["min.insync.replicas"]))
-        for name, values in ((name, everything["configs"]["BROKER"].get(name, {})) for name in everything["topics"])
+        for name, values in ((name, everything["configs"]["TOPIC"].get(name, {})) for name in everything["topics"])
     }
     in_sync = {
         f"{name}-{id_}": (one["leader"], len(one["isr"]) - asked[name])

@@ -59,8 +59,9 @@ class MessageScan:
         count, position = read_uvarint(data, position)
         if count > MOST_TAGGED_FIELDS:
             raise MalformedError(f"it has {count} tagged fields, and {MOST_TAGGED_FIELDS} is the most")
-        if count > len(data) - position:  # each has two bytes or more
-            raise MalformedError(f"{count} tagged fields do not fit into {len(data) - position} bytes")
+        left = len(data) - position
+        if count > left:  # each has two bytes or more
+            raise MalformedError(f"{count} tagged fields do not fit into {left} bytes")
         self.tags += count
         self._check_number()
         return count, position

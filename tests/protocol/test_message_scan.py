@@ -240,7 +240,7 @@ def test_a_section_has_10_000_tagged_fields_at_most() -> None:
         end_of_message(FETCH.FetchRequest, fetch_of()[:-1] + uvarint(2**32 - 1), 0, MessageScan())
 
 
-def test_tagged_fields_count_as_elements_and_cost_little_before_they_are_refused() -> None:
+def test_tagged_fields_count_beside_elements_and_cost_little_before_they_are_refused() -> None:
     kind = import_module("kio.schema.metadata.v12.request").MetadataRequest
     topic = bytes(16) + b"\x02a" + uvarint(2_000) + b"\x63\x00" * 2_000
     data = uvarint(1_001) + topic * 1_000 + b"\0\0\0"

@@ -14,7 +14,7 @@ from kraftlake.controller.quorum.active_controller import ActiveController
 from kraftlake.controller.replication import alter_partition, partition_change
 from kraftlake.metadata_log import log as metadata_log
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.metadata_log.storage.disk import ObjectStoreDisk
+from kraftlake.metadata_log.storage.disk import ObjectStoreDisk, is_probe
 from kraftlake.replica_manager.errors import ErrorCode, OffsetOutOfRangeError
 from kraftlake.replica_manager.logs import base_log
 from kraftlake.replica_manager.logs.base_log import BasePartitionLog
@@ -108,7 +108,8 @@ def _fenced_writer_goes_on() -> list[Change]:
 
 
 def _commits_overwrite() -> list[Change]:
-    return [(ObjectStoreDisk, "_put", lambda self, path, data: path.put(data, create=False))]
+    # A store that overwrites probes, too, is refused before the first record.
+    return [(ObjectStoreDisk, "_put", lambda self, path, data: path.put(data, create=is_probe(path.name)))]
 
 
 def _lake_names_not_synced() -> list[Change]:

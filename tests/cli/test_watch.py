@@ -115,9 +115,12 @@ def test_what_cannot_be_watched_is_one_sentence(words: list[object], code: int, 
 
 
 @contextmanager
-def watching(*words: object, **streams: Any) -> Iterator[subprocess.Popen[str]]:
-    """`kraftlake watch` in a process of its own, which is killed where a test would wait for it without end."""
-    command = [sys.executable, "-m", "kraftlake.cli", "watch", *map(str, words), "--poll", "0.01"]
+def watching(*words: object, within: Sequence[str] = (), **streams: Any) -> Iterator[subprocess.Popen[str]]:
+    """`kraftlake watch` in a process of its own, which is killed where a test would wait for it without end.
+
+    `within` is a program that becomes the command.
+    """
+    command = [*within, sys.executable, "-m", "kraftlake.cli", "watch", *map(str, words), "--poll", "0.01"]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
     with subprocess.Popen(command, cwd=ROOT, text=True, **streams) as process:
         watchdog = threading.Timer(120, process.kill)
@@ -212,8 +215,8 @@ def test_a_terminal_has_the_state_below_the_events(tmp_path: Path, batches: Sequ
     screen = Screen(20, 100)
     environment = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
     with watching(
-        tmp_path / "lake", stdin=screen.child, stdout=screen.child, stderr=screen.child, start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # for Ctrl-C
+        tmp_path / "lake", within=["setsid", "--ctty"],  # for Ctrl-C
+        stdin=screen.child, stdout=screen.child, stderr=screen.child,
         env={**environment, "TERM": "xterm-256color", "NO_COLOR": "1"},
     ) as process:  # fmt: skip
         os.close(screen.child)

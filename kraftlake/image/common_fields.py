@@ -7,13 +7,18 @@ from typing import Any
 
 import attrs
 
-from kraftlake.records.schema import Message, field_specs, secret_fields
+from kraftlake.records.schema import Message, field_specs, memoized, secret_fields
 
 
 def common_fields(source: Any, target: type) -> dict[str, Any]:
     """The values of the attributes that an attrs object and the attrs class `target` have in common, by name."""
+    return {name: getattr(source, name) for name in _common_names(type(source), target)}
+
+
+@memoized
+def _common_names(source: type, target: type) -> tuple[str, ...]:
     names = {field.name for field in attrs.fields(target)}
-    return {field.name: getattr(source, field.name) for field in attrs.fields(type(source)) if field.name in names}
+    return tuple(field.name for field in attrs.fields(source) if field.name in names)
 
 
 def secrets_hidden(record: type[Message]) -> Callable[[type, list[Any]], list[Any]]:

@@ -59,7 +59,7 @@ def image_to_json(
         "configs": _configs_json(image.configs.resource_data, show_secrets),
         "clientQuotas": [client_quota_json(entity, quota) for entity, quota in image.client_quotas.in_order()],
         "nextProducerId": image.producer_ids.next_producer_id,
-        "acls": {str(id_): acl_json(image.acls.acls[id_]) for id_ in sorted(image.acls.acls, key=str)},
+        "acls": dict(sorted((str(id_), acl_json(acl)) for id_, acl in image.acls.acls.items())),
         "scram": {
             mechanism_name(mechanism): {user: scram(users[user]) for user in sorted(users)}
             for mechanism, users in sorted(image.scram.mechanisms.items(), key=lambda item: item[0])
@@ -92,6 +92,7 @@ class JsonForm:
         names = types if names is None else names
         self._fields = tuple((_KEYS.get(name) or json_name(name), _MAKERS[types[name]]) for name in names)
         self._values = attrgetter(*names)
+        self._made = tuple((key, make) for key, make in self._fields if make is not None)
         self._by_key = {key: (attrgetter(name), make) for name, (key, make) in zip(names, self._fields, strict=True)}
 
     @property
@@ -101,8 +102,10 @@ class JsonForm:
 
     def __call__(self, shown: Any) -> Json:
         """The JSON object of an object."""
-        values = zip(self._fields, self._values(shown), strict=True)
-        return {key: value if make is None else make(value) for (key, make), value in values}
+        form = dict(zip(self._by_key, self._values(shown), strict=True))
+        for key, make in self._made:
+            form[key] = make(form[key])
+        return form
 
     def value(self, shown: Any, key: str) -> Any:
         """The value of one key of the JSON object."""

@@ -41,7 +41,8 @@ def is_public(cls: type[Message], name: str) -> bool:
 
 def redact_entry(cls: type[Message], entry: Mapping[str, Any]) -> dict[str, Any]:
     """The entry of an image that a record type makes, in JSON form, without its secrets."""
-    return {name: value if is_public(cls, name) else REDACTED for name, value in entry.items()}
+    public = _public_names(cls)
+    return {name: value if name in public else REDACTED for name, value in entry.items()}
 
 
 def is_sensitive_config(resource_type: int, name: str) -> bool:

@@ -127,7 +127,7 @@ def hash_of_rows(rows: pa.Table, before: int) -> int:
         fields["size"] = np.diff(bounds)
         places = zlib.crc32(fields.view(np.uint8).data, places)
         if data is not None:
-            payloads = crc32c(memoryview(data)[int(bounds[0]) : int(bounds[-1])], payloads)
+            payloads = crc32c(data.slice(int(bounds[0]), int(bounds[-1] - bounds[0])), payloads)
     return _joined(places, payloads)
 
 

@@ -61,7 +61,7 @@ def test_an_overlap_and_an_epoch_that_goes_down_are_reported(tmp_path: Path) -> 
 
 
 def test_a_batch_with_a_good_crc_and_broken_records_is_reported(tmp_path: Path) -> None:
-    from crc32c import crc32c
+    from google_crc32c import value as crc32c
 
     broken = bytearray(encode_batch(no_ops(1, 2)))
     broken[62] = 0x7F  # a record's length

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import attrs
 import pytest
-from crc32c import crc32c
+from google_crc32c import value as crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -7,7 +7,7 @@ import struct
 import attrs
 import numpy as np
 import pytest
-from crc32c import crc32c
+from google_crc32c import value as crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from struct import pack
 from zlib import crc32
 
-from crc32c import crc32c
+from google_crc32c import value as crc32c
 
 from kraftlake.records.batch_format import CRC_FROM, HEADER, LENGTH_FROM
 from kraftlake.records.varint import varint

@@ -91,8 +91,8 @@ def payload_checksum(rows: pa.Table) -> tuple[int, int]:
         _, offsets, values = chunk.buffers()
         if len(chunk) and values is not None:
             ends = memoryview(offsets).cast("b").cast("i")
-            part = memoryview(values)[ends[chunk.offset] : ends[chunk.offset + len(chunk)]]
-            total, size = crc32c(part, total), size + len(part)
+            begin, end = ends[chunk.offset], ends[chunk.offset + len(chunk)]
+            total, size = crc32c(values.slice(begin, end - begin), total), size + end - begin
     return total, size
 
 

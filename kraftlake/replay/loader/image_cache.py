@@ -119,10 +119,10 @@ def _write(path: Path, batch: pa.RecordBatch, facts: dict[str, Any]) -> None:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, schema) as writer:
         writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
-    content = memoryview(sink.getvalue())
+    content = sink.getvalue()
     header = (_MAGIC + crc32c(content).to_bytes(4, "big")).ljust(_HEADER_BYTES, b"\0")
     path.parent.mkdir(mode=0o700, exist_ok=True)
-    write_whole(path, (header, content))
+    write_whole(path, (header, memoryview(content)))
 
 
 def _read(path: Path) -> tuple[pa.RecordBatch, dict[str, Any]]:
@@ -133,7 +133,7 @@ def _read(path: Path) -> tuple[pa.RecordBatch, dict[str, Any]]:
     with pa.memory_map(str(path)) as mapped:
         buffer = mapped.read_buffer()
     header, content = bytes(memoryview(buffer)[:_HEADER_BYTES]), buffer.slice(min(_HEADER_BYTES, len(buffer)))
-    if not header.startswith(_MAGIC) or int.from_bytes(header[8:12], "big") != crc32c(memoryview(content)):
+    if not header.startswith(_MAGIC) or int.from_bytes(header[8:12], "big") != crc32c(content):
         raise ValueError("it is damaged")
     reader = pa.ipc.open_file(content)
     facts = json.loads(reader.schema.metadata[b"kraftlake"])

@@ -191,13 +191,13 @@ def _write(lake: Location, name: str, batch: pa.RecordBatch) -> StateFile:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    content = memoryview(sink.getvalue())
+    content = sink.getvalue()
     file = StateFile(name=f"{name}-{os.urandom(8).hex()}.arrow", checksum=crc32c(content))
     disk, path = disk_for(lake), lake / JOBS_FOLDER / "state" / file.name
     try:
         for folder in (path.parent.parent.parent, path.parent.parent, path.parent):
             disk.make_folder(folder)
-        disk.write(path, content)
+        disk.write(path, memoryview(content))
         disk.fsync(path)
     except OSError as fault:
         raise LakeError(f"{path.parent} can't be written: {fault.strerror or fault}") from fault

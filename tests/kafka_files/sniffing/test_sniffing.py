@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crc32c import crc32c
+from google_crc32c import value as crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import attrs
 import pytest
-from crc32c import crc32c
 from deltalake import DeltaTable
+from google_crc32c import value as crc32c
 from structlog.testing import capture_logs
 
 import kraftlake

@@ -9,7 +9,7 @@ from typing import Any
 from kraftlake.runtime.errors import EnvironmentFaultError
 
 try:
-    # Without its compiled code the package warns, and goes on with loops of Python that take minutes for a large log.
+    # Without its compiled code the package warns, and goes on with loops of Python: that is refused here.
     with warnings.catch_warnings(action="ignore"):
         from google_crc32c import extend, implementation
 except ImportError:

@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError
 
+_OURS: Final = re.compile(r"\bkraftlake(?:\.\w+)+Error: (.+)")
+_RAISED_IN_PYTHON: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)*(\S.*)")
+_NO_PROGRAM: Final = re.compile(r'Cannot run program "(.+?)"')
+_MOST: Final = 300
 
-def worded(fault: Exception) -> Exception:
-    """The error of a stream as one sentence."""
+
+def worded(fault: Exception) -> EnvironmentFaultError:
+    """The error of a run as one sentence: what Python raised in a worker, or else the first of Spark's words."""
     gone = jvm_gone(fault)
     if gone is not None:
         return gone
-    return EnvironmentFaultError(f"Spark failed: {first_words(fault)}")
+    said = str(fault)
+    if "Python worker exited unexpectedly" in said:
+        return EnvironmentFaultError(
+            "a Python worker of Spark's executors ended in the middle of its task (killed, or out of memory): run "
+            "again, which goes on from there"
+        )
+    if ours := _OURS.findall(said):
+        return EnvironmentFaultError(ours[-1])
+    if missing := _NO_PROGRAM.search(said):
+        return EnvironmentFaultError(
+            f"Spark can't run {missing[1]}: PYSPARK_PYTHON has to be a Python of this machine and of the executors"
+        )
+    raised = _RAISED_IN_PYTHON.findall(said)
+    return EnvironmentFaultError(f"Spark failed: {raised[-1][:_MOST] if raised else first_words(fault)}")
 
 
 def first_words(fault: BaseException) -> str:
     """The first line of Spark's message, without the line that py4j puts before it."""
     lines = (line.strip().removeprefix(": ") for line in str(fault).splitlines())
     said = (line for line in lines if line and not line.startswith("An error occurred while calling "))
-    return next(said, type(fault).__name__)[:300]
+    return next(said, type(fault).__name__)[:_MOST]
 
 
 def jvm_gone(fault: BaseException) -> EnvironmentFaultError | None:

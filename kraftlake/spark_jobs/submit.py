@@ -7,10 +7,8 @@ import json
 import sys
 from typing import Any, Final
 
-from kraftlake.metadata_log import names_many
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.runtime.process_setup import configure_process
-from kraftlake.spark_jobs.many_lakes import run_lakes
 from kraftlake.spark_jobs.run_named_job import run_job
 from kraftlake.tables.jobs import JOBS
 
@@ -24,7 +22,10 @@ def main(arguments: list[str] | None = None, prog: str = "kraftlake.spark_jobs.s
     """Run a job and print its result as one JSON object. The exit code is kraftlake's."""
     parser = _parser(prog)
     given = parser.parse_args(arguments)
-    try:
+    try:  # also of imports: an installation may lack its compiled code
+        from kraftlake.metadata_log import names_many
+        from kraftlake.spark_jobs.many_lakes import run_lakes
+
         many = len(given.lakes) > 1 or names_many(given.lakes[0])
         _check(parser, given, many=many)
         result = run_lakes(given.job, given.lakes).to_json() if many else _run(given)

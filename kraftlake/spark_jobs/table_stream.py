@@ -209,11 +209,11 @@ class _TableStream:
         reader = spark.readStream.format("kraft").options(columns=OFFSETS, startingOffset=first)
         if options.max_records is not None:
             reader = reader.option("maxRecordsPerTrigger", options.max_records)
-        writer = observed(reader.load(str(self._log.path))).writeStream.queryName(self._query)
-        writer = writer.option("checkpointLocation", checkpoint.as_uri())
-        writer = writer.foreachBatch(lambda frame, _: self._micro_batch(frame, options.until_offset))
         now = options.trigger == AVAILABLE_NOW
         try:
+            writer = observed(reader.load(str(self._log.path))).writeStream.queryName(self._query)
+            writer = writer.option("checkpointLocation", checkpoint.as_uri())
+            writer = writer.foreachBatch(lambda frame, _: self._micro_batch(frame, options.until_offset))
             return writer.trigger(**({"availableNow": True} if now else {"processingTime": options.trigger})).start()
         except Exception as fault:
             raise worded(fault) from fault

@@ -9,18 +9,21 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import pyspark
 import pytest
 from deltalake import DeltaTable
 
-from kraftlake.metadata_log import MetadataLog
 from kraftlake.spark_jobs.java import java_home
-from tests.spark_cluster import REPOSITORY, SparkCluster, driver_environment
-from tests.tables.sample_log import LAST_OFFSET, lake_of
+from kraftlake.tables import update_tables
+from kraftlake.tables.jobs import TABLES, job_named
+from tests.spark_cluster import REPOSITORY, SparkCluster, driver_environment, started_cluster
+from tests.tables.sample_log import lake_of
 
+BARE = str(Path(sys.executable).resolve())  # the Python that this environment was made with
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 
 
@@ -52,35 +55,6 @@ def test_the_wheel_holds_all_that_the_package_has(wheel: Path) -> None:
 
 
 @on_a_cluster
-def test_spark_submit_runs_jobs_of_the_wheel_on_a_cluster(
-    wheel: Path, spark_cluster: SparkCluster, tmp_path: Path
-) -> None:
-    lake = tmp_path / "lake"
-    lake_of(lake, commits=2)
-    package = tmp_path / "kraftlake.zip"
-    package.write_bytes(wheel.read_bytes())
-    done = subprocess.run(
-        [
-            str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--master", spark_cluster.master_url,
-            "--py-files", str(package), str(Path(__file__).with_name("packaged_job.py")), str(lake),
-        ],
-        cwd=tmp_path, capture_output=True, text=True, timeout=560, check=False,
-        env=driver_environment() | {"JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": sys.executable},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    # spark-submit shows what the driver's Python says on stderr among what it prints
-    seen, snapshot, result = (json.loads(line) for line in done.stdout.splitlines() if line.startswith("{"))
-    assert "kraftlake.zip" in seen["driver"]
-    assert seen["executors"]
-    assert all("kraftlake.zip" in origin and origin.endswith(" True") for origin in seen["executors"])
-    assert seen["master"] == spark_cluster.master_url
-    assert (snapshot["offset"], snapshot["written"]) == (LAST_OFFSET, True)
-    assert [snapshot["name"]] == [kept.name for kept in MetadataLog.open(lake).snapshots()]
-    assert result["rows"] == {"records": LAST_OFFSET + 1}
-    assert DeltaTable(lake / "records").to_pyarrow_table().num_rows == LAST_OFFSET + 1
-
-
-@on_a_cluster
 def test_the_command_runs_a_job_on_the_cluster_that_it_is_given(spark_cluster: SparkCluster, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     lake_of(lake, commits=1, last=400)
@@ -96,31 +70,83 @@ def test_the_command_runs_a_job_on_the_cluster_that_it_is_given(spark_cluster: S
     assert spark_cluster.state()["completedapps"], "the master has seen it"
 
 
-@on_a_cluster
-def test_the_commands_of_the_page_run(spark_cluster: SparkCluster, wheel: Path, tmp_path: Path) -> None:
-    page = (REPOSITORY / "docs" / "spark-jobs.md").read_text("utf-8")
-    section = page.split("\n## On a cluster\n")[1].split("\n## ")[0]
-    scripts = [block.replace("\n    ", "\n") for block in re.findall(r"(?:^    .*\n)+", section, re.MULTILINE)]
-    assert len(scripts) == 2
-    environment = driver_environment() | {
+def rows_of(lake: Path, tables: Iterable[str]) -> dict[str, list[str]]:
+    return {name: sorted(map(str, DeltaTable(lake / name).to_pyarrow_table().to_pylist())) for name in tables}
+
+
+@pytest.fixture(scope="module")
+def bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    """A cluster whose processes find nothing by PYTHONPATH, and whose Python has no packages that kraftlake needs."""
+    folder = tmp_path_factory.mktemp("bare-cluster")
+    with ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.delenv("PYTHONPATH", raising=False)
+            for package in ("kraftlake", "pyarrow"):
+                asked = subprocess.run([BARE, "-c", f"import {package}"], cwd=folder, capture_output=True, check=False)
+                assert f"No module named '{package}'" in asked.stderr.decode()
+            cluster = stack.enter_context(started_cluster(folder))
+        yield cluster
+
+
+def run_in(folder: Path, script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a script of the page with what is installed here, its pip with the versions of constraints.txt."""
+    tools = {
         "JAVA_HOME": str(java_home()),
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PIP_CONSTRAINT": str(REPOSITORY / "constraints.txt"),
         "PIP_NO_BUILD_ISOLATION": "0",  # pip's way to say: without isolation, so without the network
     }
-    for number, (script, job) in enumerate(zip(scripts, ("records", "snapshot"), strict=True)):
-        lake, folder = tmp_path / f"lake-{number}", tmp_path / f"source-{number}"
-        lake_of(lake, commits=1)
-        shutil.copytree(wheel.parent / "source", folder, ignore=shutil.ignore_patterns("build", "*.egg-info"))
-        names = {"JOB": job, "LAKE": str(lake), "spark://HOST:7077": spark_cluster.master_url}
+    return subprocess.run(
+        ["bash", "-ec", script], cwd=folder, env=driver_environment() | tools | environment, capture_output=True,
+        text=True, timeout=900, check=False,
+    )  # fmt: skip
+
+
+@on_a_cluster
+def test_the_commands_of_the_page_bring_kraftlake_to_bare_pythons(
+    wheel: Path, bare_cluster: SparkCluster, tmp_path: Path
+) -> None:
+    page = (REPOSITORY / "docs" / "spark-jobs.md").read_text("utf-8")
+    section = page.split("\n## On a cluster\n")[1].split("\n## ")[0]
+    scripts = [block.replace("\n    ", "\n") for block in re.findall(r"(?:^    .*\n)+", section, re.MULTILINE)]
+    source = tmp_path / "source"
+    shutil.copytree(wheel.parent / "source", source, ignore=shutil.ignore_patterns("build", "*.egg-info"))
+    one_process = tmp_path / "one-process"
+    lake_of(one_process, commits=2)
+    update_tables(one_process, TABLES)
+    for number, (script, job) in enumerate(zip(scripts, ("records", "all", "records"), strict=True)):
+        lake = tmp_path / f"lake-{number}"
+        lake_of(lake, commits=2)
+        names = {"JOB": job, "LAKE": str(lake), "spark://HOST:7077": bare_cluster.master_url}
         for name, value in (names | {"/opt/kraftlake": f"{tmp_path}/opt", "/var/tmp": f"{tmp_path}/cache"}).items():
             script = re.sub(rf"(?<![\w./]){re.escape(name)}\b", value, script)  # noqa: PLW2901
-        done = subprocess.run(
-            ["bash", "-ec", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=560,
-            check=False,
-        )  # fmt: skip
+        done = run_in(source, script)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
-        environment["PYSPARK_PYTHON"] = sys.executable  # for the second script: kraftlake's dependencies are in it
-    assert DeltaTable(tmp_path / "lake-0" / "records").to_pyarrow_table().num_rows == LAST_OFFSET + 1
-    assert [kept.end_offset for kept in MetadataLog.open(tmp_path / "lake-1").snapshots()] == [LAST_OFFSET + 1]
+        tables = job_named(job).tables
+        assert rows_of(lake, tables) == rows_of(one_process, tables)
+    assert any(bare_cluster.folder.glob("worker-*/work/app-*/*/environment/bin/python")), "executors have unpacked it"
     assert any((tmp_path / "cache" / "kraftlake").iterdir()), "the executors' own cache"
+
+
+@on_a_cluster
+@pytest.mark.parametrize(
+    ("python", "sentence"),
+    [
+        # the process beside the driver inherits PYTHONPATH, if there is one
+        (BARE, "Spark failed: ModuleNotFoundError: No module named '(kraftlake|pyarrow)'"),
+        ("./environment/bin/python", "Spark can't run ./environment/bin/python: PYSPARK_PYTHON has to be a Python of "
+         "this machine and of the executors"),
+    ],
+    ids=["bare", "missing"],
+)  # fmt: skip
+def test_executors_without_kraftlake_are_an_error_in_one_sentence(
+    bare_cluster: SparkCluster, tmp_path: Path, python: str, sentence: str
+) -> None:
+    lake = tmp_path / "lake"
+    lake_of(lake, commits=1, last=400)
+    done = run_in(
+        tmp_path, f"{sys.executable} -m kraftlake spark records {lake} --master {bare_cluster.master_url}",
+        PYSPARK_PYTHON=python,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(f"error: {sentence}\n", done.stderr)

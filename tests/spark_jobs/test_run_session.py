@@ -11,7 +11,7 @@ from py4j.protocol import Py4JNetworkError
 
 from kraftlake.runtime.errors import EnvironmentFaultError, LakeError
 from kraftlake.spark_jobs.run_session import RunSession
-from kraftlake.spark_jobs.stream_faults import cause_of, first_words, worded
+from kraftlake.spark_jobs.stream_faults import cause_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -78,15 +78,3 @@ def test_what_put_in_order_fails_with_hides_neither_an_interrupt_nor_what_the_jv
 def test_other_faults_of_a_run_stay_what_they_are() -> None:
     for fault in (LakeError("torn"), ValueError("odd"), FileNotFoundError(2, "No such file")):
         assert cause_of(fault) is fault
-
-
-def test_a_stream_whose_jvm_is_gone_is_told_in_words_for_people() -> None:
-    assert "killed, or out of memory" in str(worded(lost("Error while sending or receiving")))
-
-
-def test_what_spark_says_begins_behind_the_line_that_names_the_call() -> None:
-    said = "An error occurred while calling None.SparkSession.\n: java.lang.IllegalStateException: stopped\nat there"
-    assert first_words(ValueError(said)) == "java.lang.IllegalStateException: stopped"
-    assert str(worded(ValueError(said))) == "Spark failed: java.lang.IllegalStateException: stopped"
-    assert first_words(ValueError("[TABLE_NOT_FOUND] no table\nSQLSTATE")) == "[TABLE_NOT_FOUND] no table"
-    assert first_words(ValueError()) == "ValueError"

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.reading.pieces import SnapshotPiece
-from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError
+from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs.executor_environment import lend_store_access
 from kraftlake.spark_jobs.spark_versions import by_number
-from kraftlake.spark_jobs.stream_faults import first_words, jvm_gone
+from kraftlake.spark_jobs.stream_faults import worded
 from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Chunk, Part, batch_of, chunk_of_fault, chunks_of
 from kraftlake.tables.shards.driver_fold import fold_driver
 from kraftlake.tables.shards.faults import raise_first
@@ -168,14 +168,4 @@ def telling_faults() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError, ConnectionError) as fault:
-        gone = jvm_gone(fault)
-        if gone is not None:
-            raise gone from fault
-        if "Python worker exited unexpectedly" in str(fault):
-            raise EnvironmentFaultError(
-                "a Python worker of Spark's executors ended in the middle of its task (killed, or out of memory): run "
-                "again, which goes on from there"
-            ) from fault
-        lines = [line.strip() for line in str(fault).splitlines() if line.strip()]
-        reason = lines[-1][:300] if "Python worker" in str(fault) else first_words(fault)
-        raise EnvironmentFaultError(f"Spark failed: {reason}") from fault
+        raise worded(fault) from fault

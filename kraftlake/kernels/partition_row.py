@@ -7,3 +7,6 @@ from __future__ import annotations
 
 WIDTH, ISR, DIRECTORIES, LEADER, RECOVERY, SHAPE, COLUMNS = 3, 3, 6, 9, 12, 13, 14
 RARE, HEAP_LISTS = -1, 7
+
+LOST_ELR, LOST_DIRECTORIES = 1, 2
+"""What a PartitionRecord of an earlier version can't say of a row."""

@@ -5,29 +5,25 @@ Source: org.apache.kafka.common.record.DefaultRecord.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from kraftlake.kernels.aot.compiled import compiled, inlined
 from kraftlake.kernels.batches.put_bytes import put_uvarint, uvarint_size, zigzag
+from kraftlake.kernels.language import Bytes, BytesOut, Int64, Longs, LongsOut, compiled, inlined
 
 NO_KEY = 1
 """A length of -1, as a varint."""
 
 
 @inlined
-def _body_size(size: Any, time: Any, delta: Any) -> Any:
+def _body_size(size: Int64, time: Int64, delta: Int64) -> Int64:
     """The bytes of a record behind its length: attributes, deltas, no key, the value and its length, no headers."""
-    return np.int64(3) + uvarint_size(zigzag(time)) + uvarint_size(delta << 1) + uvarint_size(size << 1) + size
+    return 3 + uvarint_size(zigzag(time)) + uvarint_size(delta << 1) + uvarint_size(size << 1) + size
 
 
 @compiled
-def measure_sections(starts: Any, stops: Any, times: Any, ends: Any, sections: Any) -> None:
+def measure_sections(starts: Longs, stops: Longs, times: Longs, ends: Longs, sections: LongsOut) -> None:
     """The bytes of the records of each batch b, which are those up to ends[b], into `sections` (int64)."""
-    first = np.int64(0)
+    first: Int64 = 0
     for b in range(len(ends)):
-        total = np.int64(0)
+        total: Int64 = 0
         for i in range(first, ends[b]):
             body = _body_size(stops[i] - starts[i], times[i] - times[first], i - first)
             total += uvarint_size(body << 1) + body
@@ -36,13 +32,13 @@ def measure_sections(starts: Any, stops: Any, times: Any, ends: Any, sections: A
 
 
 @compiled
-def write_sections(data: Any, starts: Any, stops: Any, times: Any, ends: Any, out: Any) -> None:
+def write_sections(data: Bytes, starts: Longs, stops: Longs, times: Longs, ends: Longs, out: BytesOut) -> None:
     """Write the sections that `measure_sections` has measured, one behind the other.
 
     Record i has the value data[starts[i]:stops[i]] and the time times[i], in ms.
     """
-    p = np.int64(0)
-    first = np.int64(0)
+    p: Int64 = 0
+    first: Int64 = 0
     for b in range(len(ends)):
         for i in range(first, ends[b]):
             size, time, delta = stops[i] - starts[i], times[i] - times[first], i - first

@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+import cython
 
-import numpy as np
-
-from kraftlake.kernels.aot.compiled import compiled, inlined
+from kraftlake.kernels.batches.batch_columns import (
+    BASE,
+    COUNT,
+    EPOCH,
+    FIRST,
+    HEADER_SIZE,
+    MAX_TIME,
+    SMALLEST_RECORD,
+    STOP,
+    TIME,
+)
 from kraftlake.kernels.batches.checksum import crc32c
 from kraftlake.kernels.batches.record_values import split_values
+from kraftlake.kernels.language import Bytes, Int8, Int64, LongRows, LongRowsOut, LongsOut, UInt64, compiled, inlined
 
-HEADER_SIZE = 61
 _LENGTH_FROM = 12
 _CRC_AT, _CRC_FROM = 17, 21
 _MAGIC = 2
-_SMALLEST_RECORD = 7
-_LARGEST_LONG = 0x7FFF_FFFF_FFFF_FFFF
-
-SMALLEST_BATCH = HEADER_SIZE + _SMALLEST_RECORD
-
-FIRST, STOP, BASE, COUNT, EPOCH, TIME, MAX_TIME = range(7)
-"""Columns of what is known of a batch: the bytes of its records, base offset, records, epoch, base and largest time."""
+_LARGEST_LONG = 2**63 - 1
 
 
 @inlined
-def number(data: Any, p: Any, size: int) -> Any:
+def number(data: Bytes, p: Int64, size: Int64) -> Int64:
     """A signed big-endian number."""
-    value = np.int64(np.int8(data[p]))
+    value = cython.cast(UInt64, cython.cast(Int64, cython.cast(Int8, data[p])))
     for i in range(1, size):
-        value = (value << 8) | np.int64(data[p + i])
-    return value
+        value = (value << 8) | data[p + i]
+    return cython.cast(Int64, value)
 
 
 @compiled
-def walk_plain(data: Any, start: int, latest: int, largest: int, most: int, found: Any) -> Any:
+def walk_plain(
+    data: Bytes, start: Int64, latest: Int64, largest: Int64, most: Int64, found: LongRowsOut
+) -> tuple[Int64, Int64, Int64]:
     """Go over the headers of the plain data batches from `start` on that follow each other, into the rows of `found`.
 
     A batch is plain when it is not compressed, no control batch and of no producer, with times between -1 and `latest`,
@@ -44,7 +48,7 @@ def walk_plain(data: Any, start: int, latest: int, largest: int, most: int, foun
     size = len(data)
     p = start
     batches, records = 0, 0
-    offset, epoch = np.int64(-1), np.int64(-1)
+    offset, epoch = -1, -1
     while p + HEADER_SIZE <= size and batches < len(found):
         length = number(data, p + 8, 4)
         stop = p + _LENGTH_FROM + length
@@ -53,7 +57,7 @@ def walk_plain(data: Any, start: int, latest: int, largest: int, most: int, foun
         if (
             data[p + 16] != _MAGIC or data[p + 21] != 0 or data[p + 22] != 0
             or length < HEADER_SIZE - _LENGTH_FROM or stop > size or stop - p > largest
-            or base < 0 or count < 1 or number(data, p + 23, 4) != count - 1 or count * _SMALLEST_RECORD > length
+            or base < 0 or count < 1 or number(data, p + 23, 4) != count - 1 or count * SMALLEST_RECORD > length
             or count > most
             or base > _LARGEST_LONG - count or of_epoch < -1
             or number(data, p + 43, 8) != -1 or number(data, p + 51, 2) != -1 or number(data, p + 53, 4) != -1
@@ -61,9 +65,9 @@ def walk_plain(data: Any, start: int, latest: int, largest: int, most: int, foun
             or (batches > 0 and (base != offset or of_epoch < epoch))
         ):  # fmt: skip
             break
-        row = found[batches]
-        row[FIRST], row[STOP], row[BASE], row[COUNT] = p + HEADER_SIZE, stop, base, count
-        row[EPOCH], row[TIME], row[MAX_TIME] = of_epoch, time, max_time
+        found[batches, FIRST], found[batches, STOP] = p + HEADER_SIZE, stop
+        found[batches, BASE], found[batches, COUNT] = base, count
+        found[batches, EPOCH], found[batches, TIME], found[batches, MAX_TIME] = of_epoch, time, max_time
         batches += 1
         records += count
         offset, epoch, p = base + count, of_epoch, stop
@@ -71,33 +75,35 @@ def walk_plain(data: Any, start: int, latest: int, largest: int, most: int, foun
 
 
 @compiled
-def split_plain(data: Any, found: Any, batches: int, starts: Any, stops: Any, times: Any) -> Any:
+def split_plain(
+    data: Bytes, found: LongRows, batches: Int64, starts: LongsOut, stops: LongsOut, times: LongsOut
+) -> tuple[Int64, Int64]:
     """The values of the first `batches` rows of `found` and their times; how many batches and records are sound.
 
     A batch with another CRC than it says is not. Each is split right after its bytes were summed, while they are near.
     """
-    at = 0
+    at: Int64 = 0
     for index in range(batches):
-        row = found[index]
-        count = row[COUNT]
-        head = row[FIRST] - HEADER_SIZE
-        if crc32c(data, head + _CRC_FROM, row[STOP]) != number(data, head + _CRC_AT, 4) & 0xFFFFFFFF:
+        first, stop, count = found[index, FIRST], found[index, STOP], found[index, COUNT]
+        head = first - HEADER_SIZE
+        if crc32c(data, head + _CRC_FROM, stop) != number(data, head + _CRC_AT, 4) & 0xFFFFFFFF:
             return index, at
-        if not split_values(data, row[FIRST], row[STOP], count, row[TIME], row[MAX_TIME], starts, stops, times, at):
+        time, max_time = found[index, TIME], found[index, MAX_TIME]
+        if not split_values(data, first, stop, count, time, max_time, starts, stops, times, at):
             return index, at
         at += count
     return batches, at
 
 
 @compiled
-def pass_good(data: Any) -> Any:
+def pass_good(data: Bytes) -> tuple[Int64, Int64]:
     """Go over the whole batches with good CRCs that `data` starts with, of any kind; where they end, the next offset.
 
     The next offset is -1 where there is none. The compiled form of `kraftlake.kafka_files.segments.batch_header`.
     """
     size = len(data)
     p = 0
-    offset = np.int64(-1)
+    offset = -1
     while p + HEADER_SIZE <= size:
         length = number(data, p + 8, 4)
         end = p + _LENGTH_FROM + length

@@ -1,16 +1,9 @@
-"""The batches of a partition's log as rows of numbers: found by their headers and checked, chosen and indexed.
-
-`choose` and `index` run on lists as well (`compiled.run`), for a few batches and where there is no compiled code.
-"""
+"""The batches of a partition's log as rows of numbers: found by their headers and checked, chosen and indexed."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from kraftlake.kernels.aot.compiled import compiled, inlined
-from kraftlake.kernels.batches.batch_walk import HEADER_SIZE, number
+from kraftlake.kernels.batches.batch_columns import HEADER_SIZE
+from kraftlake.kernels.batches.batch_walk import number
 from kraftlake.kernels.batches.checksum import crc32c
 from kraftlake.kernels.batches.log_columns import (
     BASE,
@@ -34,68 +27,69 @@ from kraftlake.kernels.batches.log_columns import (
     TIME,
     TRANSACTIONAL,
 )
+from kraftlake.kernels.language import Bool, Bytes, Int64, LongRows, LongRowsOut, compiled, inlined
 
 _LENGTH_FROM, _CRC_AT, _CRC_FROM = 12, 17, 21
 _MAGIC = 2
 
 
 @inlined
-def _is_plain(row: Any) -> Any:
+def _is_plain(rows: LongRows, i: Int64) -> Bool:
     """Whether no producer's state depends on the batch."""
-    return row[KIND] == 0 and row[PRODUCER] == NO_PRODUCER
+    return rows[i, KIND] == 0 and rows[i, PRODUCER] == NO_PRODUCER
 
 
 @inlined
-def _goes_on(row: Any, other: Any) -> Any:
+def _goes_on(rows: LongRows, i: Int64, other: Int64) -> Bool:
     """Whether two batches of records are the same producer's, in one epoch, and both in transactions or not."""
     return (
-        row[PRODUCER] == other[PRODUCER] and row[PRODUCER_EPOCH] == other[PRODUCER_EPOCH]
-        and row[KIND] == other[KIND] and row[KIND] & CONTROL == 0
+        rows[i, PRODUCER] == rows[other, PRODUCER] and rows[i, PRODUCER_EPOCH] == rows[other, PRODUCER_EPOCH]
+        and rows[i, KIND] == rows[other, KIND] and rows[i, KIND] & CONTROL == 0
     )  # fmt: skip
 
 
 @compiled
-def choose(rows: Any, count: Any) -> Any:
+def choose(rows: LongRowsOut, count: Int64) -> Int64:
     """Find the batches that a log has to look at, of `count`: their rows' numbers are in column CHOSEN; gives how many.
 
     These are the first batch and the first of a leader epoch, those of control records, and of a producer's batches
     that go on in one producer epoch, in transactions or not, the first and the last KEPT. Where producers share a slot,
     of which there are as many as rows at most, more of theirs are chosen.
     """
-    slots = 1
+    slots: Int64 = 1
     while 2 * slots <= count:
         slots *= 2
     for slot in range(min(slots, count)):
-        rows[slot][SLOT] = -1
+        rows[slot, SLOT] = -1
     for i in range(count):
-        row = rows[i]
-        row[CHOSEN] = 1 if i == 0 or row[EPOCH] != rows[i - 1][EPOCH] else 0
-        if not _is_plain(row):
-            held = rows[row[PRODUCER] & (slots - 1)]
-            if held[SLOT] < 0 or not _goes_on(row, rows[held[SLOT]]):
-                row[CHOSEN] = 1
-            held[SLOT] = i
+        rows[i, CHOSEN] = i == 0 or rows[i, EPOCH] != rows[i - 1, EPOCH]
+        if not _is_plain(rows, i):
+            held = rows[i, PRODUCER] & (slots - 1)
+            if rows[held, SLOT] < 0 or not _goes_on(rows, i, rows[held, SLOT]):
+                rows[i, CHOSEN] = 1
+            rows[held, SLOT] = i
     for slot in range(min(slots, count)):
-        rows[slot][SLOT] = -1
-    for j in range(count):
-        i = count - 1 - j
-        row = rows[i]
-        if not _is_plain(row):
-            held = rows[row[PRODUCER] & (slots - 1)]
-            held[BEHIND] = held[BEHIND] + 1 if held[SLOT] >= 0 and _goes_on(row, rows[held[SLOT]]) else 0
-            if held[BEHIND] < KEPT:
-                row[CHOSEN] = 1
-            held[SLOT] = i
-    found = 0
+        rows[slot, SLOT] = -1
+    for i in range(count - 1, -1, -1):
+        if not _is_plain(rows, i):
+            held = rows[i, PRODUCER] & (slots - 1)
+            goes_on: Bool = rows[held, SLOT] >= 0 and _goes_on(rows, i, rows[held, SLOT])
+            rows[held, BEHIND] = rows[held, BEHIND] + 1 if goes_on else 0
+            if rows[held, BEHIND] < KEPT:
+                rows[i, CHOSEN] = 1
+            rows[held, SLOT] = i
+    found: Int64 = 0
     for i in range(count):
-        if rows[i][CHOSEN] != 0:
-            rows[found][CHOSEN] = i
+        if rows[i, CHOSEN] != 0:
+            rows[found, CHOSEN] = i
             found += 1
     return found
 
 
 @compiled
-def find(data: Any, expected: int, latest_epoch: int, lowest: int, highest: int, rows: Any) -> Any:
+def find(
+    data: Bytes, expected: Int64, latest_epoch: Int64, lowest: Int64, highest: Int64, rows: LongRowsOut
+) -> tuple[Int64, Int64, Int64, Int64]:
     """Go over the whole sound batches that `data` starts with, into `rows`, and `choose` among them.
 
     Gives how many there are, where they end, their largest timestamp, and how many are chosen. It stops at a batch of a
@@ -103,8 +97,8 @@ def find(data: Any, expected: int, latest_epoch: int, lowest: int, highest: int,
     -1, the first base offset is that or a later one, and no batch begins before the end of the one in front of it.
     """
     size = len(data)
-    p, count = np.int64(0), np.int64(0)
-    newest = np.int64(-(2**63))
+    p, count = 0, 0
+    newest: Int64 = -(2**63 - 1)
     while p + HEADER_SIZE <= size and count < len(rows):
         length = number(data, p + 8, 4)
         stop = p + _LENGTH_FROM + length
@@ -116,12 +110,12 @@ def find(data: Any, expected: int, latest_epoch: int, lowest: int, highest: int,
             or crc32c(data, p + _CRC_FROM, stop) != number(data, p + _CRC_AT, 4) & 0xFFFFFFFF
         ):  # fmt: skip
             break
-        row = rows[count]
-        row[BASE], row[LAST], row[EPOCH], row[TIME] = base, last, epoch, number(data, p + 35, 8)
-        row[PRODUCER], row[PRODUCER_EPOCH] = number(data, p + 43, 8), number(data, p + 51, 2)
-        row[KIND] = np.int64(data[p + 22]) & (TRANSACTIONAL | CONTROL)
-        row[START], row[STOP] = p, stop
-        newest = max(newest, row[TIME])
+        time = number(data, p + 35, 8)
+        rows[count, BASE], rows[count, LAST], rows[count, EPOCH], rows[count, TIME] = base, last, epoch, time
+        rows[count, PRODUCER], rows[count, PRODUCER_EPOCH] = number(data, p + 43, 8), number(data, p + 51, 2)
+        rows[count, KIND] = data[p + 22] & (TRANSACTIONAL | CONTROL)
+        rows[count, START], rows[count, STOP] = p, stop
+        newest = max(newest, time)
         if expected >= 0:
             expected = last + 1
         count += 1
@@ -131,9 +125,9 @@ def find(data: Any, expected: int, latest_epoch: int, lowest: int, highest: int,
 
 @compiled
 def index(
-    rows: Any, base: int, position: int, interval: int, unindexed: int, largest: int, offset_of_largest: int,
-    indexed_time: int,
-) -> Any:  # fmt: skip
+    rows: LongRowsOut, base: Int64, position: Int64, interval: Int64, unindexed: Int64, largest: Int64,
+    offset_of_largest: Int64, indexed_time: Int64,
+) -> tuple[Int64, Int64, Int64, Int64]:  # fmt: skip
     """The entries of a segment's indexes for batches that begin at `position` of it.
 
     Those of the offset index are in the columns OFFSET and POSITION, those of the time index in LARGEST and
@@ -142,21 +136,20 @@ def index(
     many entries there are for each index, how many bytes are behind the last one, and the row with the largest
     timestamp, -1 where an earlier batch has it.
     """
-    in_offsets, in_times, newest = 0, 0, -1
-    shift = position - rows[0][START]
+    in_offsets: Int64 = 0
+    in_times: Int64 = 0
+    newest: Int64 = -1
+    shift = position - rows[0, START]
     for i in range(len(rows)):
-        row = rows[i]
-        if row[TIME] > largest:
-            largest, offset_of_largest, newest = row[TIME], row[LAST], i
+        if rows[i, TIME] > largest:
+            largest, offset_of_largest, newest = rows[i, TIME], rows[i, LAST], i
         if unindexed > interval:
-            entry = rows[in_offsets]
-            entry[OFFSET], entry[POSITION] = row[LAST] - base, shift + row[START]
+            rows[in_offsets, OFFSET], rows[in_offsets, POSITION] = rows[i, LAST] - base, shift + rows[i, START]
             in_offsets += 1
             if largest > indexed_time:
-                entry = rows[in_times]
-                entry[LARGEST], entry[OFFSET_OF_LARGEST] = largest, offset_of_largest - base
+                rows[in_times, LARGEST], rows[in_times, OFFSET_OF_LARGEST] = largest, offset_of_largest - base
                 in_times += 1
                 indexed_time = largest
             unindexed = 0
-        unindexed += row[STOP] - row[START]
+        unindexed += rows[i, STOP] - rows[i, START]
     return in_offsets, in_times, unindexed, newest

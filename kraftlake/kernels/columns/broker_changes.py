@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.kernels.aot.compiled import compiled, inlined
+from kraftlake.kernels.language import compiled, inlined
 from kraftlake.kernels.partition_row import HEAP_LISTS, ISR, LEADER, SHAPE
 from kraftlake.kernels.replay.local_changes import place_of
 from kraftlake.kernels.replay.row_lists import all_migrating, load_row
@@ -29,7 +29,7 @@ def _lists_of(rows: Any, r: Any, base_heap: Any, heap: Any) -> Any:
     if at >= len(base_heap):
         source = heap
         at -= len(base_heap)
-    longest = np.int64(0)
+    longest = 0
     for which in range(HEAP_LISTS):
         longest = max(longest, np.int64(source[at + which]))
     return np.int64(source[at]), longest
@@ -38,7 +38,7 @@ def _lists_of(rows: Any, r: Any, base_heap: Any, heap: Any) -> Any:
 @compiled
 def most_changes(before: Any, after: Any, flags: Any, base_heap: Any, heap: Any) -> Any:
     """The largest number of rows that `changes_of_brokers` can return, and the length of the longest list."""
-    most = longest = np.int64(0)
+    most = longest = 0
     for r in range(len(flags)):
         if flags[r] & HAD:
             count, length = _lists_of(before, r, base_heap, heap)
@@ -75,7 +75,7 @@ def changes_of_brokers(order: Any, before: Any, after: Any, flags: Any, base_hea
     `before_lengths` (int32[7]).
     """
     lists, lengths, old_lists, old_lengths = room.lists, room.lengths, room.before, room.before_lengths
-    count = all_replicas = members = np.int64(0)
+    count = all_replicas = members = 0
     for k in range(len(order)):
         r = order[k]
         had, has = (flags[r] & HAD) != 0, (flags[r] & HAS) != 0
@@ -84,7 +84,7 @@ def changes_of_brokers(order: Any, before: Any, after: Any, flags: Any, base_hea
             elected = before[r, LEADER + 1] != after[r, LEADER + 1]
             epoch_changed = before[r, LEADER + 2] != after[r, LEADER + 2]
         if _stays_where_it_is(before, after, r, flags[r]):
-            replicas = np.int64(after[r, SHAPE]) & 0xFF if epoch_changed else np.int64(0)
+            replicas = np.int64(after[r, SHAPE]) & 0xFF if epoch_changed else 0
             told_before = count
             for place in range(replicas):
                 broker = after[r, place]

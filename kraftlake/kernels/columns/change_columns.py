@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.kernels.aot.compiled import compiled, inlined
 from kraftlake.kernels.columns.broker_changes import DELETE
+from kraftlake.kernels.language import compiled, inlined
 from kraftlake.kernels.partition_row import ISR, LEADER, SHAPE
 
 
@@ -19,7 +19,7 @@ def sort_changes(changed: Any, deltas: Any, numbers: Any, first: Any, places: An
     (int64, from 0 on). places[i] (int64) gets the row that comes as the ith. `first` (int64) lends room for one more
     than there are numbers.
     """
-    count, begin = len(changed), np.int64(0)
+    count, begin = len(changed), 0
     while begin < count:
         delta, end = deltas[changed[begin]], begin + 1
         while end < count and deltas[changed[end]] == delta:
@@ -55,7 +55,7 @@ def _copy_list(rows: Any, r: Any, which: Any, base_heap: Any, heap: Any, members
         source = heap
         at -= len(base_heap)
     size = np.int64(source[at + which])
-    at += 7 + (np.int64(source[at]) if which else np.int64(0))
+    at += 7 + (np.int64(source[at]) if which else 0)
     for i in range(size):
         members[into + i] = source[at + i]
     return into + size
@@ -75,7 +75,7 @@ def fill_change_columns(
     DELETE mean nothing, its lists are empty.
     """
     rows = changed.rows
-    replicas = members = np.int64(0)
+    replicas = members = 0
     for i in range(len(places)):
         to = np.uint64(i)
         k = np.uint64(places[to])

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.kernels.aot.compiled import compiled, inlined
 from kraftlake.kernels.columns.broker_changes import HAD, HAS
+from kraftlake.kernels.language import compiled, inlined
 from kraftlake.kernels.partition_row import HEAP_LISTS, LEADER, SHAPE
 
 _NO_LEADER = -1

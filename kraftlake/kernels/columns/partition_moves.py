@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.kernels.aot.compiled import compiled, inlined
 from kraftlake.kernels.columns.broker_changes import HAD, HAS, WRITTEN
+from kraftlake.kernels.language import compiled, inlined
 from kraftlake.kernels.partition_row import COLUMNS, LEADER, SHAPE
 from kraftlake.kernels.replay.change_state import BLOCK, DIRECTORIES_WRITTEN
 from kraftlake.kernels.replay.partition_journal import DID_ELIGIBLE, DID_UNCLEAN
@@ -22,7 +22,7 @@ def _is_same_state(ones: Any, r: Any, others: Any, p: Any, base_heap: Any, heap:
     if ones[r, SHAPE] < 0 and others[p, SHAPE] < 0:
         first = 1
         at, to = np.int64(ones[r, 0]), np.int64(others[p, 0])
-        size, k = np.int64(7), np.int64(0)
+        size, k = 7, 0
         while k < size:
             one = heap[at + k - len(base_heap)] if at >= len(base_heap) else base_heap[at + k]
             other = heap[to + k - len(base_heap)] if to >= len(base_heap) else base_heap[to + k]
@@ -54,7 +54,7 @@ def fold_versions(versions: Any, offsets: Any, times: Any, deltas: Any, now: Any
     leader replicas. They are in the order of their first versions. Gives their number, and the number of those whose
     partition has an earlier one in the same delta.
     """
-    count, repeated, ahead = np.int64(0), np.int64(0), 0
+    count, repeated, ahead = 0, 0, 0
     for k in range(len(versions.places)):
         if k >= ahead:
             ahead = min(k + BLOCK, len(versions.places))

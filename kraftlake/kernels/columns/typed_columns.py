@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kraftlake.kernels.aot.compiled import compiled, inlined
+from kraftlake.kernels.language import compiled, inlined
 from kraftlake.kernels.replay.partition_bytes import read_int, read_long, read_uvarint
 
 (
@@ -115,12 +115,12 @@ def _add_uuid(out: Any, column: Any, high: Any, low: Any) -> None:
         return
     to = np.uint64(out.places[column, VALUES] + _add_size(out, column, UUID_TEXT, 1))
     for i in range(10):
-        out.bytes[to + np.uint64(i)] = _LETTERS[(high >> np.uint64(58 - 6 * i)) & np.uint64(63)]
-    both = ((high & np.uint64(15)) << np.uint64(2)) | (low >> np.uint64(62))
-    out.bytes[to + np.uint64(10)] = _LETTERS[both]
+        out.bytes[to + np.uint64(i)] = _LETTERS[(high >> np.uint64(58 - 6 * i)) & 63]
+    both = ((high & 15) << 2) | (low >> 62)
+    out.bytes[to + 10] = _LETTERS[both]
     for i in range(10):
-        out.bytes[to + np.uint64(11 + i)] = _LETTERS[(low >> np.uint64(56 - 6 * i)) & np.uint64(63)]
-    out.bytes[to + np.uint64(21)] = _LETTERS[(low & np.uint64(3)) << np.uint64(4)]
+        out.bytes[to + np.uint64(11 + i)] = _LETTERS[(low >> np.uint64(56 - 6 * i)) & 63]
+    out.bytes[to + 21] = _LETTERS[(low & 3) << 4]
 
 
 @inlined
@@ -130,10 +130,10 @@ def _next_tag(data: Any, p: Any, end: Any, left: Any, before: Any) -> Any:
         return np.int64(NO_TAG), np.int64(p), np.int64(p)
     tag, p = read_uvarint(data, p, end)
     if p < 0 or tag <= before:
-        return np.int64(0), np.int64(-1), np.int64(0)
+        return 0, -1, 0
     size, p = read_uvarint(data, p, end)
     if p < 0 or p + size > end:
-        return np.int64(0), np.int64(-1), np.int64(0)
+        return 0, -1, 0
     return np.int64(tag), np.int64(p), np.int64(p + size)
 
 
@@ -142,17 +142,17 @@ def _read_number(data: Any, p: Any, end: Any, step: Any, column: Any, out: Any) 
     """A number of another width than INT32's; the position behind it, or -1."""
     if step == INT64:
         if p + 8 > end:
-            return np.int64(-1)
+            return -1
         _add_long(out, column, np.int64(read_long(data, p)))
         return p + 8
     if step == INT8:
         if p >= end:
-            return np.int64(-1)
+            return -1
         _add_int(out, column, np.int32(np.int8(data[np.uint64(p)])))
         return p + 1
     if p + 2 > end:
-        return np.int64(-1)
-    number = np.int32(data[np.uint64(p)]) << np.int32(8) | np.int32(data[np.uint64(p + 1)])
+        return -1
+    number = np.int32(data[np.uint64(p)]) << 8 | np.int32(data[np.uint64(p + 1)])
     _add_int(out, column, np.int32(np.int16(number)) if step == INT16 else np.int32(number))
     return p + 2
 
@@ -162,19 +162,19 @@ def _read_size(data: Any, p: Any, end: Any, nullable: Any) -> Any:
     """The size of a text or list, -1 for null, and the position behind it, -1 where it is none."""
     size, p = read_uvarint(data, p, end)
     if p < 0 or (size == 0 and nullable == 0):
-        return np.int64(0), np.int64(-1)
+        return 0, -1
     return np.int64(size - 1), np.int64(p)
 
 
 @inlined
 def _read_many(data: Any, p: Any, end: Any, step: Any, column: Any, size: Any, element: Any, out: Any) -> Any:
     """A TEXT, INT32_LIST or UUID_LIST of known size (-1: null); the position behind it, or -1."""
-    valid = np.int64(1)
+    valid = 1
     if size < 0:
-        size = valid = np.int64(0)
-    width = np.int64(1) if step == TEXT else np.int64(4) if step == INT32_LIST else np.int64(16)
+        size = valid = 0
+    width = 1 if step == TEXT else 4 if step == INT32_LIST else 16
     if p + width * size > end:
-        return np.int64(-1)
+        return -1
     if step == TEXT:
         _add_text(out, column, data, p, size, valid)
     elif column >= 0:
@@ -195,7 +195,7 @@ def _add_default(step: Any, column: Any, argument: Any, out: Any) -> None:
     elif step == LONG_DEFAULT:
         _add_long(out, column, argument)
     elif step == UUID_DEFAULT:
-        _add_uuid(out, column, np.uint64(0), np.uint64(0))
+        _add_uuid(out, column, 0, 0)
     elif column >= 0:  # a text or a list
         _add_size(out, column, 0, 1 - argument)
 
@@ -216,8 +216,8 @@ def decode_records(data: Any, starts: Any, stops: Any, begins: Any, program: Any
     for i in range(len(starts)):
         end: Any = np.int64(stops[i])
         p, at = np.int64(starts[i]), np.int64(begins[i])
-        depth = np.int64(0)
-        left, tag, tag_stop = np.int64(0), np.int64(NO_TAG), np.int64(0)
+        depth = 0
+        left, tag, tag_stop = 0, np.int64(NO_TAG), 0
         while True:
             row = np.uint64(at)
             step, column, argument, target = program[row, 0], program[row, 1], program[row, 2], program[row, 3]
@@ -251,11 +251,11 @@ def decode_records(data: Any, starts: Any, stops: Any, begins: Any, program: Any
                 _add_uuid(out, column, read_long(data, p), read_long(data, p + 8))
                 p += 16
             elif step == LIST or step == STRUCT:
-                size = np.int64(1)
+                size = 1
                 if step == LIST:
                     size, p = _read_size(data, p, end, argument)
                     if column >= 0:
-                        _add_size(out, column, max(size, np.int64(0)), np.int64(size >= 0))
+                        _add_size(out, column, max(size, 0), np.int64(size >= 0))
                 if p < 0 or size > end - p or depth >= DEEPEST:
                     return i
                 if size > 0:
@@ -266,7 +266,7 @@ def decode_records(data: Any, starts: Any, stops: Any, begins: Any, program: Any
                 left, p = read_uvarint(data, p, end)
                 if p < 0 or left > _MOST_TAGS:
                     return i
-                tag, p, tag_stop = _next_tag(data, p, end, left, np.int64(-1))
+                tag, p, tag_stop = _next_tag(data, p, end, left, -1)
                 if p < 0:
                     return i
             elif step == END:

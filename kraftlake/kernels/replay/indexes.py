@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.kernels.aot.compiled import compiled, inlined
+from kraftlake.kernels.language import compiled, inlined
 
 
 @inlined
 def mix(high: Any, low: Any) -> Any:
     """64 well-mixed bits of two numbers."""
-    x = high * np.uint64(0x9E3779B97F4A7C15) ^ low
-    x ^= x >> np.uint64(32)
-    x *= np.uint64(0xD6E8FEB86659FD93)
-    return x ^ (x >> np.uint64(32))
+    x = high * 0x9E3779B97F4A7C15 ^ low
+    x ^= x >> 32
+    x *= 0xD6E8FEB86659FD93
+    return x ^ (x >> 32)
 
 
 @inlined
@@ -24,7 +24,7 @@ def free_place(index: Any, x: Any) -> Any:
     mask = np.uint64(len(index) - 1)
     at = x & mask
     while index[at] != 0:
-        at = (at + np.uint64(1)) & mask
+        at = (at + 1) & mask
     return at
 
 
@@ -44,7 +44,7 @@ def find_id(ids: Any, index: Any, high: Any, low: Any) -> Any:
         place = np.int64(index[at]) - 1
         if ids[place, 0] == high and ids[place, 1] == low:
             return place
-        at = (at + np.uint64(1)) & mask
+        at = (at + 1) & mask
     return -1
 
 
@@ -57,9 +57,9 @@ def insert_id(index: Any, high: Any, low: Any, place: int) -> None:
 @compiled
 def hash_name(data: Any, start: int, stop: int) -> Any:
     """64 bits of a name."""
-    x = np.uint64(0xCBF29CE484222325)
+    x = 0xCBF29CE484222325
     for i in range(start, stop):
-        x = (x ^ np.uint64(data[i])) * np.uint64(0x100000001B3)
+        x = (x ^ np.uint64(data[i])) * 0x100000001B3
     return mix(x, np.uint64(stop - start))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.kernels.aot.compiled import compiled, inlined
+from kraftlake.kernels.language import compiled, inlined
 from kraftlake.kernels.partition_row import LEADER, SHAPE
 from kraftlake.kernels.replay.change_state import (
     DIRECTORIES_WRITTEN,
@@ -56,7 +56,7 @@ def local_changes(base: Any, state: Any, patched: Any, broker: int, found: Any, 
         load_row(rows, r, base.heap, state.heap, lists, lengths)
         place = place_of(lists, lengths, broker)
         old_place = -1
-        old_epoch = old_leader_epoch = np.int32(0)
+        old_epoch = old_leader_epoch = 0
         if not fresh:
             old_rows = patched if r < len(patched) else base.rows
             old = r if r < len(patched) else state.touched[r]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.kernels.aot.compiled import inlined
+from kraftlake.kernels.language import inlined
 from kraftlake.kernels.replay.change_state import HOMES, LONGEST, N_DIRECTORIES
 from kraftlake.kernels.replay.indexes import find_id, insert_id
 
@@ -16,10 +16,7 @@ def read_int(data: Any, p: Any) -> Any:
     """The big-endian int32 at `p`. Written so that LLVM makes one load of it: no index that could be negative."""
     q = np.uint64(p)
     return np.int32(
-        np.uint32(data[q]) << np.uint32(24)
-        | np.uint32(data[q + np.uint64(1)]) << np.uint32(16)
-        | np.uint32(data[q + np.uint64(2)]) << np.uint32(8)
-        | np.uint32(data[q + np.uint64(3)])
+        np.uint32(data[q]) << 24 | np.uint32(data[q + 1]) << 16 | np.uint32(data[q + 2]) << 8 | np.uint32(data[q + 3])
     )
 
 
@@ -28,21 +25,21 @@ def read_long(data: Any, p: Any) -> Any:
     """The eight bytes at `p` as a big-endian number; as one load, too."""
     q = np.uint64(p)
     return (
-        np.uint64(data[q]) << np.uint64(56)
-        | np.uint64(data[q + np.uint64(1)]) << np.uint64(48)
-        | np.uint64(data[q + np.uint64(2)]) << np.uint64(40)
-        | np.uint64(data[q + np.uint64(3)]) << np.uint64(32)
-        | np.uint64(data[q + np.uint64(4)]) << np.uint64(24)
-        | np.uint64(data[q + np.uint64(5)]) << np.uint64(16)
-        | np.uint64(data[q + np.uint64(6)]) << np.uint64(8)
-        | np.uint64(data[q + np.uint64(7)])
+        np.uint64(data[q]) << 56
+        | np.uint64(data[q + 1]) << 48
+        | np.uint64(data[q + 2]) << 40
+        | np.uint64(data[q + 3]) << 32
+        | np.uint64(data[q + 4]) << 24
+        | np.uint64(data[q + 5]) << 16
+        | np.uint64(data[q + 6]) << 8
+        | np.uint64(data[q + 7])
     )
 
 
 @inlined
 def read_uvarint(data: Any, p: Any, end: int) -> Any:
     """A number of at most 28 bits and the position behind it; -1 instead where there is none."""
-    value = np.int64(0)
+    value = 0
     for shift in (0, 7, 14, 21):
         if p >= end:
             return value, -1

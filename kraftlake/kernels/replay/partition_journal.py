@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.kernels.aot.compiled import compiled, inlined
+from kraftlake.kernels.language import compiled, inlined
 from kraftlake.kernels.partition_row import COLUMNS, HEAP_LISTS, SHAPE
 from kraftlake.kernels.record_types import CHANGE, PARTITION, REMOVE, TOPIC
 from kraftlake.kernels.replay.change_state import (
@@ -111,8 +111,8 @@ def _look_ahead(data: Any, starts: Any, stops: Any, first: int, last: int, base:
     them wait for memory at the same time so, not one after the other.
     """
     hints, topics = state.hints, len(base.ids)
-    topic = np.int64(-1)
-    last_high, last_low = np.uint64(0), np.uint64(0)
+    topic = -1
+    last_high, last_low = 0, 0
     for i in range(first, last):
         k = np.uint64(i - first)
         hints[0, k] = hints[1, k] = -1
@@ -183,9 +183,9 @@ def replay_journaled(data: Any, starts: Any, stops: Any, first: int, last: int, 
             _look_ahead(data, starts, stops, block, ahead, base, state)
         p, end = starts[np.uint64(i)], stops[np.uint64(i)]
         q = np.uint64(p)
-        if end - p < 3 or data[q] != 1 or data[q + np.uint64(1)] >= 128 or data[q + np.uint64(2)] >= 128:
+        if end - p < 3 or data[q] != 1 or data[q + 1] >= 128 or data[q + 2] >= 128:
             return STOPPED, i, made
-        key, version = data[q + np.uint64(1)], data[q + np.uint64(2)]
+        key, version = data[q + 1], data[q + 2]
         v = np.uint64(made)
         if key == PARTITION or key == CHANGE:
             if version > 2 or end - p < 23:
@@ -233,7 +233,7 @@ def replay_journaled(data: Any, starts: Any, stops: Any, first: int, last: int, 
 @compiled
 def heap_size(rows: Any, heap: Any) -> Any:
     """How many numbers the lists of the rows take that have theirs in the heap."""
-    size = np.int64(0)
+    size = 0
     for r in range(len(rows)):
         if rows[r, SHAPE] < 0:
             size += 7
@@ -245,13 +245,13 @@ def heap_size(rows: Any, heap: Any) -> Any:
 @compiled
 def move_lists(rows: Any, heap: Any, into: Any) -> None:
     """Copy the lists of the rows that have theirs in the heap, one row after the other, into another one."""
-    to = np.int64(0)
+    to = 0
     for r in range(len(rows)):
         if rows[r, SHAPE] >= 0:
             continue
         at = np.int64(rows[r, 0])
         rows[r, 0] = to
-        size = np.int64(7)
+        size = 7
         for which in range(HEAP_LISTS):
             size += heap[at + which]
         for i in range(size):

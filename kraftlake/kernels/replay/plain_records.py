@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.kernels.aot.compiled import inlined
+from kraftlake.kernels.language import inlined
 from kraftlake.kernels.partition_row import COLUMNS, DIRECTORIES, ISR, LEADER, SHAPE, WIDTH
 from kraftlake.kernels.replay.change_state import (
     DIRECTORIES_WRITTEN,
@@ -32,15 +32,15 @@ def _parse_change(data: Any, p: Any, end: int) -> Any:
     The position is 0 without an ISR and -1 for any other change; the leader is -2 if it stays.
     """
     if p + 4 > end:
-        return np.int64(-1), np.int64(0), np.int32(-2)
+        return -1, 0, -2
     fields = np.int64(data[np.uint64(p)])
     p += 1
-    members, count, leader = np.int64(0), np.int64(0), np.int32(-2)
+    members, count, leader = 0, 0, -2
     if data[np.uint64(p)] == 0:
         count = np.int64(data[np.uint64(p + 2)]) - 1
         size = np.int64(data[np.uint64(p + 1)])
         if count < 0 or count > WIDTH or size != 1 + 4 * count or p + 3 + 4 * count > end:
-            return np.int64(-1), count, leader
+            return -1, count, leader
         members = p + 3
         p = members + 4 * count
         fields -= 1
@@ -49,7 +49,7 @@ def _parse_change(data: Any, p: Any, end: int) -> Any:
         p += 6
         fields -= 1
     if fields != 0 or p != end:
-        return np.int64(-1), count, leader
+        return -1, count, leader
     return members, count, leader
 
 
@@ -57,12 +57,12 @@ def _parse_change(data: Any, p: Any, end: int) -> Any:
 def _write_change(rows: Any, r: Any, data: Any, members: Any, count: Any, leader: Any) -> None:
     if members > 0:
         for i in range(WIDTH):
-            rows[r, ISR + i] = read_int(data, members + 4 * i) if i < count else np.int32(0)
+            rows[r, ISR + i] = read_int(data, members + 4 * i) if i < count else 0
         rows[r, SHAPE] = (rows[r, SHAPE] & 0xFF) | (count << 8)
     if leader != -2:
         rows[r, LEADER] = leader
-        rows[r, LEADER + 1] = np.int32(rows[r, LEADER + 1] + np.int32(1))
-    rows[r, LEADER + 2] = np.int32(rows[r, LEADER + 2] + np.int32(1))
+        rows[r, LEADER + 1] = np.int32(rows[r, LEADER + 1] + 1)
+    rows[r, LEADER + 2] = np.int32(rows[r, LEADER + 2] + 1)
 
 
 @inlined
@@ -118,18 +118,18 @@ def _parse_partition(data: Any, p: Any, end: int) -> Any:
 
     The position is -1 if the record is not plain.
     """
-    bad = np.int64(-1)
+    bad = -1
     replicas = np.int64(data[np.uint64(p)]) - 1
     if replicas < 1 or replicas > WIDTH or p + 1 + 4 * replicas >= end:
-        return bad, replicas, np.int64(0)
+        return bad, replicas, 0
     p += 1 + 4 * replicas
     members = np.int64(data[np.uint64(p)]) - 1
     if members < 0 or members > WIDTH or p + 4 * members + 16 * replicas + 17 != end:
         return bad, replicas, members
     q = np.uint64(p + 1 + 4 * members)
-    if data[q] != 1 or data[q + np.uint64(1)] != 1 or data[np.uint64(end - 1)] != 0:
+    if data[q] != 1 or data[q + 1] != 1 or data[np.uint64(end - 1)] != 0:
         return bad, replicas, members
-    if np.int64(data[q + np.uint64(14)]) != replicas + 1:
+    if np.int64(data[q + 14]) != replicas + 1:
         return bad, replicas, members
     return np.int64(q) + 2, replicas, members
 
@@ -146,7 +146,7 @@ def _write_partition(data: Any, at: Any, numbers: Any, replicas: Any, members: A
             rows[row, DIRECTORIES + i] = home_number(data, ids + 16 * i, broker, state)
         else:
             rows[row, i] = rows[row, DIRECTORIES + i] = 0
-        rows[row, ISR + i] = read_int(data, isr + 4 * i) if i < members else np.int32(0)
+        rows[row, ISR + i] = read_int(data, isr + 4 * i) if i < members else 0
     for i in range(3):
         rows[row, LEADER + i] = read_int(data, numbers + 4 * i)
     rows[row, LEADER + 3] = 0

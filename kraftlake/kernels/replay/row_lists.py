@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.kernels.aot.compiled import compiled, inlined
+from kraftlake.kernels.language import compiled, inlined
 from kraftlake.kernels.partition_row import COLUMNS, DIRECTORIES, HEAP_LISTS, ISR, LEADER, RARE, SHAPE, WIDTH
 from kraftlake.kernels.replay.change_state import N_HEAP
 
@@ -107,8 +107,8 @@ def merge(rows: Any, r: Any, numbers: Any, state: Any) -> bool:
         numbers[0] = rows[r, LEADER]
         numbers[1] = rows[r, LEADER + 1]
     else:
-        numbers[1] = np.int32(rows[r, LEADER + 1] + np.int32(1))
-    numbers[2] = np.int32(rows[r, LEADER + 2] + np.int32(1))
+        numbers[1] = np.int32(rows[r, LEADER + 1] + 1)
+    numbers[2] = np.int32(rows[r, LEADER + 2] + 1)
     if numbers[3] == -1:
         numbers[3] = rows[r, LEADER + 3]
     return True

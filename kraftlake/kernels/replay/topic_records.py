@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.kernels.aot.compiled import compiled, inlined
+from kraftlake.kernels.language import compiled, inlined
 from kraftlake.kernels.partition_row import LEADER
 from kraftlake.kernels.record_types import (
     ABORT_TRANSACTION,
@@ -65,7 +65,7 @@ def find_fresh(state: Any, topic: Any, partition: Any, topics: int) -> Any:
         r = state.fresh_index[at] - 1
         if state.fresh_topics[r] == topic and state.fresh_partitions[r] == partition:
             return r
-        at = (at + np.uint64(1)) & mask
+        at = (at + 1) & mask
     return -1
 
 
@@ -107,7 +107,7 @@ def create_topic(data: Any, p: Any, end: int, base: Any, state: Any) -> Any:
             if state.alive[state.name_topics[at] - 1]:
                 return STOPPED
             break
-        at = (at + np.uint64(1)) & mask
+        at = (at + 1) & mask
     place = counts[N_TOPICS]
     topic = len(base.ids) + place
     state.name_hashes[at] = x
@@ -147,8 +147,8 @@ def _partition(data: Any, p: Any, end: int, key: int, version: int, topic: Any, 
     if topic < topics and base.sparse[topic]:
         return STOPPED
     in_base = False
-    r = np.int64(-1)
-    base_row = np.int64(-1)
+    r = -1
+    base_row = -1
     dense = len(state.dense_flags) > 0
     if topic < topics and 0 <= partition < base.starts[topic + 1] - base.starts[topic]:
         base_row = np.int64(base.starts[topic]) + partition
@@ -224,9 +224,9 @@ def _look_ahead(data: Any, starts: Any, stops: Any, first: int, last: int, base:
     """
     hints = state.hints
     dense = len(state.dense_flags) > 0
-    topic = np.int64(-1)
-    begin, size = np.int64(0), np.int64(0)
-    last_high, last_low = np.uint64(0), np.uint64(0)
+    topic = -1
+    begin, size = 0, 0
+    last_high, last_low = 0, 0
     for i in range(first, last):
         k = np.uint64(i - first)
         hints[0, k] = hints[1, k] = -1
@@ -256,7 +256,7 @@ def _look_ahead(data: Any, starts: Any, stops: Any, first: int, last: int, base:
 def _is_change(data: Any, p: Any) -> Any:
     """Whether the value at `p` begins as a PartitionChangeRecord does."""
     q = np.uint64(p)
-    return data[q] == 1 and data[q + np.uint64(1)] == CHANGE and data[q + np.uint64(2)] <= 2
+    return data[q] == 1 and data[q + 1] == CHANGE and data[q + 2] <= 2
 
 
 @inlined
@@ -317,8 +317,8 @@ def replay(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any,
     to grow before it goes on.
     """
     counts = state.counts
-    topic = np.int64(-1)
-    last_high, last_low = np.uint64(0), np.uint64(0)
+    topic = -1
+    last_high, last_low = 0, 0
     topics = len(base.ids)
     ahead = block = replayed = first
     for i in range(first, last):
@@ -331,13 +331,13 @@ def replay(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any,
                 continue
         p, end = starts[np.uint64(i)], stops[np.uint64(i)]
         q = np.uint64(p)
-        if end - p < 3 or data[q] != 1 or data[q + np.uint64(1)] >= 128 or data[q + np.uint64(2)] >= 128:
+        if end - p < 3 or data[q] != 1 or data[q + 1] >= 128 or data[q + 2] >= 128:
             return STOPPED, i
-        key, version = data[q + np.uint64(1)], data[q + np.uint64(2)]
+        key, version = data[q + 1], data[q + 2]
         if key == PARTITION or key == CHANGE:
             if version > 2 or end - p < 23:
                 return STOPPED, i
-            known = np.int64(state.hints[0, np.uint64(i - block)]) if topics > 0 else np.int64(-1)
+            known = np.int64(state.hints[0, np.uint64(i - block)]) if topics > 0 else -1
             if known < 0:
                 high, low = read_long(data, p + 7), read_long(data, p + 15)
                 if topic < 0 or high != last_high or low != last_low:
@@ -379,7 +379,7 @@ def replay(data: Any, starts: Any, stops: Any, first: int, last: int, base: Any,
 def remove_topic(data: Any, p: Any, end: int, base: Any, state: Any) -> Any:
     """Replay a RemoveTopicRecord; gives the topic's number, -1 where it can't be."""
     if end - p != 20 or data[end - 1] != 0:
-        return np.int64(-1)
+        return -1
     high, low = read_long(data, p + 3), read_long(data, p + 11)
     gone = np.int64(find_id(base.ids, base.index, high, low))
     if gone < 0:
@@ -388,7 +388,7 @@ def remove_topic(data: Any, p: Any, end: int, base: Any, state: Any) -> Any:
             return gone
         gone += len(base.ids)
     if not state.alive[gone]:
-        return np.int64(-1)
+        return -1
     state.alive[gone] = 0
     return gone
 

@@ -1,4 +1,4 @@
-"""The extension module: the kernels, compiled by Cython and a C compiler. All else of the build is in pyproject.toml."""
+"""The extension module: the kernels, by Cython and a C compiler. All else of the build is in pyproject.toml."""
 
 import sys
 from pathlib import Path

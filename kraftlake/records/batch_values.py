@@ -1,4 +1,4 @@
-"""Many record batches at once: where the values lie, without an object a record. Imports numpy and numba."""
+"""Many record batches at once: where the values lie, without an object a record. Imports numpy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from kraftlake.kernels.batches.batch_walk import (
+from kraftlake.kernels.batches.batch_columns import (
     BASE,
     COUNT,
     EPOCH,
@@ -17,9 +17,8 @@ from kraftlake.kernels.batches.batch_walk import (
     MAX_TIME,
     SMALLEST_BATCH,
     STOP,
-    split_plain,
-    walk_plain,
 )
+from kraftlake.kernels.compiled import split_plain, walk_plain
 from kraftlake.records.batch import DEFAULT, LATEST_TIMESTAMP, BatchLimits, RecordBatch, read_batches
 from kraftlake.records.batch_format import LENGTH_FROM
 from kraftlake.runtime.errors import CorruptDataError

@@ -1,4 +1,4 @@
-"""Many record batches at once in format v2, without an object a record. Imports numpy and numba."""
+"""Many record batches at once in format v2, without an object a record. Imports numpy."""
 
 from __future__ import annotations
 
@@ -6,21 +6,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kraftlake import kernels
-from kraftlake.kernels.batches.batch_records import measure_sections, write_sections
-from kraftlake.records.batch import encode_batch, framed
+from kraftlake.kernels.compiled import measure_sections, write_sections
+from kraftlake.records.batch import framed
 from kraftlake.records.batch_values import BatchValues
 
 
 def encode_batches(values: BatchValues, compression: str = "none") -> Iterator[bytes]:
     """What `encode_batch` gives of each batch; raises as it does."""
-    sections = _sections(values)
-    if sections is None:
-        yield from (encode_batch(batch, compression) for batch in values.batches(values.base_offset))
-        return
     base, first = values.base_offset, 0
     ends = (values.last_offsets, values.epochs, values.timestamps)
-    for section, last_offset, epoch, timestamp in zip(sections, *(array.tolist() for array in ends), strict=True):
+    for section, last_offset, epoch, timestamp in zip(
+        _sections(values), *(array.tolist() for array in ends), strict=True
+    ):
         yield framed(
             section, base_offset=base, epoch=epoch, count=last_offset + 1 - base,
             first_timestamp=int(values.times[first]), timestamp=timestamp, compression=compression,
@@ -28,10 +25,8 @@ def encode_batches(values: BatchValues, compression: str = "none") -> Iterator[b
         base, first = last_offset + 1, last_offset + 1 - values.base_offset
 
 
-def _sections(values: BatchValues) -> Iterator[bytes] | None:
-    """The records section of each batch; None where there is no compiled code."""
-    if not kernels.available():
-        return None
+def _sections(values: BatchValues) -> Iterator[bytes]:
+    """The records section of each batch."""
     ends = values.last_offsets + 1 - values.base_offset
     sizes = np.empty(len(ends), np.int64)
     measure_sections(values.starts, values.stops, values.times, ends, sizes)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake import kernels
 from kraftlake.kafka_files.faults import BrokenFileError, TornTail
 from kraftlake.kafka_files.segments.batch_header import HEADER_SIZE, parse_header, pass_whole, size_said
 from kraftlake.kafka_files.segments.batch_walk import READ_CHUNK, Damage, Whole, walk
 from kraftlake.kafka_files.stored_file import StoredFile, Window
+from kraftlake.kernels.compiled import pass_good
 from kraftlake.records.batch import RecordBatch, read_batches
 from kraftlake.runtime.errors import CorruptDataError
 
@@ -194,19 +193,6 @@ class LogEnd:
     torn: TornTail | None
 
 
-_COMPILED_FROM = 64 * 1024 * 1024
-"""Size in bytes from which loading the compiled code pays; reading the batches afterwards usually needs it too."""
-
-
-def _pass_many(data: memoryview) -> tuple[int, int]:
-    import numpy as np
-
-    from kraftlake.kernels.batches.batch_walk import pass_good
-
-    size, offset = pass_good(np.frombuffer(data, np.uint8))
-    return int(size), int(offset)
-
-
 def find_log_end(file: StoredFile, base_offset: int) -> LogEnd:
     """Find the end of a log in its last segment.
 
@@ -215,10 +201,9 @@ def find_log_end(file: StoredFile, base_offset: int) -> LogEnd:
     offset = base_offset
     position = good_end = 0
     damage: Damage | None = None
-    pass_batches = _pass_many if kernels.pays(file.size, _COMPILED_FROM) else partial(pass_whole, check_crc=True)
     with Window(file, READ_CHUNK) as window:
         while position < file.size:
-            size, after = pass_batches(window.at(position, READ_CHUNK))
+            size, after = pass_good(window.at(position, READ_CHUNK))
             if size:
                 position += size
                 offset, good_end, damage = after, position, None

@@ -38,7 +38,7 @@ def walk_records(
     earliest: Int64,
     latest: Int64,
     needs_key: Bool,
-) -> tuple[Int64, Int64]:
+) -> tuple[Int64, Int64]:  # fmt: skip
     """Whether data[start:end) has `count` sound records, and their largest time.
 
     2 where they are as a producer writes them: no attributes, offsets one after another, the first at the base time; 1

@@ -87,6 +87,20 @@ def choose(rows: LongRowsOut, count: Int64) -> Int64:
 
 
 @compiled
+def count_batches(data: Bytes) -> Int64:
+    """How many batches `data` starts with that are whole by what they say of their length."""
+    p: Int64 = 0
+    count: Int64 = 0
+    while p + HEADER_SIZE <= len(data):
+        length = number(data, p + 8, 4)
+        p += _LENGTH_FROM + length
+        if length < HEADER_SIZE - _LENGTH_FROM or p > len(data):
+            break
+        count += 1
+    return count
+
+
+@compiled
 def find(
     data: Bytes, expected: Int64, latest_epoch: Int64, lowest: Int64, highest: Int64, rows: LongRowsOut
 ) -> tuple[Int64, Int64, Int64, Int64]:

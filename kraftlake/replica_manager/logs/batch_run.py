@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import attrs
 
-from kraftlake import kernels
+from kraftlake.kernels import compiled
 from kraftlake.kernels.batches import log_columns as column
-from kraftlake.records.batch_format import CRC_FROM, HEADER
+from kraftlake.records.batch_format import CRC_FROM
 from kraftlake.records.crc32c import crc32c
 from kraftlake.replica_manager.errors import CorruptRecordError, ReplicationError, UnexpectedAppendOffsetError
-from kraftlake.replica_manager.logs.log_batch import LogBatch, batch_at, headers, joined, size_said
-from kraftlake.runtime.lazy_module import LazyModule
-
-np: Any = LazyModule("numpy")
-log_rows: Any = LazyModule("kraftlake.kernels.batches.log_rows")
+from kraftlake.replica_manager.logs.log_batch import LogBatch, batch_at, headers, joined
 
 _LARGEST_INT: Final = (1 << 31) - 1
 _LARGEST_LONG: Final = (1 << 63) - 1
-_COMPILED_FROM: Final = 16
-"""How many batches compiled code pays for."""
-_NO_RESULTS: Final = (0,) * (column.COLUMNS - column.CHOSEN)
+_NUMBER: Final = 8
+"""Bytes of a number of a row."""
+_ROW: Final = struct.Struct(f"{column.CHOSEN}q{_NUMBER * (column.COLUMNS - column.CHOSEN)}x")
 
 
 class IndexEntries(NamedTuple):
@@ -43,10 +40,10 @@ class IndexEntries(NamedTuple):
 
 @attrs.frozen(eq=False, weakref_slot=False)
 class BatchRun:
-    """Batches in `data`, each with a row of numbers: lists, or for compiled code an array of int64."""
+    """Batches in `data`, each with a row of numbers, one behind the other in `rows` (int64)."""
 
     data: bytes = attrs.field(repr=False)
-    rows: Any = attrs.field(repr=False)
+    rows: memoryview = attrs.field(repr=False)
     max_timestamp: int
     """The largest timestamp, in epoch ms."""
     _chosen: int | None = None
@@ -55,66 +52,70 @@ class BatchRun:
     @classmethod
     def of(cls, batches: list[LogBatch]) -> BatchRun:
         """The run of some batches."""
-        rows: list[list[int]] = []
+        rows = _rows(len(batches))
         start = 0
-        for batch in batches:
+        for place, batch in enumerate(batches):
             kind = batch.transactional * column.TRANSACTIONAL | batch.control * column.CONTROL
             stop = start + batch.size
-            rows.append([
-                batch.base_offset, batch.last_offset, batch.leader_epoch, batch.max_timestamp, batch.producer_id,
-                batch.producer_epoch, kind, start, stop, *_NO_RESULTS,
-            ])  # fmt: skip
+            _ROW.pack_into(
+                rows, place * _ROW.size, batch.base_offset, batch.last_offset, batch.leader_epoch, batch.max_timestamp,
+                batch.producer_id, batch.producer_epoch, kind, start, stop,
+            )  # fmt: skip
             start = stop
-        return cls(joined(batches), rows, max((batch.max_timestamp for batch in batches), default=-1))
+        newest = max((batch.max_timestamp for batch in batches), default=-1)
+        return cls(joined(batches), memoryview(rows).cast("q"), newest)
 
     def __len__(self) -> int:
         """How many batches there are."""
-        return len(self.rows)
+        return len(self.rows) // column.COLUMNS
 
     @property
     def size(self) -> int:
         """Their size in bytes."""
-        return int(self.rows[-1][column.STOP] - self.rows[0][column.START])
+        return self._number(-1, column.STOP) - self._number(0, column.START)
 
     @property
     def content(self) -> memoryview:
         """Their bytes."""
-        return memoryview(self.data)[self.rows[0][column.START] : self.rows[-1][column.STOP]]
+        return memoryview(self.data)[self._number(0, column.START) : self._number(-1, column.STOP)]
 
     @property
     def first_offset(self) -> int:
         """The base offset of the first batch."""
-        return int(self.rows[0][column.BASE])
+        return self._number(0, column.BASE)
 
     @property
     def last_offset(self) -> int:
         """The last offset of the last batch."""
-        return int(self.rows[-1][column.LAST])
+        return self._number(-1, column.LAST)
 
     @property
     def last_leader_epoch(self) -> int:
         """The leader epoch of the last batch."""
-        return int(self.rows[-1][column.EPOCH])
+        return self._number(-1, column.EPOCH)
 
     @property
     def epochs(self) -> list[tuple[int, int, int]]:
         """The leader epochs in order, each with the first and the last offset of its batches."""
-        rows = self.rows
-        places = range(len(rows)) if self._chosen is None else self._columns(self._chosen, column.CHOSEN, column.CHOSEN)
-        starts = [place for place in places if not place or rows[place][column.EPOCH] != rows[place - 1][column.EPOCH]]
+        number = self._number
+        starts = [
+            place
+            for place in self._chosen_places()
+            if not place or number(place, column.EPOCH) != number(place - 1, column.EPOCH)
+        ]
         return [
-            (int(rows[start][column.EPOCH]), int(rows[start][column.BASE]), int(rows[end - 1][column.LAST]))
-            for start, end in pairwise([*starts, len(rows)])
+            (number(start, column.EPOCH), number(start, column.BASE), number(end - 1, column.LAST))
+            for start, end in pairwise([*starts, len(self)])
         ]
 
     def part(self, start: int, stop: int) -> BatchRun:
         """The batches of some places."""
-        rows = self.rows[start:stop]
-        return BatchRun(self.data, rows, max(int(row[column.TIME]) for row in rows))
+        rows = self.rows[column.COLUMNS * start : column.COLUMNS * stop]
+        return BatchRun(self.data, rows, max(rows[column.TIME :: column.COLUMNS]))
 
     def divided_at(self, offset: int) -> tuple[BatchRun | None, BatchRun | None]:
         """The batches that end below an offset, and the others; None where there are none."""
-        place = bisect_left(self.rows, offset, key=lambda row: int(row[column.LAST]))
+        place = bisect_left(self.rows[column.LAST :: column.COLUMNS], offset)
         if 0 < place < len(self):
             return self.part(0, place), self.part(place, len(self))
         return (self, None) if place else (None, self)
@@ -122,7 +123,7 @@ class BatchRun:
     @property
     def batches(self) -> list[LogBatch]:
         """All batches."""
-        return self._batches_at(self.data, range(len(self.rows)))
+        return self._batches_at(self.data, range(len(self)))
 
     @property
     def telling(self) -> list[LogBatch]:
@@ -130,13 +131,10 @@ class BatchRun:
 
         What the others change, a later one of the same producer changes again. Their data are not copied.
         """
-        if self._chosen is None:
-            return self.batches
-        return self._batches_at(memoryview(self.data), self._columns(self._chosen, column.CHOSEN, column.CHOSEN))
+        return self._batches_at(memoryview(self.data), self._chosen_places())
 
     def _batches_at(self, data: bytes | memoryview, places: Iterable[int]) -> list[LogBatch]:
-        rows = self.rows
-        return [batch_at(data, rows[place][column.START], rows[place][column.STOP]) for place in places]
+        return [batch_at(data, self._number(place, column.START), self._number(place, column.STOP)) for place in places]
 
     def index(
         self, base_offset: int, position: int, interval: int, *, unindexed: int, largest_timestamp: int,
@@ -147,14 +145,12 @@ class BatchRun:
         `unindexed` bytes before them are behind the last entry. `largest_timestamp` and the last offset of its batch
         are those before them, `indexed_timestamp` is that of the last entry of the time index; −1 without one.
         """
-        index = log_rows.index.function if isinstance(self.rows, list) else log_rows.index
-        in_offsets, in_times, unindexed, newest = index(
-            self.rows, base_offset, position, interval, unindexed, largest_timestamp, offset_of_largest,
+        in_offsets, in_times, unindexed, newest = compiled.index(
+            _table(self.rows), base_offset, position, interval, unindexed, largest_timestamp, offset_of_largest,
             indexed_timestamp,
         )  # fmt: skip
         if newest >= 0:
-            largest = self.rows[newest]
-            largest_timestamp, offset_of_largest = int(largest[column.TIME]), int(largest[column.LAST])
+            largest_timestamp, offset_of_largest = self._number(newest, column.TIME), self._number(newest, column.LAST)
         return IndexEntries(
             self._columns(in_offsets, column.OFFSET, column.POSITION),
             self._columns(in_times, column.LARGEST, column.OFFSET_OF_LARGEST),
@@ -163,12 +159,26 @@ class BatchRun:
             offset_of_largest,
         )
 
-    def _columns(self, count: int, first: int, last: int) -> list[int]:
+    def _chosen_places(self) -> Iterable[int]:
+        return range(len(self)) if self._chosen is None else self._columns(self._chosen, column.CHOSEN)
+
+    def _number(self, place: int, which: int) -> int:
+        """A number of a row; place -1 is the last row."""
+        number: int = self.rows[column.COLUMNS * (place if place >= 0 else len(self) + place) + which]
+        return number
+
+    def _columns(self, count: int, *columns: int) -> list[int]:
         """The numbers in some columns of the first rows, row by row."""
-        if isinstance(self.rows, list):
-            return [number for row in self.rows[:count] for number in row[first : last + 1]]
-        numbers: list[int] = self.rows[:count, first : last + 1].ravel().tolist()
-        return numbers
+        return [self._number(place, which) for place in range(count) for which in columns]
+
+
+def _rows(count: int) -> bytearray:
+    return bytearray(count * _ROW.size)
+
+
+def _table(rows: memoryview) -> memoryview:
+    """Rows, one at least, as kernels take them: int64[n, COLUMNS]."""
+    return rows.cast("B").cast("q", (len(rows) // column.COLUMNS, column.COLUMNS))
 
 
 def find_batches(
@@ -180,49 +190,36 @@ def find_batches(
     `latest_epoch`. From `expected` on, unless it is −1, offsets must increase; the last offset of each batch must be in
     the range `offsets`, with its end.
     """
-    found, position = None, 0
-    if kernels.pays(len(data) // size_said(data), _COMPILED_FROM):
-        rows = np.empty((len(data) // HEADER.size, column.COLUMNS), np.int64)
-        count, position, newest, chosen = log_rows.find(
-            np.frombuffer(data, np.uint8), expected, latest_epoch, *offsets, rows
-        )
-        if count:
-            found = BatchRun(data, rows[:count], newest, chosen)
-            if position == len(data):
-                return found, None
-            expected = found.last_offset + 1 if expected >= 0 else expected
-    others: list[list[int]] = []
-    problem = None
-    try:
-        others.extend(_checked_rows(data, position, expected, latest_epoch, offsets))
-    except ReplicationError as error:
-        problem = error
-    if found is not None:
-        assert not others, "compiled code has passed over a sound batch"
-        return found, problem
-    chosen = log_rows.choose.function(others, len(others)) if len(others) > column.KEPT + 1 else None
-    return BatchRun(data, others, max((row[column.TIME] for row in others), default=-1), chosen), problem
+    rows = memoryview(_rows(compiled.count_batches(data))).cast("q")
+    run, position = BatchRun(data, rows, -1), 0
+    if rows:
+        count, position, newest, chosen = compiled.find(data, expected, latest_epoch, *offsets, _table(rows))
+        run = BatchRun(data, rows[: count * column.COLUMNS], newest if count else -1, chosen)
+        if position == len(data):
+            return run, None
+        if count and expected >= 0:
+            expected = run.last_offset + 1
+    return run, problem_at(data, position, expected, latest_epoch, offsets)
 
 
-def _checked_rows(
+def problem_at(
     data: bytes, position: int, expected: int, latest_epoch: int, offsets: tuple[int, int]
-) -> Iterator[list[int]]:
-    """The rows of the batches from `position` on; raises what is wrong with one."""
-    view = memoryview(data)
-    for start, stop, header in headers(data, position):
-        base, _, epoch, _, crc, attributes, delta, _, time, producer, producer_epoch, _, _ = header
-        last = base + delta
-        if epoch > latest_epoch:
-            return
-        if crc32c(view[start + CRC_FROM : stop]) != crc:
-            raise CorruptRecordError(f"The record batch at offset {base} fails its checksum.")
-        if base < expected and expected >= 0:
-            raise UnexpectedAppendOffsetError(
-                f"A batch at offset {base} is no continuation of a log that ends at {expected}.", base, last
-            )
-        if not offsets[0] <= last <= offsets[1]:
-            raise CorruptRecordError(f"The record batch at offset {base} does not belong here.")
-        kind = attributes & (column.TRANSACTIONAL | column.CONTROL)
-        yield [base, last, epoch, time, producer, producer_epoch, kind, start, stop, *_NO_RESULTS]
-        if expected >= 0:
-            expected = last + 1
+) -> ReplicationError | None:
+    """What is wrong with the batch at a position of `data`, as `find_batches` says; None where nothing is."""
+    try:
+        for start, stop, header in headers(data, position):
+            base, _, epoch, _, crc, _, delta, *_ = header
+            last = base + delta
+            if epoch > latest_epoch:
+                return None
+            if crc32c(memoryview(data)[start + CRC_FROM : stop]) != crc:
+                return CorruptRecordError(f"The record batch at offset {base} fails its checksum.")
+            if base < expected and expected >= 0:
+                message = f"A batch at offset {base} is no continuation of a log that ends at {expected}."
+                return UnexpectedAppendOffsetError(message, base, last)
+            if not offsets[0] <= last <= offsets[1]:
+                return CorruptRecordError(f"The record batch at offset {base} does not belong here.")
+            break
+    except ReplicationError as error:
+        return error
+    return None

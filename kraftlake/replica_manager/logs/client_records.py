@@ -6,17 +6,13 @@ Source: org.apache.kafka.common.record.DefaultRecord.readFrom, org.apache.kafka.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import attrs
 
-from kraftlake import kernels
+from kraftlake.kernels.compiled import walk_records
 from kraftlake.records.varint import MalformedError, read_varint, read_varlong, varint
 from kraftlake.replica_manager.errors import InvalidRecordError, InvalidTimestampError, RecordError
-from kraftlake.runtime.lazy_module import LazyModule
-
-np: Any = LazyModule("numpy")
-client_records: Any = LazyModule("kraftlake.kernels.batches.client_records")
 
 _NO_TIME: Final = -1
 _FAR: Final = 1 << 62
@@ -62,14 +58,10 @@ def check_records(
     Raises InvalidTimestampError where nothing but times is wrong, InvalidRecordError otherwise; both say which records,
     of up to `MOST_ERRORS`.
     """
-    if kernels.available():
-        array = np.frombuffer(data, np.uint8)
-        earliest, latest = max(rules.earliest, -_FAR), min(rules.latest, _FAR)
-        state, largest = client_records.walk_records(
-            array, start, len(data), count, base_time, earliest, latest, int(rules.needs_key)
-        )
-        if state:
-            return CheckedRecords(max(_NO_TIME, int(largest)), state == _USUAL)
+    earliest, latest = max(rules.earliest, -_FAR), min(rules.latest, _FAR)
+    state, largest = walk_records(data, start, len(data), count, base_time, earliest, latest, rules.needs_key)
+    if state:
+        return CheckedRecords(max(_NO_TIME, largest), state == _USUAL)
     largest_time, is_usual = _NO_TIME, True
     wrong: list[RecordError] = []
     count_of_wrong, are_of_time = 0, True

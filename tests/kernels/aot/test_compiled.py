@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import pytest
-
 from kraftlake.kernels.aot import code_cache
 from kraftlake.kernels.aot.arguments import Flattened
 from kraftlake.kernels.aot.compiled import compiled, inlined
+
 from kraftlake.runtime.errors import EnvironmentFaultError
 
 

@@ -1,9 +1,8 @@
-"""Runs of batches: found by compiled code as by Python, and what of them is looked at and indexed."""
+"""Runs of batches: found as one by one, and what of them is looked at and indexed."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from itertools import groupby
 
 import attrs
@@ -13,10 +12,9 @@ from hypothesis import strategies as st
 
 from kraftlake.delta import TopicPartition
 from kraftlake.replica_manager.errors import CorruptRecordError, ReplicationError, UnexpectedAppendOffsetError
-from kraftlake.replica_manager.logs import batch_run
-from kraftlake.replica_manager.logs.batch_run import BatchRun, find_batches
+from kraftlake.replica_manager.logs.batch_run import BatchRun, find_batches, problem_at
 from kraftlake.replica_manager.logs.leader_epochs import LeaderEpochs
-from kraftlake.replica_manager.logs.log_batch import LogBatch, joined, log_batches
+from kraftlake.replica_manager.logs.log_batch import LogBatch, headers, joined, log_batches
 from kraftlake.replica_manager.logs.open_transactions import EndedTransaction, Transactions
 from kraftlake.replica_manager.logs.partition_log import AppendOrigin
 from kraftlake.replica_manager.logs.producer_state import ProducerState, ProducerStates
@@ -59,24 +57,20 @@ def fetches(draw: st.DrawFn) -> list[LogBatch]:
     return made
 
 
-@pytest.fixture(params=[0, 1 << 30], ids=["compiled", "Python"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(batch_run, "_COMPILED_FROM", request.param)
-    return "array" if request.param == 0 else "list"
-
-
-def both_ways(find: Callable[[], tuple[BatchRun, ReplicationError | None]]) -> list[tuple[object, ...]]:
-    """What is found by compiled code and by Python."""
-    told: list[tuple[object, ...]] = []
-    with pytest.MonkeyPatch.context() as patch:
-        for least in (0, 1 << 30):
-            patch.setattr(batch_run, "_COMPILED_FROM", least)
-            run, problem = find()
-            assert isinstance(run.rows, list) == (least > 0 or not run)
-            ends = (run.size, run.first_offset, run.last_offset, run.last_leader_epoch, run.epochs) if run else ()
-            telling = [] if len(run) <= 6 else run.telling
-            told.append((run.batches, run.max_timestamp, telling, ends, type(problem), str(problem)))
-    return told
+def one_by_one(
+    data: bytes, expected: int, latest_epoch: int, offsets: tuple[int, int]
+) -> tuple[list[LogBatch], type[ReplicationError | None], str]:
+    """The batches that `data` starts with, each looked at by itself, and what is wrong with the next one."""
+    sound: list[LogBatch] = []
+    while True:
+        position = sum(one.size for one in sound)
+        problem = problem_at(data, position, expected, latest_epoch, offsets)
+        following = [] if problem else [end for start, end, _ in headers(data, position) if start == position]
+        (following_batch,) = log_batches(data[position : following[0]]) if following else (None,)
+        if following_batch is None or following_batch.leader_epoch > latest_epoch:
+            return sound, type(problem), str(problem)
+        sound.append(following_batch)
+        expected = following_batch.last_offset + 1 if expected >= 0 else expected
 
 
 @st.composite
@@ -94,22 +88,25 @@ def damaged_fetches(draw: st.DrawFn) -> bytes:
     latest_epoch=st.integers(0, 5),
     offsets=st.tuples(st.integers(0, 30), st.integers(0, 300)),
 )
-def test_compiled_code_finds_what_python_finds(
+def test_sound_batches_are_found_as_one_by_one(
     data: bytes, expected: int, latest_epoch: int, offsets: tuple[int, int]
 ) -> None:
-    compiled, by_python = both_ways(
-        lambda: find_batches(data, expected=expected, latest_epoch=latest_epoch, offsets=offsets)
-    )
-    assert compiled == by_python
+    run, problem = find_batches(data, expected=expected, latest_epoch=latest_epoch, offsets=offsets)
+    assert (run.batches, type(problem), str(problem)) == one_by_one(data, expected, latest_epoch, offsets)
 
 
 @given(fetch=fetches())
 def test_what_is_found_is_what_was_joined(fetch: list[LogBatch]) -> None:
-    for batches, newest, *_, problem, _ in both_ways(lambda: find_batches(joined(fetch), expected=0)):
-        assert batches == fetch
-        assert newest == max((one.max_timestamp for one in fetch), default=-1)
-        assert problem is type(None)
-    assert BatchRun.of(fetch).batches == fetch
+    run, problem = find_batches(joined(fetch), expected=0)
+    assert problem is None
+    for made in (run, BatchRun.of(fetch)):
+        assert made.batches == fetch
+        assert made.max_timestamp == max((one.max_timestamp for one in fetch), default=-1)
+        if fetch:
+            assert (made.first_offset, made.last_offset) == (fetch[0].base_offset, fetch[-1].last_offset)
+            assert made.last_leader_epoch == fetch[-1].leader_epoch
+            assert bytes(made.content) == joined(fetch)
+            assert made.size == len(made.content)
 
 
 def seen(batches: list[LogBatch]) -> tuple[list[ProducerState], list[EndedTransaction], list[tuple[int, int]]]:
@@ -126,34 +123,30 @@ def seen(batches: list[LogBatch]) -> tuple[list[ProducerState], list[EndedTransa
 
 @given(fetch=fetches())
 def test_the_telling_batches_tell_what_all_do(fetch: list[LogBatch]) -> None:
-    for _, _, telling, *_ in both_ways(lambda: find_batches(joined(fetch))):
-        if telling:
-            assert seen(telling) == seen(fetch)
+    run, _ = find_batches(joined(fetch))
+    assert seen(run.telling) == seen(fetch)
 
 
 @given(fetch=fetches(), offset=st.integers(0, 300))
 def test_a_run_is_divided_where_batches_end_at_or_after_an_offset(fetch: list[LogBatch], offset: int) -> None:
     assume(fetch)
-    for least in (0, 1 << 30):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(batch_run, "_COMPILED_FROM", least)
-            run, _ = find_batches(joined(fetch), expected=0)
-        below, others = ([] if part is None else part.batches for part in run.divided_at(offset))
-        assert below == [one for one in fetch if one.last_offset < offset]
-        assert others == [one for one in fetch if one.last_offset >= offset]
+    run, _ = find_batches(joined(fetch), expected=0)
+    below, others = ([] if part is None else part.batches for part in run.divided_at(offset))
+    assert below == [one for one in fetch if one.last_offset < offset]
+    assert others == [one for one in fetch if one.last_offset >= offset]
 
 
 @given(fetch=fetches())
 def test_the_epochs_are_those_of_all_batches(fetch: list[LogBatch]) -> None:
     by_epoch = [(epoch, list(batches)) for epoch, batches in groupby(fetch, lambda one: one.leader_epoch)]
     epochs = [(epoch, batches[0].base_offset, batches[-1].last_offset) for epoch, batches in by_epoch]
-    for _, _, _, ends, *_ in both_ways(lambda: find_batches(joined(fetch))):
-        assert isinstance(ends, tuple)
-        assert list(ends[-1:]) == ([epochs] if fetch else [])
+    run, _ = find_batches(joined(fetch))
+    assert run.epochs == epochs
+    assert BatchRun.of(fetch).epochs == epochs
 
 
 @pytest.mark.parametrize(("producers", "most"), [((-1,), 1), ((7,), 6), ((7, 8, 9), 18)])
-def test_few_of_many_batches_are_looked_at(way: str, producers: tuple[int, ...], most: int) -> None:
+def test_few_of_many_batches_are_looked_at(producers: tuple[int, ...], most: int) -> None:
     made = [next(log_batches(batch(b"x", producer=producers[at % len(producers)]))) for at in range(300)]
     run, _ = find_batches(joined(one.placed(at, 0) for at, one in enumerate(made)))
     assert len(run.telling) == most
@@ -178,17 +171,14 @@ def test_an_entry_follows_each_interval(fetch: list[LogBatch], interval: int, un
             left = 0
         left += one.size
         position += one.size
-    with pytest.MonkeyPatch.context() as patch:
-        for least in (0, 1 << 30):
-            patch.setattr(batch_run, "_COMPILED_FROM", least)
-            run, _ = find_batches(joined(fetch))
-            assert run.index(
-                0, 1_000, interval, unindexed=unindexed, largest_timestamp=largest, offset_of_largest=3,
-                indexed_timestamp=largest - 1,
-            ) == (offsets, times, left, newest, of_newest)  # fmt: skip
+    for run in (find_batches(joined(fetch))[0], BatchRun.of(fetch)):
+        assert run.index(
+            0, 1_000, interval, unindexed=unindexed, largest_timestamp=largest, offset_of_largest=3,
+            indexed_timestamp=largest - 1,
+        ) == (offsets, times, left, newest, of_newest)  # fmt: skip
 
 
-def test_what_is_wrong_is_said(way: str) -> None:
+def test_what_is_wrong_is_said() -> None:
     first, second = (next(log_batches(batch(b"x"))).placed(offset, 0) for offset in (4, 5))
     damaged = attrs.evolve(second, data=second.data[:-1] + b"?")
     cases: list[tuple[bytes, type[ReplicationError], str, int]] = [

@@ -19,6 +19,7 @@ from pathlib import Path
 _LANGUAGE = "kraftlake.kernels.language"
 _C_FUNCTION = ("cython.cfunc", "cython.nogil", "cython.exceptval(check=False)")
 _C_CLASS = ("cython.final", "cython.cclass")
+_LATER = ("plain_records", "topic_records", "partition_journal")
 Names = dict[str, ast.expr]
 
 
@@ -30,7 +31,7 @@ def amalgamate(package: Path) -> str:
     trees = {
         ".".join(["kraftlake", *path.relative_to(package).with_suffix("").parts]): ast.parse(path.read_text(), path)
         for path in sorted((package / "kernels").rglob("*.py"))
-        if path.name != "__init__.py" and path.parent.name not in ("replay", "columns")
+        if path.name != "__init__.py" and path.parent.name != "columns" and path.stem not in _LATER
     }
     known = {_LANGUAGE: _aliases(trees.pop(_LANGUAGE))}
     body: list[ast.stmt] = ast.parse("import cython").body

@@ -21,6 +21,7 @@ Bool = cython.bint
 Bytes = cython.const[cython.uchar][::1]
 Ints = cython.const[cython.int][::1]
 Longs = cython.const[cython.longlong][::1]
+Hashes = cython.const[cython.ulonglong][::1]
 IntRows = cython.const[cython.int][:, ::1]
 LongRows = cython.const[cython.longlong][:, ::1]
 Ids = cython.const[cython.ulonglong][:, ::1]

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from kraftlake.kernels.language import (
+        Bytes,
+        BytesOut,
+        HashesOut,
+        Ids,
+        IdsOut,
+        IntRows,
+        IntRowsOut,
+        Ints,
+        IntsOut,
+        LongsOut,
+    )
 
 LONGEST = 1024
 """Elements of a list that the kernels take."""
@@ -21,12 +35,12 @@ COUNTS = 8
 class Base(NamedTuple):
     """What the change begins with; read only. `ids` is uint64[T, 2]; `index` finds topics by id (see `index_ids`)."""
 
-    rows: Any
-    starts: Any
-    heap: Any
-    ids: Any
-    index: Any
-    sparse: Any
+    rows: IntRows
+    starts: Ints
+    heap: Ints
+    ids: Ids
+    index: Ints
+    sparse: Bytes
 
 
 class State(NamedTuple):
@@ -38,38 +52,39 @@ class State(NamedTuple):
     sparse is empty then (`BulkChange.gathered` makes it for those who ask). Topics of the base come first in
     `alive` and `sizes`; new ones, by T + place, have ids in `ids` and their first fresh row in `firsts`.
     `touched_info` and `fresh_info` are flags, unclean elections, elections from the ELR. `lists`, `lengths`, `before`,
-    `before_lengths`, `numbers` and `hints` (int32[3, BLOCK]) are room to work in; `homes` (int32[HOMES]) has the number
-    of a directory in which a broker's replica was seen, by broker id modulo HOMES.
+    `before_lengths`, `numbers`, `hints` (int32[3, BLOCK]) and `row` (int32[2, COLUMNS]) are room to work in; `homes`
+    (int32[HOMES]) has the number of a directory in which a broker's replica was seen, by broker id modulo HOMES.
     """
 
-    counts: Any
-    slots: Any
-    touched: Any
-    touched_rows: Any
-    touched_info: Any
-    dense_rows: Any
-    dense_flags: Any
-    dense_elections: Any
-    fresh_rows: Any
-    fresh_topics: Any
-    fresh_partitions: Any
-    fresh_info: Any
-    fresh_index: Any
-    alive: Any
-    sizes: Any
-    ids: Any
-    index: Any
-    firsts: Any
-    names: Any
-    name_hashes: Any
-    name_topics: Any
-    heap: Any
-    directories: Any
-    directory_index: Any
-    lists: Any
-    lengths: Any
-    before: Any
-    before_lengths: Any
-    numbers: Any
-    hints: Any
-    homes: Any
+    counts: LongsOut
+    slots: IntsOut
+    touched: IntsOut
+    touched_rows: IntRowsOut
+    touched_info: IntRowsOut
+    dense_rows: IntRowsOut
+    dense_flags: BytesOut
+    dense_elections: IntRowsOut
+    fresh_rows: IntRowsOut
+    fresh_topics: IntsOut
+    fresh_partitions: IntsOut
+    fresh_info: IntRowsOut
+    fresh_index: IntsOut
+    alive: BytesOut
+    sizes: IntsOut
+    ids: IdsOut
+    index: IntsOut
+    firsts: IntsOut
+    names: BytesOut
+    name_hashes: HashesOut
+    name_topics: IntsOut
+    heap: IntsOut
+    directories: IdsOut
+    directory_index: IntsOut
+    lists: IntRowsOut
+    lengths: LongsOut
+    before: IntRowsOut
+    before_lengths: LongsOut
+    numbers: IntsOut
+    hints: IntRowsOut
+    homes: IntsOut
+    row: IntRowsOut

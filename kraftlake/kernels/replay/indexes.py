@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+import cython
 
-import numpy as np
-
-from kraftlake.kernels.language import compiled, inlined
+from kraftlake.kernels.language import (
+    Bytes,
+    Hashes,
+    HashesOut,
+    Ids,
+    Int64,
+    Ints,
+    IntsOut,
+    LongsOut,
+    UInt64,
+    compiled,
+    inlined,
+)
 
 
 @inlined
-def mix(high: Any, low: Any) -> Any:
+def mix(high: UInt64, low: UInt64) -> UInt64:
     """64 well-mixed bits of two numbers."""
     x = high * 0x9E3779B97F4A7C15 ^ low
     x ^= x >> 32
@@ -18,56 +28,63 @@ def mix(high: Any, low: Any) -> Any:
     return x ^ (x >> 32)
 
 
+@compiled
+def deal_ids(ids: Ids, shards: Int64, found: LongsOut) -> None:
+    """The shard of each topic id, a number below `shards`, into `found`."""
+    for i in range(len(ids)):
+        found[i] = mix(ids[i, 0], ids[i, 1]) % cython.cast(UInt64, shards)
+
+
 @inlined
-def free_place(index: Any, x: Any) -> Any:
+def free_place(index: Ints, x: UInt64) -> Int64:
     """The first free place for a hash: in a table whose length is a power of two, where 0 means free."""
-    mask = np.uint64(len(index) - 1)
-    at = x & mask
+    mask: Int64 = len(index) - 1
+    at: Int64 = x & mask
     while index[at] != 0:
         at = (at + 1) & mask
     return at
 
 
 @compiled
-def index_ids(ids: Any, count: int, index: Any) -> None:
+def index_ids(ids: Ids, count: Int64, index: IntsOut) -> None:
     """Fill `index` (int32, a power of two, zeros) so that `find_id` finds the places of `ids`."""
     for place in range(count):
         index[free_place(index, mix(ids[place, 0], ids[place, 1]))] = place + 1
 
 
 @inlined
-def find_id(ids: Any, index: Any, high: Any, low: Any) -> Any:
+def find_id(ids: Ids, index: Ints, high: UInt64, low: UInt64) -> Int64:
     """The place of an id, or -1."""
-    mask = np.uint64(len(index) - 1)
-    at = mix(high, low) & mask
+    mask: Int64 = len(index) - 1
+    at: Int64 = mix(high, low) & mask
     while index[at] != 0:
-        place = np.int64(index[at]) - 1
+        place: Int64 = index[at] - 1
         if ids[place, 0] == high and ids[place, 1] == low:
             return place
         at = (at + 1) & mask
     return -1
 
 
-@compiled
-def insert_id(index: Any, high: Any, low: Any, place: int) -> None:
+@inlined
+def insert_id(index: IntsOut, high: UInt64, low: UInt64, place: Int64) -> None:
     """Note the place of an id that is not there yet."""
     index[free_place(index, mix(high, low))] = place + 1
 
 
-@compiled
-def hash_name(data: Any, start: int, stop: int) -> Any:
+@inlined
+def hash_name(data: Bytes, start: Int64, stop: Int64) -> UInt64:
     """64 bits of a name."""
-    x = 0xCBF29CE484222325
+    x: UInt64 = 0xCBF29CE484222325
     for i in range(start, stop):
-        x = (x ^ np.uint64(data[i])) * 0x100000001B3
-    return mix(x, np.uint64(stop - start))
+        x = (x ^ data[i]) * 0x100000001B3
+    return mix(x, stop - start)
 
 
 @compiled
-def index_names(data: Any, hashes: Any, topics: Any) -> None:
+def index_names(data: Bytes, hashes: HashesOut, topics: IntsOut) -> None:
     """Fill the table of names from `data`: names of topics 0, 1, …, each with a newline behind it."""
-    start = 0
-    topic = 0
+    start: Int64 = 0
+    topic: Int64 = 0
     for i in range(len(data)):
         if data[i] == 10:
             x = hash_name(data, start, i)
@@ -79,7 +96,7 @@ def index_names(data: Any, hashes: Any, topics: Any) -> None:
 
 
 @compiled
-def move_names(hashes: Any, topics: Any, new_hashes: Any, new_topics: Any) -> None:
+def move_names(hashes: Hashes, topics: Ints, new_hashes: HashesOut, new_topics: IntsOut) -> None:
     """Put the table of names into a larger one."""
     for i in range(len(hashes)):
         if topics[i] != 0:
@@ -89,8 +106,9 @@ def move_names(hashes: Any, topics: Any, new_hashes: Any, new_topics: Any) -> No
 
 
 @compiled
-def move_fresh(old: Any, new: Any, topics: Any, partitions: Any) -> None:
+def move_fresh(old: Ints, new: IntsOut, topics: Ints, partitions: Ints) -> None:
     """Put the table of fresh rows into a larger one."""
     for i in range(len(old)):
         if old[i] != 0:
-            new[free_place(new, mix(np.uint64(topics[old[i] - 1]), np.uint64(partitions[old[i] - 1])))] = old[i]
+            row: Int64 = old[i] - 1
+            new[free_place(new, mix(topics[row], partitions[row]))] = old[i]

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from kraftlake.kernels.language import compiled, inlined
+from kraftlake.kernels.language import Bool, Int64, IntRows, IntRowsOut, Ints, Longs, LongsOut, compiled, inlined
 from kraftlake.kernels.partition_row import LEADER, SHAPE
-from kraftlake.kernels.replay.change_state import (
-    DIRECTORIES_WRITTEN,
-    N_FRESH,
-    N_TOUCHED,
-    TOUCHED,
-)
-from kraftlake.kernels.replay.row_lists import all_migrating, load_row
+from kraftlake.kernels.replay.change_state import DIRECTORIES_WRITTEN, N_FRESH, N_TOUCHED, TOUCHED, Base, State
+from kraftlake.kernels.replay.row_lists import all_migrating, copy_row, load_row
 
 
 @inlined
-def place_of(lists: Any, lengths: Any, broker: int) -> Any:
+def place_of(lists: IntRows, lengths: Longs, broker: Int64) -> Int64:
     """The first place of a broker among the replicas, or -1."""
     for i in range(lengths[0]):
         if lists[0, i] == broker:
@@ -26,8 +17,39 @@ def place_of(lists: Any, lengths: Any, broker: int) -> Any:
     return -1
 
 
+@inlined
+def _topic_of(starts: Ints, row: Int64) -> Int64:
+    """The number of the topic of a row of the base."""
+    first: Int64 = 0
+    last: Int64 = len(starts) - 1
+    while last - first > 1:
+        middle = (first + last) >> 1
+        if starts[middle] <= row:
+            first = middle
+        else:
+            last = middle
+    return first
+
+
+@inlined
+def _hosts(rows: IntRows, r: Int64, broker: Int64) -> Bool:
+    """Whether the broker is among the replicas of a row whose lists are not in the heap."""
+    for i in range(rows[r, SHAPE] & 0xFF):
+        if rows[r, i] == broker:
+            return True
+    return False
+
+
+@inlined
+def _add(found: IntRowsOut, counts: LongsOut, kind: Int64, place: Int64) -> None:
+    found[kind, counts[kind]] = place
+    counts[kind] += 1
+
+
 @compiled
-def local_changes(base: Any, state: Any, patched: Any, broker: int, found: Any, counts: Any) -> None:
+def local_changes(
+    base: Base, state: State, patched: IntRows, broker: Int64, found: IntRowsOut, counts: LongsOut
+) -> None:
     """The changes of a broker that the touched and fresh rows make: see `TopicDelta.add_local_changes`.
 
     `found` (int32[5, n]) gets places: of deletes, leaders, elected leaders, followers and directories, `counts` how
@@ -35,54 +57,46 @@ def local_changes(base: Any, state: Any, patched: Any, broker: int, found: Any, 
     `state.patches`.
     """
     touched = state.counts[N_TOUCHED]
-    lists, lengths, before, before_lengths = state.lists, state.lengths, state.before, state.before_lengths
     for k in range(touched + state.counts[N_FRESH]):
-        fresh = k >= touched
-        r = k - touched if fresh else k
-        info = state.fresh_info if fresh else state.touched_info
-        rows = state.fresh_rows if fresh else state.touched_rows
-        if not info[r, 0] & TOUCHED:
+        fresh: Bool = k >= touched
+        if fresh:
+            r = k - touched
+            topic: Int64 = state.fresh_topics[r]
+            flags: Int64 = state.fresh_info[r, 0]
+            copy_row(state.fresh_rows, r, state.row, 1)
+        else:
+            r = k
+            topic = _topic_of(base.starts, state.touched[r])
+            flags = state.touched_info[r, 0]
+            copy_row(state.touched_rows, r, state.row, 1)
+        if flags & TOUCHED == 0 or not state.alive[topic]:
             continue
-        if rows[r, SHAPE] >= 0 and fresh:
-            n = rows[r, SHAPE] & 0xFF
-            hosted = False
-            for i in range(n):
-                hosted |= rows[r, i] == broker
-            if not hosted:
-                continue
-        topic = state.fresh_topics[r] if fresh else np.searchsorted(base.starts, state.touched[r], side="right") - 1
-        if not state.alive[topic]:
+        if fresh and state.row[1, SHAPE] >= 0 and not _hosts(state.row, 1, broker):
             continue
-        load_row(rows, r, base.heap, state.heap, lists, lengths)
-        place = place_of(lists, lengths, broker)
-        old_place = -1
-        old_epoch = old_leader_epoch = 0
+        load_row(state.row, 1, base.heap, state.heap, state.lists, state.lengths)
+        place = place_of(state.lists, state.lengths, broker)
+        old_place: Int64 = -1
         if not fresh:
-            old_rows = patched if r < len(patched) else base.rows
-            old = r if r < len(patched) else state.touched[r]
-            load_row(old_rows, old, base.heap, state.heap, before, before_lengths)
-            old_place = place_of(before, before_lengths, broker)
-            old_leader_epoch, old_epoch = old_rows[old, LEADER + 1], old_rows[old, LEADER + 2]
+            if r < len(patched):
+                copy_row(patched, r, state.row, 0)
+            else:
+                copy_row(base.rows, state.touched[r], state.row, 0)
+            load_row(state.row, 0, base.heap, state.heap, state.before, state.before_lengths)
+            old_place = place_of(state.before, state.before_lengths, broker)
         if place < 0:
             if old_place >= 0:
-                found[0, counts[0]] = k
-                counts[0] += 1
+                _add(found, counts, 0, k)
             continue
-        if fresh or old_epoch != rows[r, LEADER + 2]:
-            if rows[r, LEADER] != broker:
-                found[3, counts[3]] = k
-                counts[3] += 1
+        if fresh or state.row[0, LEADER + 2] != state.row[1, LEADER + 2]:
+            if state.row[1, LEADER] != broker:
+                _add(found, counts, 3, k)
             else:
-                found[1, counts[1]] = k
-                counts[1] += 1
-                if fresh or old_leader_epoch != rows[r, LEADER + 1]:
-                    found[2, counts[2]] = k
-                    counts[2] += 1
-        moved = fresh
-        if not fresh and old_place >= 0:
-            both = all_migrating(lists, lengths) and all_migrating(before, before_lengths)
-            written = (info[r, 0] & DIRECTORIES_WRITTEN) != 0
-            moved = not both and (written or old_place != place)
-        if moved:
-            found[4, counts[4]] = k
-            counts[4] += 1
+                _add(found, counts, 1, k)
+                if fresh or state.row[0, LEADER + 1] != state.row[1, LEADER + 1]:
+                    _add(found, counts, 2, k)
+        if not fresh and (old_place < 0 or (old_place == place and flags & DIRECTORIES_WRITTEN == 0)):
+            continue
+        if fresh or not (
+            all_migrating(state.lists, state.lengths) and all_migrating(state.before, state.before_lengths)
+        ):
+            _add(found, counts, 4, k)

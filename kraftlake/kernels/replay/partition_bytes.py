@@ -2,48 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any
+import cython
 
-import numpy as np
-
-from kraftlake.kernels.language import inlined
-from kraftlake.kernels.replay.change_state import HOMES, LONGEST, N_DIRECTORIES
+from kraftlake.kernels.language import Bool, Bytes, Int8, Int32, Int64, UInt32, UInt64, inlined
+from kraftlake.kernels.replay.change_state import HOMES, LONGEST, N_DIRECTORIES, State
 from kraftlake.kernels.replay.indexes import find_id, insert_id
 
 
 @inlined
-def read_int(data: Any, p: Any) -> Any:
-    """The big-endian int32 at `p`. Written so that LLVM makes one load of it: no index that could be negative."""
-    q = np.uint64(p)
-    return np.int32(
-        np.uint32(data[q]) << 24 | np.uint32(data[q + 1]) << 16 | np.uint32(data[q + 2]) << 8 | np.uint32(data[q + 3])
+def read_int(data: Bytes, p: Int64) -> Int32:
+    """The big-endian int32 at `p`; the C compiler makes one load of it."""
+    return cython.cast(
+        Int32,
+        cython.cast(UInt32, data[p]) << 24
+        | cython.cast(UInt32, data[p + 1]) << 16
+        | cython.cast(UInt32, data[p + 2]) << 8
+        | data[p + 3],
     )
 
 
 @inlined
-def read_long(data: Any, p: Any) -> Any:
+def read_long(data: Bytes, p: Int64) -> UInt64:
     """The eight bytes at `p` as a big-endian number; as one load, too."""
-    q = np.uint64(p)
     return (
-        np.uint64(data[q]) << 56
-        | np.uint64(data[q + 1]) << 48
-        | np.uint64(data[q + 2]) << 40
-        | np.uint64(data[q + 3]) << 32
-        | np.uint64(data[q + 4]) << 24
-        | np.uint64(data[q + 5]) << 16
-        | np.uint64(data[q + 6]) << 8
-        | np.uint64(data[q + 7])
+        cython.cast(UInt64, data[p]) << 56
+        | cython.cast(UInt64, data[p + 1]) << 48
+        | cython.cast(UInt64, data[p + 2]) << 40
+        | cython.cast(UInt64, data[p + 3]) << 32
+        | cython.cast(UInt64, data[p + 4]) << 24
+        | cython.cast(UInt64, data[p + 5]) << 16
+        | cython.cast(UInt64, data[p + 6]) << 8
+        | data[p + 7]
     )
 
 
 @inlined
-def read_uvarint(data: Any, p: Any, end: int) -> Any:
+def read_uvarint(data: Bytes, p: Int64, end: Int64) -> tuple[Int64, Int64]:
     """A number of at most 28 bits and the position behind it; -1 instead where there is none."""
-    value = 0
-    for shift in (0, 7, 14, 21):
+    value: Int64 = 0
+    for shift in range(0, 28, 7):
         if p >= end:
             return value, -1
-        byte = np.int64(data[p])
+        byte = cython.cast(Int64, data[p])
         p += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
@@ -52,22 +52,22 @@ def read_uvarint(data: Any, p: Any, end: int) -> Any:
 
 
 @inlined
-def _ints(data: Any, p: Any, end: int, lists: Any, lengths: Any, which: int, nullable: bool) -> Any:
-    """Read an int32 array; its length is -1 for null. The position behind it, or -1."""
+def _ints(data: Bytes, p: Int64, end: Int64, state: State, which: Int64, nullable: Bool) -> Int64:
+    """Read an int32 array into `state.lists`; its length is -1 for null. The position behind it, or -1."""
     count, p = read_uvarint(data, p, end)
     if p < 0 or (count == 0 and not nullable):
         return -1
     count -= 1
     if count > LONGEST or p + 4 * count > end:
         return -1
-    lengths[which] = count
+    state.lengths[which] = count
     for i in range(count):
-        lists[which, i] = read_int(data, p + 4 * i)
+        state.lists[which, i] = read_int(data, p + 4 * i)
     return p + 4 * count if count > 0 else p
 
 
 @inlined
-def directory_number(data: Any, p: Any, state: Any) -> Any:
+def directory_number(data: Bytes, p: Int64, state: State) -> Int64:
     """The number of the directory id at `p`, a new one where it was not seen before."""
     high, low = read_long(data, p), read_long(data, p + 8)
     number = find_id(state.directories, state.directory_index, high, low)
@@ -81,19 +81,19 @@ def directory_number(data: Any, p: Any, state: Any) -> Any:
 
 
 @inlined
-def home_number(data: Any, p: Any, broker: Any, state: Any) -> Any:
+def home_number(data: Bytes, p: Int64, broker: Int64, state: State) -> Int64:
     """`directory_number` for a replica of a broker: mostly where its replicas were before, so it is looked at first."""
-    place = np.uint64(broker) & np.uint64(HOMES - 1)
-    number = np.uint64(state.homes[place])
+    place = broker & (HOMES - 1)
+    number: Int64 = state.homes[place]
     if state.directories[number, 0] == read_long(data, p) and state.directories[number, 1] == read_long(data, p + 8):
-        return np.int64(number)
-    found = np.int64(directory_number(data, p, state))
-    state.homes[place] = found
-    return found
+        return number
+    number = directory_number(data, p, state)
+    state.homes[place] = number
+    return number
 
 
 @inlined
-def _directories(data: Any, p: Any, end: int, state: Any, nullable: bool) -> Any:
+def _directories(data: Bytes, p: Int64, end: Int64, state: State, nullable: Bool) -> Int64:
     """Read an array of directory ids as their numbers, new ones appended. The position behind it, or -1."""
     count, p = read_uvarint(data, p, end)
     if p < 0 or (count == 0 and not nullable):
@@ -109,24 +109,22 @@ def _directories(data: Any, p: Any, end: int, state: Any, nullable: bool) -> Any
 
 
 @inlined
-def read_partition(data: Any, p: Any, end: int, version: int, state: Any, numbers: Any) -> Any:
+def read_partition(data: Bytes, p: Int64, end: Int64, version: Int64, state: State) -> Bool:
     """A PartitionRecord behind its topic id, into `state.lists` and `numbers` (leader, epochs, recovery state)."""
-    lists, lengths = state.lists, state.lengths
-    p = _ints(data, p, end, lists, lengths, 0, False)
+    p = _ints(data, p, end, state, 0, False)
     if p >= 0:
-        p = _ints(data, p, end, lists, lengths, 1, False)
+        p = _ints(data, p, end, state, 1, False)
     if p >= 0:
-        p = _ints(data, p, end, lists, lengths, 4, False)
+        p = _ints(data, p, end, state, 4, False)
     if p >= 0:
-        p = _ints(data, p, end, lists, lengths, 3, False)
+        p = _ints(data, p, end, state, 3, False)
     if p < 0 or p + 12 > end:
         return False
-    numbers[0] = read_int(data, p)
-    numbers[1] = read_int(data, p + 4)
-    numbers[2] = read_int(data, p + 8)
-    numbers[3] = 0
+    for i in range(3):
+        state.numbers[i] = read_int(data, p + 4 * i)
+    state.numbers[3] = 0
     p += 12
-    lengths[2] = lengths[5] = lengths[6] = 0
+    state.lengths[2] = state.lengths[5] = state.lengths[6] = 0
     if version >= 1:
         p = _directories(data, p, end, state, False)
         if p < 0:
@@ -135,17 +133,17 @@ def read_partition(data: Any, p: Any, end: int, version: int, state: Any, number
     for _ in range(count):
         if p < 0 or p + 2 > end:
             return False
-        tag = data[p]
+        tag = cython.cast(Int64, data[p])
         size, p = read_uvarint(data, p + 1, end)
         stop = p + size
         if p < 0 or stop > end:
             return False
         if tag == 0 and size == 1:
-            numbers[3] = np.int8(data[p])
+            state.numbers[3] = cython.cast(Int8, data[p])
             p += 1
         elif version >= 2 and (tag == 1 or tag == 2):
-            p = _ints(data, p, stop, lists, lengths, 4 + tag, True)
-            lengths[4 + tag] = max(lengths[4 + tag], 0)
+            p = _ints(data, p, stop, state, 4 + tag, True)
+            state.lengths[4 + tag] = max(state.lengths[4 + tag], 0)
         else:
             return False
         if p != stop:
@@ -154,39 +152,39 @@ def read_partition(data: Any, p: Any, end: int, version: int, state: Any, number
 
 
 @inlined
-def read_change(data: Any, p: Any, end: int, version: int, state: Any, numbers: Any) -> Any:
+def read_change(data: Bytes, p: Int64, end: Int64, version: Int64, state: State) -> Bool:
     """The tagged fields of a PartitionChangeRecord; what is not there has the length -1."""
-    lists, lengths = state.lists, state.lengths
-    lengths[:] = -1
-    numbers[0] = -2
-    numbers[3] = -1
+    for which in range(7):
+        state.lengths[which] = -1
+    state.numbers[0] = -2
+    state.numbers[3] = -1
     count, p = read_uvarint(data, p, end)
     for _ in range(count):
         if p < 0 or p + 2 > end:
             return False
-        tag = data[p]
+        tag = cython.cast(Int64, data[p])
         size, p = read_uvarint(data, p + 1, end)
         stop = p + size
         if p < 0 or stop > end:
             return False
         if tag == 0:
-            p = _ints(data, p, stop, lists, lengths, 1, True)
+            p = _ints(data, p, stop, state, 1, True)
         elif tag == 1 and size == 4:
-            numbers[0] = read_int(data, p)
+            state.numbers[0] = read_int(data, p)
             p += 4
         elif tag == 2:
-            p = _ints(data, p, stop, lists, lengths, 0, True)
+            p = _ints(data, p, stop, state, 0, True)
         elif tag == 3:
-            p = _ints(data, p, stop, lists, lengths, 4, True)
+            p = _ints(data, p, stop, state, 4, True)
         elif tag == 4:
-            p = _ints(data, p, stop, lists, lengths, 3, True)
+            p = _ints(data, p, stop, state, 3, True)
         elif tag == 5 and size == 1:
-            numbers[3] = np.int8(data[p])
+            state.numbers[3] = cython.cast(Int8, data[p])
             p += 1
         elif tag == 8 and version >= 1:
             p = _directories(data, p, stop, state, True)
         elif version >= 2 and (tag == 6 or tag == 7):
-            p = _ints(data, p, stop, lists, lengths, tag - 1, True)
+            p = _ints(data, p, stop, state, tag - 1, True)
         else:
             return False
         if p != stop:

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+import cython
 
-import numpy as np
-
-from kraftlake.kernels.language import compiled, inlined
+from kraftlake.kernels.language import (
+    Bool,
+    Int64,
+    IntRows,
+    IntRowsOut,
+    Ints,
+    Longs,
+    LongsOut,
+    compiled,
+    inlined,
+)
 from kraftlake.kernels.partition_row import COLUMNS, DIRECTORIES, HEAP_LISTS, ISR, LEADER, RARE, SHAPE, WIDTH
-from kraftlake.kernels.replay.change_state import N_HEAP
+from kraftlake.kernels.replay.change_state import N_HEAP, State
 
 
 @inlined
-def load_row(rows: Any, r: Any, base_heap: Any, heap: Any, lists: Any, lengths: Any) -> bool:
-    """The lists of a row; false when one is longer than `lists` has room for."""
-    shape = rows[r, SHAPE]
-    lengths[:] = 0
-    if shape >= 0:
-        lengths[0] = lengths[2] = shape & 0xFF
-        lengths[1] = shape >> 8
-        for i in range(WIDTH):
-            lists[0, i] = rows[r, i]
-            lists[1, i] = rows[r, ISR + i]
-            lists[2, i] = rows[r, DIRECTORIES + i]
-        return True
-    at = rows[r, 0]
-    source = base_heap
-    if at >= len(base_heap):
-        source = heap
-        at -= len(base_heap)
+def copy_row(rows: IntRows, r: Int64, others: IntRowsOut, at: Int64) -> None:
+    """Copy a row."""
+    for i in range(COLUMNS):
+        others[at, i] = rows[r, i]
+
+
+@inlined
+def _load_lists(source: Ints, at: Int64, lists: IntRowsOut, lengths: LongsOut) -> Bool:
+    """The lists that stand in a heap from `at` on; false when one is longer than `lists` has room for."""
     for which in range(HEAP_LISTS):
         lengths[which] = source[at + which]
         if lengths[which] > lists.shape[1]:
@@ -42,17 +42,38 @@ def load_row(rows: Any, r: Any, base_heap: Any, heap: Any, lists: Any, lengths: 
 
 
 @inlined
-def store_row(rows: Any, r: Any, numbers: Any, base_heap: Any, state: Any) -> None:
-    """Write `state.lists` and `numbers` as a row."""
-    lists, lengths = state.lists, state.lengths
+def load_row(rows: IntRows, r: Int64, base_heap: Ints, heap: Ints, lists: IntRowsOut, lengths: LongsOut) -> Bool:
+    """The lists of a row; false when one is longer than `lists` has room for."""
+    shape: Int64 = rows[r, SHAPE]
+    if shape < 0:
+        at: Int64 = rows[r, 0]
+        if at < len(base_heap):
+            return _load_lists(base_heap, at, lists, lengths)
+        return _load_lists(heap, at - len(base_heap), lists, lengths)
+    lengths[0] = lengths[2] = shape & 0xFF
+    lengths[1] = shape >> 8
+    for which in range(3, HEAP_LISTS):
+        lengths[which] = 0
+    for i in range(WIDTH):
+        lists[0, i] = rows[r, i]
+        lists[1, i] = rows[r, ISR + i]
+        lists[2, i] = rows[r, DIRECTORIES + i]
+    return True
+
+
+@inlined
+def store_row(rows: IntRowsOut, r: Int64, base_heap: Ints, state: State) -> None:
+    """Write `state.lists` and `state.numbers` as a row."""
     for i in range(4):
-        rows[r, LEADER + i] = numbers[i]
-    if lengths[0] <= WIDTH and lengths[1] <= WIDTH and lengths[3] + lengths[4] + lengths[5] + lengths[6] == 0:
+        rows[r, LEADER + i] = state.numbers[i]
+    replicas, members, directories = state.lengths[0], state.lengths[1], state.lengths[2]
+    others = state.lengths[3] + state.lengths[4] + state.lengths[5] + state.lengths[6]
+    if replicas <= WIDTH and members <= WIDTH and others == 0:
         for i in range(WIDTH):
-            rows[r, i] = lists[0, i] if i < lengths[0] else 0
-            rows[r, ISR + i] = lists[1, i] if i < lengths[1] else 0
-            rows[r, DIRECTORIES + i] = lists[2, i] if i < lengths[2] else 0
-        rows[r, SHAPE] = lengths[0] | lengths[1] << 8
+            rows[r, i] = state.lists[0, i] if i < replicas else 0
+            rows[r, ISR + i] = state.lists[1, i] if i < members else 0
+            rows[r, DIRECTORIES + i] = state.lists[2, i] if i < directories else 0
+        rows[r, SHAPE] = replicas | members << 8
         return
     at = state.counts[N_HEAP]
     rows[r, 0] = len(base_heap) + at
@@ -60,17 +81,17 @@ def store_row(rows: Any, r: Any, numbers: Any, base_heap: Any, state: Any) -> No
         rows[r, i] = 0
     rows[r, SHAPE] = RARE
     for which in range(HEAP_LISTS):
-        state.heap[at + which] = lengths[which]
+        state.heap[at + which] = state.lengths[which]
     at += HEAP_LISTS
     for which in range(HEAP_LISTS):
-        for i in range(lengths[which]):
-            state.heap[at + i] = lists[which, i]
-        at += lengths[which]
+        for i in range(state.lengths[which]):
+            state.heap[at + i] = state.lists[which, i]
+        at += state.lengths[which]
     state.counts[N_HEAP] = at
 
 
 @inlined
-def all_migrating(lists: Any, lengths: Any) -> bool:
+def all_migrating(lists: IntRows, lengths: Longs) -> Bool:
     """Whether no directory was ever recorded."""
     for i in range(lengths[2]):
         if lists[2, i] != 0:
@@ -79,57 +100,59 @@ def all_migrating(lists: Any, lengths: Any) -> bool:
 
 
 @inlined
-def migrate(lists: Any, lengths: Any) -> None:
+def migrate(state: State) -> None:
     """One MIGRATING for each replica."""
-    lengths[2] = lengths[0]
-    for i in range(lengths[0]):
-        lists[2, i] = 0
+    state.lengths[2] = state.lengths[0]
+    for i in range(state.lengths[0]):
+        state.lists[2, i] = 0
 
 
 @inlined
-def merge(rows: Any, r: Any, numbers: Any, state: Any) -> bool:
-    """Complete the change in `state.lists` and `numbers` by the state in `state.before`; false if it does not fit."""
-    lists, lengths = state.lists, state.lengths
-    before, before_lengths = state.before, state.before_lengths
-    new_replicas, given = lengths[0] >= 0, lengths[2]
+def merge(rows: IntRows, r: Int64, state: State) -> Bool:
+    """Complete the change in `state.lists` and `numbers` by a row, whose lists are in `state.before`.
+
+    False if the change does not fit.
+    """
+    new_replicas: Bool = state.lengths[0] >= 0
+    given = state.lengths[2]
     for which in range(HEAP_LISTS):
-        if lengths[which] < 0:
-            lengths[which] = before_lengths[which]
-            for i in range(before_lengths[which]):
-                lists[which, i] = before[which, i]
-    if given > 0 and new_replicas and given != lengths[0]:
+        if state.lengths[which] < 0:
+            state.lengths[which] = state.before_lengths[which]
+            for i in range(state.before_lengths[which]):
+                state.lists[which, i] = state.before[which, i]
+    if given > 0 and new_replicas and given != state.lengths[0]:
         return False
-    if all_migrating(lists, lengths):
-        migrate(lists, lengths)
-    if lengths[2] != lengths[0]:
+    if all_migrating(state.lists, state.lengths):
+        migrate(state)
+    if state.lengths[2] != state.lengths[0]:
         return False
-    if numbers[0] == -2:
-        numbers[0] = rows[r, LEADER]
-        numbers[1] = rows[r, LEADER + 1]
+    if state.numbers[0] == -2:
+        state.numbers[0] = rows[r, LEADER]
+        state.numbers[1] = rows[r, LEADER + 1]
     else:
-        numbers[1] = np.int32(rows[r, LEADER + 1] + 1)
-    numbers[2] = np.int32(rows[r, LEADER + 2] + 1)
-    if numbers[3] == -1:
-        numbers[3] = rows[r, LEADER + 3]
+        state.numbers[1] = cython.cast(Int64, rows[r, LEADER + 1]) + 1
+    state.numbers[2] = cython.cast(Int64, rows[r, LEADER + 2]) + 1
+    if state.numbers[3] == -1:
+        state.numbers[3] = rows[r, LEADER + 3]
     return True
 
 
 @compiled
-def any_differs(rows: Any, others: Any) -> Any:
-    """Whether two arrays of rows differ; stops at the first difference. 1 or 0."""
+def any_differs(rows: IntRows, others: IntRows) -> Bool:
+    """Whether two arrays of rows differ; stops at the first difference."""
     for r in range(len(rows)):
         for i in range(COLUMNS):
             if rows[r, i] != others[r, i]:
-                return 1
-    return 0
+                return True
+    return False
 
 
 @compiled
-def any_differs_at(rows: Any, places: Any, values: Any, first: int, last: int) -> Any:
-    """Whether `values` [first, last) differ from `rows` at `places`; stops at the first difference. 1 or 0."""
+def any_differs_at(rows: IntRows, places: Ints, values: IntRows, first: Int64, last: Int64) -> Bool:
+    """Whether `values` [first, last) differ from `rows` at `places`; stops at the first difference."""
     for k in range(first, last):
-        r = places[k]
+        r: Int64 = places[k]
         for i in range(COLUMNS):
             if rows[r, i] != values[k, i]:
-                return 1
-    return 0
+                return True
+    return False

@@ -7,10 +7,10 @@ from setuptools import setup
 
 sys.path.insert(0, str(Path(__file__).parent / "build_backend"))
 
-from kernel_build import BuildKernels, kernels
+from kernel_build import BuildKernels, kernels, platform
 
 setup(
     ext_modules=[kernels()],
     cmdclass={"build_ext": BuildKernels},
-    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+    options={"bdist_wheel": {"py_limited_api": "cp311", "plat_name": platform()}},
 )

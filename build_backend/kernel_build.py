@@ -1,7 +1,10 @@
 """The build of kraftlake: setuptools, with the kernels as one extension module for every Python from 3.11 on.
 
-KRAFTLAKE_KERNELS=checked builds kernels that check each index, KRAFTLAKE_KERNELS=sanitized ones with the compiler's
-address and undefined-behaviour sanitizers; both for tests.
+The same source makes the same wheel, byte for byte, with the same compiler. Environment variables choose another build:
+
+- KRAFTLAKE_KERNELS=checked: kernels that check each index; for tests;
+- KRAFTLAKE_KERNELS=sanitized: kernels with the compiler's address and undefined-behaviour sanitizers; for tests;
+- KRAFTLAKE_PLATFORM=manylinux_2_17_aarch64 (see PLATFORMS): a wheel for that platform, compiled by zig.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ import os
 import re
 import shutil
 import sys
+import sysconfig
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +23,23 @@ from amalgamation import amalgamate
 from setuptools import Extension, build_meta
 from setuptools.build_meta import *  # noqa: F403 - the hooks of PEP 517
 from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "kraftlake"
 MODULE = "kraftlake.kernels.compiled"
 COMPILERS = ("cc", "gcc", "clang")
-ZIG = "ziglang"
-SANITIZERS = "-fsanitize=address,undefined"
+ZIG = "ziglang==0.17.1"
+PLATFORMS = {
+    "manylinux_2_17_x86_64": "x86_64-linux-gnu.2.17",
+    "manylinux_2_17_aarch64": "aarch64-linux-gnu.2.17",
+}
+"""zig's target for each platform that a wheel can be built for on another one."""
+FLAGS = ["-O3", "-g0", "-fPIC", "-fwrapv", "-Wall", "-Wno-unused-function", f"-ffile-prefix-map={ROOT}=."]
+"""-fwrapv: numbers of damaged files overflow, and what becomes of them is the same everywhere."""
+SANITIZED = ["-O1", "-g", "-fPIC", "-fwrapv", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+EPOCH = "315532800"
+"""The time of all files in a wheel, the oldest that a ZIP file can say, where SOURCE_DATE_EPOCH is not set."""
 DIRECTIVES: dict[str, Any] = {
     "language_level": 3, "boundscheck": False, "wraparound": False, "initializedcheck": False, "cdivision": True,
     "infer_types": True, "binding": False, "embedsignature": False,
@@ -44,27 +59,31 @@ def hash_of(package: Path) -> str:
 
 def version_of(package: Path) -> str:
     """The version of kraftlake."""
-    found = re.search(r'^__version__ = "(.+)"$', (package / "__init__.py").read_text(), re.MULTILINE)
+    found = re.search(r'^__version__ = "(.+)"$', (package / "runtime" / "__init__.py").read_text(), re.MULTILINE)
     assert found is not None
     return found[1]
 
 
 def kernels() -> Extension:
     """The extension module; `BuildKernels` makes its source."""
-    kind = os.environ.get("KRAFTLAKE_KERNELS", "")
-    flags = ["-O3", "-g0", "-fno-math-errno", f"-ffile-prefix-map={ROOT}=."]
-    link = ["-Wl,-s"] if sys.platform == "linux" else []
-    if kind == "sanitized":
-        flags, link = ["-O1", "-g", SANITIZERS, "-fno-sanitize-recover=all"], [SANITIZERS]
+    sanitized = os.environ.get("KRAFTLAKE_KERNELS") == "sanitized"
     return Extension(
         MODULE,
         ["build/kernels/compiled.py"],
         define_macros=[("Py_LIMITED_API", "0x030B0000")],
         py_limited_api=True,
         include_dirs=["kraftlake/kernels/batches"],
-        extra_compile_args=flags,
-        extra_link_args=link,
+        extra_compile_args=SANITIZED if sanitized else FLAGS,
+        extra_link_args=SANITIZED if sanitized else ["-Wl,-s"] if sys.platform == "linux" else [],
     )
+
+
+def platform() -> str | None:
+    """The platform that the wheel is for, where it is not this one."""
+    chosen = os.environ.get("KRAFTLAKE_PLATFORM")
+    if chosen and chosen not in PLATFORMS:
+        raise CompileError(f"KRAFTLAKE_PLATFORM={chosen}: kraftlake is built for {', '.join(PLATFORMS)}")
+    return chosen or None
 
 
 class BuildKernels(build_ext):
@@ -82,35 +101,60 @@ class BuildKernels(build_ext):
         (made,) = cythonize(
             [extension],
             include_path=[str(PACKAGE / "kernels" / "batches")],
-            compiler_directives={**DIRECTIVES, "boundscheck": checked, "wraparound": False},
+            compiler_directives={**DIRECTIVES, "boundscheck": checked},
+            force=True,
             quiet=True,
         )
         extension.sources = made.sources
         super().build_extension(extension)
 
     def build_extensions(self) -> None:
-        """Build with the compiler that is found."""
-        if not has_compiler():
-            use_zig(self.compiler)
+        """Build with the compiler that is found, and on Linux with our flags alone, not those of this Python."""
+        if not Path(sysconfig.get_path("include"), "Python.h").exists():
+            raise CompileError("the headers of Python are missing: on Debian and Ubuntu, install python3-dev")
+        if sys.platform == "linux":
+            words = compiler() or zig(self)
+            self.compiler.set_executables(compiler_so=words, linker_so=[*words, "-shared"])
         super().build_extensions()
 
 
-def has_compiler() -> bool:
-    """Whether a C compiler is installed: that of CC, or one of the usual names."""
-    return any(shutil.which(name.split()[0]) for name in (os.environ.get("CC", ""), *COMPILERS) if name)
+def compiler() -> list[str] | None:
+    """The C compiler that is installed: that of CC, that of this Python, or one of the usual names."""
+    names = (os.environ.get("CC"), sysconfig.get_config_var("CC"), *COMPILERS)
+    return (
+        None if platform() else next((name.split() for name in names if name and shutil.which(name.split()[0])), None)
+    )
 
 
-def use_zig(compiler: Any) -> None:
-    """Let setuptools compile and link with `python -m ziglang cc`."""
-    zig = [sys.executable, "-m", "ziglang", "cc"]
-    compiler.set_executables(compiler=zig, compiler_so=[*zig, "-fPIC"], linker_so=[*zig, "-shared"])
+def zig(command: BuildKernels) -> list[str]:
+    """zig's C compiler, for the platform's oldest processors, with its cache in the build's folder."""
+    if find_spec("ziglang") is None:
+        raise CompileError(f"there is no C compiler: install one (gcc, clang), or `pip install {ZIG}`")
+    for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"):
+        os.environ.setdefault(name, str(Path(command.build_temp, "zig").absolute()))
+    chosen = platform()
+    return [
+        sys.executable,
+        "-m",
+        "ziglang",
+        "cc",
+        *(["-target", PLATFORMS[chosen]] if chosen else []),
+        "-mcpu=baseline",
+    ]
 
 
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
     """What building a wheel needs beside pyproject.toml's: zig's C compiler where none is installed."""
-    return [*build_meta.get_requires_for_build_wheel(config_settings), *([] if has_compiler() else [ZIG])]
+    return [*build_meta.get_requires_for_build_wheel(config_settings), *([] if compiler() else [ZIG])]
 
 
 def get_requires_for_build_editable(config_settings: Any = None) -> list[str]:
     """The same for an editable install."""
     return get_requires_for_build_wheel(config_settings)
+
+
+def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: Any = None) -> str:
+    """Build a wheel of the sources alone, whatever an earlier build has left here, with one time for all files."""
+    shutil.rmtree(ROOT / "build", ignore_errors=True)
+    os.environ.setdefault("SOURCE_DATE_EPOCH", EPOCH)
+    return str(build_meta.build_wheel(wheel_directory, config_settings, metadata_directory))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kraftlake.runtime import __version__
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from kraftlake.runtime.errors import KraftlakeError
     from kraftlake.tables.history.state_at import state_at
     from kraftlake.tables.image_partitions import partition_table
-
-__version__ = "0.1.0"
 
 __all__ = ["KraftlakeError", "Source", "__version__", "import_source", "open", "partition_table", "state_at"]
 

@@ -7,7 +7,7 @@ constants and named tuples; the others are the source.
 
 from __future__ import annotations
 
-from kraftlake import __version__
+from kraftlake.runtime import __version__
 from kraftlake.runtime.errors import EnvironmentFaultError
 
 __all__: list[str] = []

@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from kraftlake.runtime.whole_file import check_folder_of, write_readable, write_whole
     from kraftlake.runtime.words import counted, did_you_mean, duration, in_words, shown
 
+__version__ = "0.1.0"
+
 __all__ = [
     "EPOCH",
     "Backoff",
@@ -85,6 +87,7 @@ __all__ = [
     "UnwritableMetadataError",
     "UsageError",
     "Value",
+    "__version__",
     "camel_case",
     "check_folder_of",
     "check_spark",

@@ -38,18 +38,29 @@ static uint32_t kraftlake_crc_by_tables(uint32_t crc, const unsigned char *p, si
 }
 
 #if defined(__x86_64__)
-#include <nmmintrin.h>
-#define KRAFTLAKE_TARGET __attribute__((target("sse4.2")))
-#define KRAFTLAKE_STEP(crc, word) ((uint32_t)_mm_crc32_u64(crc, word))
-#define KRAFTLAKE_FOUND (__builtin_cpu_init(), __builtin_cpu_supports("sse4.2"))
+#include <cpuid.h>
+#define KRAFTLAKE_STEP(crc, word) kraftlake_step(crc, word)
+/* As assembler, for which the compiler need not be told of the processor. */
+static inline uint32_t kraftlake_step(uint32_t crc, uint64_t word) {
+    uint64_t wide = crc;
+    __asm__("crc32q %1, %0" : "+r"(wide) : "r"(word));
+    return (uint32_t)wide;
+}
+
+static int kraftlake_look(void) {
+    unsigned int a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_SSE4_2);
+}
 #elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
-#define KRAFTLAKE_TARGET __attribute__((target("+crc")))
-#define KRAFTLAKE_STEP(crc, word) kraftlake_arm_step(crc, word)
-#define KRAFTLAKE_FOUND ((getauxval(AT_HWCAP) >> 7) & 1)
-KRAFTLAKE_TARGET static inline uint32_t kraftlake_arm_step(uint32_t crc, uint64_t word) {
-    __asm__("crc32cx %w0, %w0, %x1" : "+r"(crc) : "r"(word));
+#define KRAFTLAKE_STEP(crc, word) kraftlake_step(crc, word)
+static inline uint32_t kraftlake_step(uint32_t crc, uint64_t word) {
+    __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(crc) : "r"(word));
     return crc;
+}
+
+static int kraftlake_look(void) {
+    return (getauxval(AT_HWCAP) >> 7) & 1;
 }
 #endif
 
@@ -59,7 +70,7 @@ static uint32_t kraftlake_after_lane(uint32_t crc) {
     return t[0][crc & 255] ^ t[1][crc >> 8 & 255] ^ t[2][crc >> 16 & 255] ^ t[3][crc >> 24];
 }
 
-KRAFTLAKE_TARGET static uint32_t kraftlake_crc_by_instruction(uint32_t crc, const unsigned char *p, size_t size) {
+static uint32_t kraftlake_crc_by_instruction(uint32_t crc, const unsigned char *p, size_t size) {
     while (size >= 3 * KRAFTLAKE_LANE) {
         uint32_t second = 0, third = 0;
         for (const unsigned char *end = p + KRAFTLAKE_LANE; p < end; p += 8) {
@@ -94,7 +105,7 @@ __attribute__((constructor)) static void kraftlake_begin(void) {
             kraftlake_behind_lane[place][byte] =
                 kraftlake_crc_by_tables((uint32_t)byte << 8 * place, zeros, KRAFTLAKE_LANE);
 #ifdef KRAFTLAKE_STEP
-    kraftlake_has_instruction = KRAFTLAKE_FOUND != 0;
+    kraftlake_has_instruction = kraftlake_look();
 #endif
 }
 

@@ -33,6 +33,7 @@ def amalgamate(package: Path) -> str:
         for path in sorted((package / "kernels").rglob("*.py"))
         if path.name != "__init__.py" and path.parent.name != "columns" and path.stem not in _LATER
     }
+    del trees["kraftlake.kernels.compiled"]  # stands for the extension itself
     known = {_LANGUAGE: _aliases(trees.pop(_LANGUAGE))}
     body: list[ast.stmt] = ast.parse("import cython").body
     for module in _in_order(trees):

@@ -8,7 +8,6 @@ from typing import Final
 from kraftlake.runtime.errors import EnvironmentFaultError
 
 EXTRAS: Final = {
-    "fast": ("numba", "llvmlite"),
     "spark": ("pyspark", "delta", "pandas"),
     "s3": ("obstore",),
     "pkcs12": ("cryptography",),

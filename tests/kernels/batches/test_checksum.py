@@ -7,8 +7,8 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kraftlake.kernels.compiled import checksum
 
+from kraftlake.kernels.compiled import checksum
 from kraftlake.records.crc32c import crc32c
 
 LENGTHS = [7, 8, 767, 768, 769, 776, 781, 5_376, 5_389]

@@ -1,0 +1,23 @@
+"""The functions of the extension module `compiled.abi3.so` for type checkers, by the files that they stand in.
+
+Python takes the extension for this file where there is one, so that importing this file says that there is none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kraftlake.kernels.batches.batch_records import *
+    from kraftlake.kernels.batches.batch_walk import *
+    from kraftlake.kernels.batches.client_records import *
+    from kraftlake.kernels.batches.log_rows import *
+    from kraftlake.kernels.batches.partition_values import *
+    from kraftlake.kernels.batches.topic_values import *
+    from kraftlake.kernels.columns.broker_changes import *
+    from kraftlake.kernels.replay.indexes import *
+
+    VERSION: str
+    SOURCES: str
+else:
+    raise ImportError("its file is missing")

@@ -31,7 +31,7 @@ def amalgamate(package: Path) -> str:
     trees = {
         ".".join(["kraftlake", *path.relative_to(package).with_suffix("").parts]): ast.parse(path.read_text(), path)
         for path in sorted((package / "kernels").rglob("*.py"))
-        if path.name != "__init__.py" and path.parent.name != "columns" and path.stem not in _LATER
+        if path.name != "__init__.py" and path.stem not in _LATER
     }
     del trees["kraftlake.kernels.compiled"]  # stands for the extension itself
     known = {_LANGUAGE: _aliases(trees.pop(_LANGUAGE))}

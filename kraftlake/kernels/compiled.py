@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from kraftlake.kernels.batches.partition_values import *
     from kraftlake.kernels.batches.topic_values import *
     from kraftlake.kernels.columns.broker_changes import *
+    from kraftlake.kernels.columns.change_buffers import *
+    from kraftlake.kernels.columns.change_columns import *
+    from kraftlake.kernels.columns.cluster_counts import *
+    from kraftlake.kernels.columns.column_steps import *
+    from kraftlake.kernels.columns.partition_moves import *
+    from kraftlake.kernels.columns.topic_shards import *
+    from kraftlake.kernels.columns.typed_columns import *
     from kraftlake.kernels.replay.indexes import *
 
     VERSION: str

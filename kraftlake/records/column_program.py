@@ -1,6 +1,6 @@
 """The program by which compiled code decodes a record type into columns, made of the type's declaration.
 
-A column is a field, or the elements of one: see `kraftlake.kernels.columns.typed_columns` for the steps. Imports numpy.
+A column is a field, or the elements of one: see `kraftlake.kernels.columns.column_steps` for the steps. Imports numpy.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from kraftlake.kernels.columns import typed_columns as step
+from kraftlake.kernels.columns import column_steps as step
 from kraftlake.records.codec_source import default_of
 from kraftlake.records.schema import FieldSpec, Message, Primitive, Struct, field_specs, memoized
 from kraftlake.records.uuid import Uuid
@@ -80,7 +80,7 @@ def column_program(cls: type[Message], fields: tuple[str, ...]) -> ColumnProgram
         cls=cls,
         columns=columns,
         all_columns=tuple(numbered),
-        steps=np.array(writer.rows, np.int64).reshape(-1, 4),
+        steps=np.array(writer.rows, np.int64).reshape(-1),
         begins=np.array(begins, np.int64),
     )
 

@@ -2,7 +2,7 @@
 
 Columns have the declaration's snake-case names and Kafka's meaning; UUIDs are Kafka's 22 characters, uint16 is int32. A
 field that a record's version lacks holds its default. Unknown tagged fields have no column, as they have no JSON form.
-Compiled code does it where it can be had; objects otherwise, and where a record is not plain.
+Compiled code does it, and objects where a record is not plain.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kraftlake import kernels
 from kraftlake.records.schema import FieldSpec, Message, Primitive, Struct, field_specs, memoized
 from kraftlake.records.serde import decode_value
 from kraftlake.runtime.errors import CorruptDataError
@@ -36,10 +35,6 @@ ARROW_TYPES: dict[Primitive, pa.DataType] = {
     Primitive.UUID: pa.string(),
 }
 """The Arrow type of each field type."""
-
-_WORTH_COMPILING = 2_000
-"""Fewer records than this are decoded as objects where no compiled code is loaded yet."""
-
 
 Where = Callable[[int], str]
 """Names the record at an index."""
@@ -71,11 +66,8 @@ def decode_columns(
 def _decode(
     cls: type[Message], payloads: pa.Array, versions: Any, fields: tuple[str, ...], where: Where
 ) -> list[pa.Array]:
-    if fields and (kernels.loaded() or kernels.pays(len(payloads), _WORTH_COMPILING)):
-        columns = _compiled(cls, payloads, versions, fields)
-        if columns is not None:
-            return columns
-    return _as_objects(cls, payloads, fields, where)
+    columns = _compiled(cls, payloads, versions, fields) if fields else None
+    return _as_objects(cls, payloads, fields, where) if columns is None else columns
 
 
 def _from(where: Where, first: int) -> Where:
@@ -148,7 +140,8 @@ def _compiled(cls: type[Message], payloads: pa.Array, versions: Any, fields: tup
     """The columns by compiled code; None where a record is not plain."""
     import numpy as np
 
-    from kraftlake.kernels.columns.typed_columns import DEEPEST, FRAMES, decode_records
+    from kraftlake.kernels import compiled
+    from kraftlake.kernels.columns.column_steps import DEEPEST, FRAMES
     from kraftlake.records.column_program import FRAME, column_program
 
     program = column_program(cls, fields)
@@ -162,7 +155,7 @@ def _compiled(cls: type[Message], payloads: pa.Array, versions: Any, fields: tup
     out = _set_aside(program, count, int(bounds[-1] - bounds[0]))
     begins = program.begins[np.asarray(versions, np.int64)]
     stack = np.empty((DEEPEST, FRAMES), np.int64)
-    if decode_records(content, starts, stops, begins, program.steps, out, stack) != count:
+    if compiled.decode_records(content, starts, stops, begins, program.steps, compiled.Output(*out), stack) != count:
         return None
     by_name = {column.name: column for column in program.columns}
     try:
@@ -175,9 +168,9 @@ def _set_aside(program: ColumnProgram, count: int, size: int) -> Any:
     """Room for the columns of `count` records whose values take `size` bytes; pages that stay unused cost nothing."""
     import numpy as np
 
-    from kraftlake.kernels.columns.typed_columns import DEEPEST, UUID_TEXT, Output
+    from kraftlake.kernels.columns.column_steps import DEEPEST, PLACES, UUID_TEXT, Output
 
-    places = np.full((len(program.all_columns), 3), -1, np.int64)
+    places = np.full((len(program.all_columns), PLACES), -1, np.int64)
     taken = {"bytes": 0, "ints": 0, "longs": 0}
 
     def place(kind: str, length: int) -> int:
@@ -211,7 +204,7 @@ def _set_aside(program: ColumnProgram, count: int, size: int) -> Any:
         ints=ints,
         longs=np.empty(taken["longs"], np.int64),
         counts=np.zeros(len(program.all_columns), np.int64),
-        places=places,
+        places=places.reshape(-1),
     )
 
 
@@ -219,11 +212,13 @@ def _array(column: Column, count: int, out: Any) -> pa.Array:
     """The Arrow array of a column with `count` elements; ArrowInvalid for a text that is no UTF-8."""
     import numpy as np
 
+    from kraftlake.kernels.columns.column_steps import PLACES
+
     if column.number < 0:
         children = [_array(child, count, out) for child in column.children]
         return pa.StructArray.from_arrays(children, fields=[pa.field(c.name, _type(c.spec)) for c in column.children])
     assert out.counts[column.number] == count, "each record has each of its columns once"
-    values, ends, valid = (int(place) for place in out.places[column.number])
+    values, ends, valid = out.places[PLACES * column.number : PLACES * (column.number + 1)].tolist()
     type_ = _type(column.spec)
     validity = None
     if valid >= 0:

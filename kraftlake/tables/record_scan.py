@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import attrs
 import pyarrow as pa
 
-from kraftlake import kernels
 from kraftlake.kafka_files import MetadataDirectory, SourceKind
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.batch import gathered
@@ -150,7 +149,7 @@ def _log_rows(source: LogSource, first: int, last: int, columns: Sequence[str]) 
     expected = first
     bulk_batches = getattr(source.reader, "bulk_batches", None)
     is_log = source.kind is not SourceKind.SNAPSHOT
-    if bulk_batches is not None and is_log and kernels.pays(last - first, _BULK_FROM):
+    if bulk_batches is not None and is_log and last - first >= _BULK_FROM:
         for part in bulk_batches(first, last):
             expected = part.last_offset + 1
             yield _between(to_rows([part]), first, last).select(columns)

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake import kernels
 from kraftlake.records import Uuid, decode_value, encode_value
 from kraftlake.records.metadata_records import BrokerEndpoint, PartitionChangeRecord, RegisterBrokerRecord, TopicRecord
 from kraftlake.records.typed_columns import _compiled, columns_of_messages, decode_columns, typed_fields
@@ -120,12 +119,3 @@ def test_text_that_is_no_utf8_is_a_broken_record() -> None:
     values, versions = arrow_of([(broken, 0)])
     with pytest.raises(CorruptDataError, match="record 0"):
         decode_columns(TopicRecord, values, versions, ("name",), lambda index: f"record {index}")
-
-
-def test_without_compiled_code_objects_do_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "loaded", lambda: False)
-    monkeypatch.setattr(kernels, "available", lambda: False)
-    monkeypatch.setattr("kraftlake.records.typed_columns._compiled", None)
-    values, versions = arrow_of([(encode_value(TopicRecord(name="a"), 0), 0)] * 3000)
-    (names,) = decode_columns(TopicRecord, values, versions, ("name",), str)
-    assert names.to_pylist() == ["a"] * 3000

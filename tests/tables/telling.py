@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kraftlake import kernels
 from kraftlake.generate.episodes import EPISODES
 from kraftlake.generate.plan import Plan
 from kraftlake.kafka_files import open_directory
@@ -25,8 +24,7 @@ from tests.tables.sample_log import SAMPLES
 Tell = Callable[[list[Sequence[RecordBatch]]], pa.Table]
 """What makes rows of a log, by batches taken so many at a time."""
 
-needs_numba = pytest.mark.skipif(not kernels.available(), reason="numba is missing")
-WAYS = [pytest.param(True, id="columns", marks=needs_numba), pytest.param(False, id="objects")]
+WAYS = [pytest.param(True, id="columns"), pytest.param(False, id="objects")]
 
 REAL_LOGS = ("kafka-4.4", "crash-torn")
 

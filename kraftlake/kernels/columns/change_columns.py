@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from kraftlake.kernels.columns.broker_changes import DELETE
-from kraftlake.kernels.language import compiled, inlined
-from kraftlake.kernels.partition_row import ISR, LEADER, SHAPE
+from kraftlake.kernels.columns.broker_changes import heap_at
+from kraftlake.kernels.columns.change_buffers import (
+    DELETE,
+    BrokerChanges,
+    ChangeColumns,
+    ChangedPartitions,
+    DeltaHeads,
+)
+from kraftlake.kernels.language import Int64, Ints, IntsOut, Longs, LongsOut, compiled, inlined
+from kraftlake.kernels.partition_row import HEAP_LISTS, ISR, LEADER, SHAPE
 
 
 @compiled
-def sort_changes(changed: Any, deltas: Any, numbers: Any, first: Any, places: Any) -> None:
+def sort_changes(changed: Longs, deltas: Longs, numbers: Longs, first: LongsOut, places: LongsOut) -> None:
     """Sort the changes of brokers by delta and broker; those of one broker in a delta keep their order.
 
     Row k is of the partition changed[k] (int64), of its delta among `deltas` (int64), and of the broker numbers[k]
     (int64, from 0 on). places[i] (int64) gets the row that comes as the ith. `first` (int64) lends room for one more
     than there are numbers.
     """
-    count, begin = len(changed), 0
+    count = len(changed)
+    begin: Int64 = 0
     while begin < count:
-        delta, end = deltas[changed[begin]], begin + 1
+        delta = deltas[changed[begin]]
+        end = begin + 1
         while end < count and deltas[changed[end]] == delta:
             end += 1
         size = end - begin
@@ -33,39 +38,37 @@ def sort_changes(changed: Any, deltas: Any, numbers: Any, first: Any, places: An
                     at -= 1
                 places[at] = k
         else:
-            first[:] = 0
+            for number in range(len(first)):
+                first[number] = 0
             for k in range(begin, end):
                 first[numbers[k] + 1] += 1
             first[0] = begin
             for number in range(1, len(first)):
                 first[number] += first[number - 1]
             for k in range(begin, end):
-                number = numbers[k]
-                places[first[number]] = k
-                first[number] += 1
+                places[first[numbers[k]]] = k
+                first[numbers[k]] += 1
         begin = end
 
 
 @inlined
-def _copy_list(rows: Any, r: Any, which: Any, base_heap: Any, heap: Any, members: Any, into: Any) -> Any:
-    """Copy replicas (0) or ISR (1) of a row that lies in a heap behind `into`; gives where they end."""
-    at = np.int64(rows[r, 0])
-    source = base_heap
-    if at >= len(base_heap):
-        source = heap
-        at -= len(base_heap)
-    size = np.int64(source[at + which])
-    at += 7 + (np.int64(source[at]) if which else 0)
+def _copy_list(at: Int64, which: Int64, base_heap: Ints, heap: Ints, members: IntsOut, into: Int64) -> Int64:
+    """Copy replicas (0) or ISR (1) of a row whose lists lie in a heap behind `into`; gives where they end."""
+    size = heap_at(base_heap, heap, at + which)
+    first = at + HEAP_LISTS
+    if which:
+        first += heap_at(base_heap, heap, at)
     for i in range(size):
-        members[into + i] = source[at + i]
+        members[into + i] = heap_at(base_heap, heap, first + i)
     return into + size
 
 
 @compiled
 def fill_change_columns(
-    told: Any, places: Any, changed: Any, heads: Any, base_heap: Any, heap: Any, columns: Any
-) -> None:
-    """The rows `places` of `told` (see `changes_of_brokers`) one after the other, as columns.
+    found: BrokerChanges, places: Longs, changed: ChangedPartitions, heads: DeltaHeads, base_heap: Ints, heap: Ints,
+    columns: ChangeColumns,
+) -> None:  # fmt: skip
+    """The rows `places` of `found` (see `changes_of_brokers`) one after the other, as columns.
 
     `changed` has of each changed partition the row as it is after its delta (int32[n, 14]), its `deltas` (int64),
     `topics` and `partitions` (int32); `heads` of each delta `offsets`, `epochs` (int32) and `times`. Row i of `columns`
@@ -75,30 +78,36 @@ def fill_change_columns(
     DELETE mean nothing, its lists are empty.
     """
     rows = changed.rows
-    replicas = members = 0
+    replicas: Int64 = 0
+    members: Int64 = 0
     for i in range(len(places)):
-        to = np.uint64(i)
-        k = np.uint64(places[to])
-        r = np.uint64(told.changed[k])
-        delta = np.uint64(changed.deltas[r])
-        columns.offsets[to], columns.times[to] = heads.offsets[delta], heads.times[delta]
-        columns.epochs[to] = heads.epochs[delta]
-        columns.brokers[to], columns.kinds[to] = told.brokers[k], told.kinds[k]
-        columns.directories[to] = told.directories[k]
-        columns.topics[to], columns.partitions[to] = changed.topics[r], changed.partitions[r]
-        columns.leaders[to] = rows[r, LEADER]
-        columns.leader_epochs[to], columns.partition_epochs[to] = rows[r, LEADER + 1], rows[r, LEADER + 2]
-        columns.replica_bounds[to], columns.isr_bounds[to] = replicas, members
-        if told.kinds[k] == DELETE:
+        k = places[i]
+        r = found.changed[k]
+        delta = changed.deltas[r]
+        columns.offsets[i] = heads.offsets[delta]
+        columns.times[i] = heads.times[delta]
+        columns.epochs[i] = heads.epochs[delta]
+        columns.brokers[i] = found.brokers[k]
+        columns.kinds[i] = found.kinds[k]
+        columns.directories[i] = found.directories[k]
+        columns.topics[i] = changed.topics[r]
+        columns.partitions[i] = changed.partitions[r]
+        columns.leaders[i] = rows[r, LEADER]
+        columns.leader_epochs[i] = rows[r, LEADER + 1]
+        columns.partition_epochs[i] = rows[r, LEADER + 2]
+        columns.replica_bounds[i] = replicas
+        columns.isr_bounds[i] = members
+        if found.kinds[k] == DELETE:
             continue
-        shape = np.int64(rows[r, SHAPE])
+        shape: Int64 = rows[r, SHAPE]
         if shape < 0:
-            replicas = np.int64(_copy_list(rows, r, 0, base_heap, heap, columns.replicas, replicas))
-            members = np.int64(_copy_list(rows, r, 1, base_heap, heap, columns.isr, members))
+            replicas = _copy_list(rows[r, 0], 0, base_heap, heap, columns.replicas, replicas)
+            members = _copy_list(rows[r, 0], 1, base_heap, heap, columns.isr, members)
             continue
         for at in range(ISR):  # the next row overwrites what is past the row's own lists
-            columns.replicas[np.uint64(replicas + at)] = rows[r, np.uint64(at)]
-            columns.isr[np.uint64(members + at)] = rows[r, np.uint64(ISR + at)]
+            columns.replicas[replicas + at] = rows[r, at]
+            columns.isr[members + at] = rows[r, ISR + at]
         replicas += shape & 0xFF
         members += shape >> 8
-    columns.replica_bounds[len(places)], columns.isr_bounds[len(places)] = replicas, members
+    columns.replica_bounds[len(places)] = replicas
+    columns.isr_bounds[len(places)] = members

@@ -2,62 +2,64 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from kraftlake.kernels.columns.broker_changes import HAD, HAS
-from kraftlake.kernels.language import compiled, inlined
+from kraftlake.kernels.columns.broker_changes import heap_at
+from kraftlake.kernels.columns.change_buffers import (
+    ELIGIBLE,
+    HAD,
+    HAS,
+    IMBALANCED,
+    OFFLINE,
+    PARTITIONS,
+    UNCLEAN,
+    CountedChanges,
+)
+from kraftlake.kernels.language import Bool, Int64, IntRows, Ints, LongRowsOut, compiled, inlined
 from kraftlake.kernels.partition_row import HEAP_LISTS, LEADER, SHAPE
 
 _NO_LEADER = -1
 
-PARTITIONS, OFFLINE, IMBALANCED, UNCLEAN, ELIGIBLE, COUNTS = range(6)
-"""The columns of a delta's counts: the growth of those of partitions, then the elections of each kind."""
-
 
 @inlined
-def _preferred(rows: Any, r: Any, base_heap: Any, heap: Any) -> Any:
+def _preferred(rows: IntRows, r: Int64, base_heap: Ints, heap: Ints) -> Int64:
     """The first replica of a row, _NO_LEADER without one."""
-    at = np.int64(rows[r, 0])
+    at: Int64 = rows[r, 0]
     if rows[r, SHAPE] >= 0:
-        return at if rows[r, SHAPE] & 0xFF else np.int64(_NO_LEADER)
-    source = base_heap
-    if at >= len(base_heap):
-        source = heap
-        at -= len(base_heap)
-    return np.int64(source[at + HEAP_LISTS]) if source[at] > 0 else np.int64(_NO_LEADER)
+        return at if rows[r, SHAPE] & 0xFF else _NO_LEADER
+    return heap_at(base_heap, heap, at + HEAP_LISTS) if heap_at(base_heap, heap, at) > 0 else _NO_LEADER
 
 
 @inlined
-def _count(rows: Any, r: Any, sign: int, base_heap: Any, heap: Any, counts: Any) -> None:
+def _count(
+    rows: IntRows, r: Int64, sign: Int64, base_heap: Ints, heap: Ints, counts: LongRowsOut, delta: Int64
+) -> None:
     leader = rows[r, LEADER]
-    counts[PARTITIONS] += sign
+    counts[delta, PARTITIONS] += sign
     if leader == _NO_LEADER:
-        counts[OFFLINE] += sign
+        counts[delta, OFFLINE] += sign
     if leader != _preferred(rows, r, base_heap, heap):
-        counts[IMBALANCED] += sign
+        counts[delta, IMBALANCED] += sign
 
 
 @compiled
-def count_changes(changes: Any, base_heap: Any, heap: Any, counts: Any) -> None:
+def count_changes(changes: CountedChanges, base_heap: Ints, heap: Ints, counts: LongRowsOut) -> None:
     """Add changes of partitions to the counts of their deltas: int64[d, COUNTS].
 
     `changes` has `deltas`, `before`, `after`, `flags`, `unclean` and `eligible` of `PartitionChanges`, one change for
     each partition and delta. The elections of partitions that still exist count, as in Kafka.
     """
-    before, after = changes.before, changes.after
-    for i in range(len(changes.flags)):
-        r = np.uint64(i)
-        had, has = changes.flags[r] & HAD != 0, changes.flags[r] & HAS != 0
-        of = counts[changes.deltas[r]]
-        if has and (changes.unclean[r] or changes.eligible[r]):
-            of[UNCLEAN] += changes.unclean[r]
-            of[ELIGIBLE] += changes.eligible[r]
-        stays = had and has and before[r, LEADER] == after[r, LEADER]
+    before = changes.before
+    after = changes.after
+    for r in range(len(changes.flags)):
+        had: Bool = (changes.flags[r] & HAD) != 0
+        has: Bool = (changes.flags[r] & HAS) != 0
+        delta = changes.deltas[r]
+        if has:
+            counts[delta, UNCLEAN] += changes.unclean[r]
+            counts[delta, ELIGIBLE] += changes.eligible[r]
+        stays: Bool = had and has and before[r, LEADER] == after[r, LEADER]
         if stays and before[r, 0] == after[r, 0] and before[r, SHAPE] == after[r, SHAPE]:
             continue  # as most changes
         if had:
-            _count(before, r, -1, base_heap, heap, of)
+            _count(before, r, -1, base_heap, heap, counts, delta)
         if has:
-            _count(after, r, 1, base_heap, heap, of)
+            _count(after, r, 1, base_heap, heap, counts, delta)

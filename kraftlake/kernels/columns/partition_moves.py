@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from kraftlake.kernels.columns.broker_changes import HAD, HAS, WRITTEN
-from kraftlake.kernels.language import compiled, inlined
-from kraftlake.kernels.partition_row import COLUMNS, LEADER, SHAPE
+from kraftlake.kernels.columns.broker_changes import heap_at
+from kraftlake.kernels.columns.change_buffers import (
+    HAD,
+    HAS,
+    WRITTEN,
+    FoldedChanges,
+    FoldedVersions,
+    PartitionsNow,
+)
+from kraftlake.kernels.language import Bool, Int64, IntRows, Ints, Longs, compiled, inlined
+from kraftlake.kernels.partition_row import COLUMNS, HEAP_LISTS, LEADER, SHAPE
 from kraftlake.kernels.replay.change_state import BLOCK, DIRECTORIES_WRITTEN
-from kraftlake.kernels.replay.partition_journal import DID_ELIGIBLE, DID_UNCLEAN
+from kraftlake.kernels.replay.journal import DID_ELIGIBLE, DID_UNCLEAN
 
 
 @inlined
-def _is_same_state(ones: Any, r: Any, others: Any, p: Any, base_heap: Any, heap: Any) -> bool:
+def _is_same_state(ones: IntRows, r: Int64, others: IntRows, p: Int64, base_heap: Ints, heap: Ints) -> Bool:
     """Whether two rows hold the same state, ignoring where their lists lie in the heap."""
     if ones[r, LEADER + 2] != others[p, LEADER + 2]:  # the partition epoch, which most changes raise
         return False
-    first = 0
+    first: Int64 = 0
     if ones[r, SHAPE] < 0 and others[p, SHAPE] < 0:
         first = 1
-        at, to = np.int64(ones[r, 0]), np.int64(others[p, 0])
-        size, k = 7, 0
+        size: Int64 = HEAP_LISTS
+        k: Int64 = 0
         while k < size:
-            one = heap[at + k - len(base_heap)] if at >= len(base_heap) else base_heap[at + k]
-            other = heap[to + k - len(base_heap)] if to >= len(base_heap) else base_heap[to + k]
-            if one != other:
+            one = heap_at(base_heap, heap, ones[r, 0] + k)
+            if one != heap_at(base_heap, heap, others[p, 0] + k):
                 return False
-            if k < 7:
+            if k < HEAP_LISTS:
                 size += one
             k += 1
     for i in range(first, COLUMNS):
@@ -38,8 +41,10 @@ def _is_same_state(ones: Any, r: Any, others: Any, p: Any, base_heap: Any, heap:
 
 
 @compiled
-def fold_versions(versions: Any, offsets: Any, times: Any, deltas: Any, now: Any, base_heap: Any, heap: Any,
-                  changes: Any) -> Any:  # fmt: skip
+def fold_versions(
+    versions: FoldedVersions, offsets: Longs, times: Longs, deltas: Longs, now: PartitionsNow, base_heap: Ints,
+    heap: Ints, changes: FoldedChanges,
+) -> tuple[Int64, Int64]:  # fmt: skip
     """Fold versions of partitions into changes: one for each partition and offset at which records take effect.
 
     `versions` has `places`, the rows `before` and `after`, `removed` and `did` (uint8) in the order of the log;
@@ -54,40 +59,45 @@ def fold_versions(versions: Any, offsets: Any, times: Any, deltas: Any, now: Any
     leader replicas. They are in the order of their first versions. Gives their number, and the number of those whose
     partition has an earlier one in the same delta.
     """
-    count, repeated, ahead = 0, 0, 0
-    for k in range(len(versions.places)):
-        if k >= ahead:
-            ahead = min(k + BLOCK, len(versions.places))
-            for j in range(k, ahead):  # all of these come from memory at the same time
-                near = np.uint64(versions.places[np.uint64(j)])
-                now.touched[0] = now.newest[near] + now.since[near] + now.since_times[near] + now.there[near]
-        i = np.uint64(k)
-        place = np.uint64(versions.places[i])
-        at = np.uint64(now.newest[place])
-        first = np.uint64(changes.first[at]) if at < np.uint64(count) else i
-        known = first != i and np.uint64(versions.places[first]) == place
+    count: Int64 = 0
+    repeated: Int64 = 0
+    ahead: Int64 = 0
+    for i in range(len(versions.places)):
+        if i >= ahead:
+            ahead = min(i + BLOCK, len(versions.places))
+            for j in range(i, ahead):  # all of these come from memory at the same time
+                near = versions.places[j]
+                now.touched[0] = now.newest[near] ^ now.since[near] ^ now.since_times[near] ^ now.there[near]
+        place = versions.places[i]
+        at = now.newest[place]
+        first: Int64 = i
+        if 0 <= at < count:
+            first = changes.first[at]
+        known: Bool = first != i and versions.places[first] == place
         if not known or offsets[first] != offsets[i]:
             if known and deltas[first] == deltas[i]:
                 repeated += 1
-            at, first = np.uint64(count), i
+            at = count
+            first = i
             count += 1
             now.newest[place] = at
-            changes.first[at] = k
-            changes.flags[at] = HAD if now.there[place] != 0 else 0
-            changes.since[at], changes.since_times[at] = now.since[place], now.since_times[place]
+            changes.first[at] = i
+            changes.flags[at] = HAD if now.there[place] else 0
+            changes.since[at] = now.since[place]
+            changes.since_times[at] = now.since_times[place]
             changes.unclean[at] = changes.eligible[at] = 0
-        changes.last[at] = k
-        flags = changes.flags[at] & (HAD | WRITTEN)
+        changes.last[at] = i
+        flags: Int64 = changes.flags[at] & (HAD | WRITTEN)
         if versions.did[i] & DIRECTORIES_WRITTEN:
             flags |= WRITTEN
-        if versions.removed[i] == 0:
+        if not versions.removed[i]:
             flags |= HAS
         now.there[place] = 1 - versions.removed[i]
         changes.flags[at] = flags
-        same = False
-        if flags & HAD != 0 and flags & HAS != 0:
+        same: Bool = False
+        if flags & HAD and flags & HAS:
             same = _is_same_state(versions.after, i, versions.before, first, base_heap, heap)
-        changes.altered[at] = 0 if same else 1
+        changes.altered[at] = not same
         now.since[place] = changes.since[at] if same else offsets[i]
         now.since_times[place] = changes.since_times[at] if same else times[i]
         if versions.did[i] & DID_UNCLEAN:

@@ -7,220 +7,221 @@ such message) stops it: objects decode it, or say what is wrong.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import cython
 
-import numpy as np
-
-from kraftlake.kernels.language import compiled, inlined
-from kraftlake.kernels.replay.partition_bytes import read_int, read_long, read_uvarint
-
-(
+from kraftlake.kernels.columns.column_steps import (
+    ARGUMENT,
+    COLUMN,
+    DEEPEST,
+    END,
+    ENDS,
     INT8,
     INT16,
-    UINT16,
     INT32,
-    INT64,
-    UUID,
-    TEXT,
     INT32_LIST,
-    UUID_LIST,
+    INT64,
     LIST,
+    LIST_DEFAULT,
+    LONG_DEFAULT,
+    NO_TAG,
+    NUMBER_DEFAULT,
+    PLACES,
+    STEP,
+    STEP_NUMBERS,
     STRUCT,
-    TAGS,
     TAG,
     TAG_DONE,
+    TAGS,
     TAGS_DONE,
-    END,
-    NUMBER_DEFAULT,
-    LONG_DEFAULT,
+    TARGET,
+    TEXT,
     TEXT_DEFAULT,
+    UUID,
     UUID_DEFAULT,
-    LIST_DEFAULT,
-) = range(21)
-"""The steps. A row of a program is (step, column or -1, argument, target):
+    UUID_LIST,
+    UUID_TEXT,
+    VALID,
+    VALUES,
+    Output,
+)
+from kraftlake.kernels.language import (
+    Bytes,
+    BytesOut,
+    Int8,
+    Int16,
+    Int64,
+    LongRowsOut,
+    Longs,
+    UInt64,
+    compiled,
+    inlined,
+)
+from kraftlake.kernels.replay.partition_bytes import read_int, read_long, read_uvarint
 
-INT8 to INT64 and UUID read a value; TEXT a string or bytes, where argument 1 allows null; INT32_LIST and UUID_LIST an
-array into the list `column` and its elements into `target`; LIST an array whose elements the steps from `target` on
-read (null as for TEXT); STRUCT one such. TAGS begins tagged fields, TAG goes on with the next row where tag `argument`
-is there, else with `target`; TAG_DONE ends its value and goes on at `target`; TAGS_DONE, whose argument is above all
-tags, skips what is left. END ends a struct or the record. The defaults stand for fields that are absent: `argument` is
-the number, or 1 for null.
-"""
-
-STEP, COLUMN, ARGUMENT, TARGET = range(4)
-VALUES, ENDS, VALID = range(3)
-DEEPEST = 8
-FRAMES = 6
-UUID_TEXT = 22
-NO_TAG = 1 << 40
 _MOST_TAGS = 1024
-_LETTERS = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)
-
-
-class Output(NamedTuple):
-    """Where columns go. Of column c, counts[c] elements are there.
-
-    places[c] (VALUES, ENDS, VALID) says where its parts begin: numbers in `ints` or `longs`, text in `bytes`; the ends
-    of texts and lists in `ints`, behind a 0; a byte of `bytes` for each element that may be null. -1: it has none.
-    """
-
-    bytes: Any
-    ints: Any
-    longs: Any
-    counts: Any
-    places: Any
 
 
 @inlined
-def _add_int(out: Any, column: Any, number: Any) -> None:
+def _add_int(out: Output, column: Int64, number: Int64) -> None:
     if column >= 0:
         k = out.counts[column]
-        out.ints[np.uint64(out.places[column, VALUES] + k)] = number
+        out.ints[out.places[PLACES * column + VALUES] + k] = number
         out.counts[column] = k + 1
 
 
 @inlined
-def _add_long(out: Any, column: Any, number: Any) -> None:
+def _add_long(out: Output, column: Int64, number: Int64) -> None:
     if column >= 0:
         k = out.counts[column]
-        out.longs[np.uint64(out.places[column, VALUES] + k)] = number
+        out.longs[out.places[PLACES * column + VALUES] + k] = number
         out.counts[column] = k + 1
 
 
 @inlined
-def _add_size(out: Any, column: Any, size: Any, valid: Any) -> Any:
+def _add_size(out: Output, column: Int64, size: Int64, valid: Int64) -> Int64:
     """Note the end of one more text or list, and give where it begins."""
     k = out.counts[column]
-    at = out.places[column, ENDS] + k
-    begins = np.int64(out.ints[np.uint64(at)])
-    out.ints[np.uint64(at + 1)] = np.int32(begins + size)
-    if out.places[column, VALID] >= 0:
-        out.bytes[np.uint64(out.places[column, VALID] + k)] = valid
+    at = out.places[PLACES * column + ENDS] + k
+    begins: Int64 = out.ints[at]
+    out.ints[at + 1] = begins + size
+    if out.places[PLACES * column + VALID] >= 0:
+        out.bytes[out.places[PLACES * column + VALID] + k] = valid
     out.counts[column] = k + 1
     return begins
 
 
 @inlined
-def _add_text(out: Any, column: Any, data: Any, p: Any, size: Any, valid: Any) -> None:
-    if column >= 0:
-        to = out.places[column, VALUES] + _add_size(out, column, size, valid)
-        for i in range(size):
-            out.bytes[np.uint64(to + i)] = data[np.uint64(p + i)]
+def _copy_text(into: BytesOut, to: Int64, data: Bytes, p: Int64, size: Int64) -> None:
+    for i in range(size):
+        into[to + i] = data[p + i]
 
 
 @inlined
-def _add_uuid(out: Any, column: Any, high: Any, low: Any) -> None:
+def _write_uuid(into: BytesOut, to: Int64, high: UInt64, low: UInt64) -> None:
     """Kafka's 22 characters of 128 bits, the last of which has two bits of them."""
-    if column < 0:
-        return
-    to = np.uint64(out.places[column, VALUES] + _add_size(out, column, UUID_TEXT, 1))
+    letters: cython.p_const_uchar = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     for i in range(10):
-        out.bytes[to + np.uint64(i)] = _LETTERS[(high >> np.uint64(58 - 6 * i)) & 63]
-    both = ((high & 15) << 2) | (low >> 62)
-    out.bytes[to + 10] = _LETTERS[both]
-    for i in range(10):
-        out.bytes[to + np.uint64(11 + i)] = _LETTERS[(low >> np.uint64(56 - 6 * i)) & 63]
-    out.bytes[to + 21] = _LETTERS[(low & 3) << 4]
+        into[to + i] = letters[high >> (58 - 6 * i) & 63]
+        into[to + 11 + i] = letters[low >> (56 - 6 * i) & 63]
+    into[to + 10] = letters[(high & 15) << 2 | low >> 62]
+    into[to + 21] = letters[(low & 3) << 4]
 
 
 @inlined
-def _next_tag(data: Any, p: Any, end: Any, left: Any, before: Any) -> Any:
+def _add_uuid(out: Output, column: Int64, high: UInt64, low: UInt64) -> None:
+    if column >= 0:
+        to = out.places[PLACES * column + VALUES] + _add_size(out, column, UUID_TEXT, 1)
+        _write_uuid(out.bytes, to, high, low)
+
+
+@inlined
+def _next_tag(data: Bytes, p: Int64, end: Int64, left: Int64, before: Int64) -> tuple[Int64, Int64, Int64]:
     """The next tag, where its value begins and ends; NO_TAG when none is left. The position is -1 where one is bad."""
     if left <= 0:
-        return np.int64(NO_TAG), np.int64(p), np.int64(p)
+        return NO_TAG, p, p
     tag, p = read_uvarint(data, p, end)
     if p < 0 or tag <= before:
         return 0, -1, 0
     size, p = read_uvarint(data, p, end)
     if p < 0 or p + size > end:
         return 0, -1, 0
-    return np.int64(tag), np.int64(p), np.int64(p + size)
+    return tag, p, p + size
 
 
 @inlined
-def _read_number(data: Any, p: Any, end: Any, step: Any, column: Any, out: Any) -> Any:
+def _read_number(data: Bytes, p: Int64, end: Int64, step: Int64, column: Int64, out: Output) -> Int64:
     """A number of another width than INT32's; the position behind it, or -1."""
     if step == INT64:
         if p + 8 > end:
             return -1
-        _add_long(out, column, np.int64(read_long(data, p)))
+        _add_long(out, column, cython.cast(Int64, read_long(data, p)))
         return p + 8
     if step == INT8:
         if p >= end:
             return -1
-        _add_int(out, column, np.int32(np.int8(data[np.uint64(p)])))
+        _add_int(out, column, cython.cast(Int8, data[p]))
         return p + 1
     if p + 2 > end:
         return -1
-    number = np.int32(data[np.uint64(p)]) << 8 | np.int32(data[np.uint64(p + 1)])
-    _add_int(out, column, np.int32(np.int16(number)) if step == INT16 else np.int32(number))
+    number: Int64 = data[p] << 8 | data[p + 1]
+    if step == INT16:
+        number = cython.cast(Int16, number)
+    _add_int(out, column, number)
     return p + 2
 
 
 @inlined
-def _read_size(data: Any, p: Any, end: Any, nullable: Any) -> Any:
+def _read_size(data: Bytes, p: Int64, end: Int64, nullable: Int64) -> tuple[Int64, Int64]:
     """The size of a text or list, -1 for null, and the position behind it, -1 where it is none."""
     size, p = read_uvarint(data, p, end)
     if p < 0 or (size == 0 and nullable == 0):
         return 0, -1
-    return np.int64(size - 1), np.int64(p)
+    return size - 1, p
 
 
 @inlined
-def _read_many(data: Any, p: Any, end: Any, step: Any, column: Any, size: Any, element: Any, out: Any) -> Any:
+def _read_many(
+    data: Bytes, p: Int64, end: Int64, step: Int64, column: Int64, size: Int64, element: Int64, out: Output
+) -> Int64:
     """A TEXT, INT32_LIST or UUID_LIST of known size (-1: null); the position behind it, or -1."""
-    valid = 1
+    valid: Int64 = 1
     if size < 0:
         size = valid = 0
-    width = 1 if step == TEXT else 4 if step == INT32_LIST else 16
+    width: Int64 = 16
+    if step == TEXT:
+        width = 1
+    elif step == INT32_LIST:
+        width = 4
     if p + width * size > end:
         return -1
+    if column < 0:
+        return p + width * size
+    begins = _add_size(out, column, size, valid)
     if step == TEXT:
-        _add_text(out, column, data, p, size, valid)
-    elif column >= 0:
-        _add_size(out, column, size, valid)
-        if step == INT32_LIST:
-            for k in range(size):
-                _add_int(out, element, read_int(data, p + 4 * k))
-        else:
-            for k in range(size):
-                _add_uuid(out, element, read_long(data, p + 16 * k), read_long(data, p + 16 * k + 8))
+        _copy_text(out.bytes, out.places[PLACES * column + VALUES] + begins, data, p, size)
+    elif step == INT32_LIST:
+        for k in range(size):
+            _add_int(out, element, read_int(data, p + 4 * k))
+    else:
+        for k in range(size):
+            _add_uuid(out, element, read_long(data, p + 16 * k), read_long(data, p + 16 * k + 8))
     return p + width * size
 
 
 @inlined
-def _add_default(step: Any, column: Any, argument: Any, out: Any) -> None:
-    if step == NUMBER_DEFAULT:
-        _add_int(out, column, np.int32(argument))
-    elif step == LONG_DEFAULT:
-        _add_long(out, column, argument)
-    elif step == UUID_DEFAULT:
-        _add_uuid(out, column, 0, 0)
-    elif column >= 0:  # a text or a list
-        _add_size(out, column, 0, 1 - argument)
-
-
-@inlined
-def _push(stack: Any, depth: Any, at: Any, count: Any, left: Any, tag: Any, tag_stop: Any, begin: Any) -> None:
+def _push(
+    stack: LongRowsOut, depth: Int64, at: Int64, count: Int64, left: Int64, tag: Int64, tag_stop: Int64, begin: Int64
+) -> None:
     """What to go on with when `count` structs, whose steps begin at `begin`, are read."""
-    stack[depth, 0], stack[depth, 1], stack[depth, 5] = at, count, begin
-    stack[depth, 2], stack[depth, 3], stack[depth, 4] = left, tag, tag_stop
+    stack[depth, 0] = at
+    stack[depth, 1] = count
+    stack[depth, 2] = left
+    stack[depth, 3] = tag
+    stack[depth, 4] = tag_stop
+    stack[depth, 5] = begin
 
 
 @compiled
-def decode_records(data: Any, starts: Any, stops: Any, begins: Any, program: Any, out: Any, stack: Any) -> Any:
+def decode_records(
+    data: Bytes, starts: Longs, stops: Longs, begins: Longs, program: Longs, out: Output, stack: LongRowsOut
+) -> Int64:
     """Decode the values data[starts[i]:stops[i]], each by the steps from begins[i] on; gives how many were.
 
     `stack` is int64[DEEPEST, FRAMES], for use inside. Where fewer were decoded than there are, `out` is of no use.
     """
     for i in range(len(starts)):
-        end: Any = np.int64(stops[i])
-        p, at = np.int64(starts[i]), np.int64(begins[i])
-        depth = 0
-        left, tag, tag_stop = 0, np.int64(NO_TAG), 0
+        end = stops[i]
+        p = starts[i]
+        at: Int64 = begins[i]
+        depth: Int64 = 0
+        left: Int64 = 0
+        tag: Int64 = NO_TAG
+        tag_stop: Int64 = 0
         while True:
-            row = np.uint64(at)
-            step, column, argument, target = program[row, 0], program[row, 1], program[row, 2], program[row, 3]
+            step = program[STEP_NUMBERS * at + STEP]
+            column = program[STEP_NUMBERS * at + COLUMN]
+            argument = program[STEP_NUMBERS * at + ARGUMENT]
+            target = program[STEP_NUMBERS * at + TARGET]
             at += 1
             if step == INT32:
                 if p + 4 > end:
@@ -243,19 +244,25 @@ def decode_records(data: Any, starts: Any, stops: Any, begins: Any, program: Any
                     return i
                 tag_stop = stop
                 at = target
-            elif step >= NUMBER_DEFAULT:
-                _add_default(step, column, argument, out)
+            elif step == TEXT_DEFAULT or step == LIST_DEFAULT:
+                _add_size(out, column, 0, 1 - argument)
+            elif step == NUMBER_DEFAULT:
+                _add_int(out, column, argument)
+            elif step == LONG_DEFAULT:
+                _add_long(out, column, argument)
+            elif step == UUID_DEFAULT:
+                _add_uuid(out, column, 0, 0)
             elif step == UUID:
                 if p + 16 > end:
                     return i
                 _add_uuid(out, column, read_long(data, p), read_long(data, p + 8))
                 p += 16
             elif step == LIST or step == STRUCT:
-                size = 1
+                size: Int64 = 1
                 if step == LIST:
                     size, p = _read_size(data, p, end, argument)
                     if column >= 0:
-                        _add_size(out, column, max(size, 0), np.int64(size >= 0))
+                        _add_size(out, column, max(size, 0), size >= 0)
                 if p < 0 or size > end - p or depth >= DEEPEST:
                     return i
                 if size > 0:
@@ -277,8 +284,10 @@ def decode_records(data: Any, starts: Any, stops: Any, begins: Any, program: Any
                     at = stack[depth - 1, 5]
                 else:
                     depth -= 1
-                    at, left = stack[depth, 0], stack[depth, 2]
-                    tag, tag_stop = stack[depth, 3], stack[depth, 4]
+                    at = stack[depth, 0]
+                    left = stack[depth, 2]
+                    tag = stack[depth, 3]
+                    tag_stop = stack[depth, 4]
             elif step == TEXT or step == INT32_LIST or step == UUID_LIST:
                 size, p = _read_size(data, p, end, argument)
                 if p >= 0:

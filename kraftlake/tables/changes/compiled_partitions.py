@@ -1,8 +1,8 @@
-"""All partitions as arrays, changed by compiled code: nothing is done a record in Python. Imports numpy and numba."""
+"""All partitions as arrays, changed by compiled code: nothing is done a record in Python. Imports numpy."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,51 +12,13 @@ from kraftlake.image.topics.packed_topics import PackedTopics
 from kraftlake.image.topics.partition_rows import ROW_BYTES
 from kraftlake.image.topics.topic_table import TopicTable
 from kraftlake.image.topics.topics_image import TopicsImage
-from kraftlake.kernels.columns.partition_moves import fold_versions
-from kraftlake.kernels.replay.partition_journal import heap_size, move_lists
+from kraftlake.kernels import compiled
+from kraftlake.kernels.columns.change_buffers import FoldedChanges, PartitionsNow
 from kraftlake.records.metadata_records import TopicRecord
 from kraftlake.tables.changes.effective_records import EffectiveRecords
 from kraftlake.tables.changes.partition_changes import HAD, HAS, Heaps, Names, PartitionChanges, PartitionRows
 
 _WORN_BYTES = 1 << 26
-
-
-class _Versions(NamedTuple):
-    """The versions that `fold_versions` takes."""
-
-    places: Any
-    before: Any
-    after: Any
-    removed: Any
-    did: Any
-
-
-class _Now(NamedTuple):
-    """The partitions by place: see `fold_versions`."""
-
-    there: Any
-    since: Any
-    since_times: Any
-    newest: Any
-    touched: Any
-
-
-class _Room(NamedTuple):
-    """Room for the changes of `fold_versions`."""
-
-    first: Any
-    last: Any
-    since: Any
-    since_times: Any
-    unclean: Any
-    eligible: Any
-    flags: Any
-    altered: Any
-
-    @classmethod
-    def of(cls, size: int) -> _Room:
-        """Room for a number of changes."""
-        return cls(*np.empty((6, size), np.int64), *np.empty((2, size), np.uint8))
 
 
 class CompiledPartitions:
@@ -70,7 +32,7 @@ class CompiledPartitions:
         there = np.ones(len(packed.rows), np.uint8)
         newest, touched = np.zeros(len(packed.rows), np.int64), np.empty(1, np.int64)
         begins = np.array(since, np.int64), np.array(since_times, np.int64)
-        self._now = _Now(there, *begins, newest, touched)
+        self._now = PartitionsNow(there, *begins, newest, touched)
         self._sizes = np.diff(packed.table.starts).astype(np.int64)
         self._undone: tuple[Any, Any] = (newest[:0], packed.rows[:0])
         """The places that records have changed which were not folded, and the rows in front of these."""
@@ -136,7 +98,6 @@ class CompiledPartitions:
             sizes=self._sizes,
             names=self._learned(),
             heaps=self._heaps,
-            compiled=True,
             repeated=repeated > 0,
         )
 
@@ -151,7 +112,6 @@ class CompiledPartitions:
             since_times=now.since_times[places],
             names=self._learned(),
             heaps=self._heaps,
-            compiled=True,
         )
 
     def image(self) -> tuple[TopicsImage, Any, Any]:
@@ -169,8 +129,8 @@ class CompiledPartitions:
         rows, lists = change.rows_at(np.arange(change.place_count)), change.heap()
         rows[self._undone[0][::-1]] = self._undone[1][::-1]  # the first of a partition is the one that stays
         rows = rows[places]
-        heap = np.empty(heap_size(rows, lists), np.int32)
-        move_lists(rows, lists, heap)
+        heap = np.empty(compiled.heap_size(rows, lists), np.int32)
+        compiled.move_lists(rows, lists, heap)
         known = [*change.packed.table.names, *change.new_names]
         ids = np.frombuffer(b"".join(map(change.topic_id, topics.tolist())), np.uint8).reshape(-1, 16).copy()
         table = TopicTable([known[topic] for topic in topics.tolist()], ids, starts, sparse)
@@ -183,20 +143,24 @@ class CompiledPartitions:
 
     def _fold(
         self, versions: RowVersions, records: EffectiveRecords, deltas: Any, taken: int
-    ) -> tuple[int, int, _Room]:
+    ) -> tuple[int, int, FoldedChanges]:
         """Fold the first `taken` versions: the result of `fold_versions`, and the changes."""
         numbers = versions.records[:taken]
         some = (versions.places, versions.before, versions.after, versions.removed.view(np.uint8), versions.did)
-        room, at = _Room.of(taken), (records.effective[numbers], records.times[numbers], deltas[numbers])
-        of = _Versions(*(np.ascontiguousarray(array[:taken]) for array in some))
-        count, repeated = fold_versions(of, *at, self._now, *self._heaps, room)
-        return count, repeated, _Room(*(array[:count] for array in room))
+        room = FoldedChanges._make([*np.empty((6, taken), np.int64), *np.empty((2, taken), np.uint8)])
+        of = compiled.FoldedVersions(*(np.ascontiguousarray(array[:taken]) for array in some))
+        at, now = (
+            (records.effective[numbers], records.times[numbers], deltas[numbers]),
+            compiled.PartitionsNow(*self._now),
+        )
+        count, repeated = compiled.fold_versions(of, *at, now, *self._heaps, compiled.FoldedChanges(*room))
+        return count, repeated, FoldedChanges._make(array[:count] for array in room)
 
     def _make_room(self) -> None:
         places, now = self._change.place_count, self._now
         if places > len(now.there):
             size = places + places // 2
-            self._now = _Now._make([*(_grown(array, size) for array in now[:-1]), now.touched])
+            self._now = PartitionsNow._make([*(_grown(array, size) for array in now[:-1]), now.touched])
 
     def _learned(self) -> Names:
         """The names, with those that came since the last call."""

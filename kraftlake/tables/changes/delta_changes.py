@@ -21,7 +21,7 @@ def changes_of_delta(delta: TopicsDelta) -> PartitionChanges:
     if bulk is None:
         gathered = GatheredChanges()
         gathered.add_delta(0, delta)
-        return gathered.changes(TopicsImage.EMPTY, compiled=False)
+        return gathered.changes(TopicsImage.EMPTY)
     state, base = bulk.gathered(), bulk.base
     rows = bulk.packed.merged_rows()
     touched = np.flatnonzero(state.touched_info[: state.counts[N_TOUCHED], 0] & TOUCHED)
@@ -48,7 +48,6 @@ def changes_of_delta(delta: TopicsDelta) -> PartitionChanges:
         flags=np.concatenate(flags).astype(np.uint8),
         names=Names.of(names, [str(bulk.topic_id(topic)) for topic in range(len(names))], bulk.directory_ids()),
         heaps=Heaps(base.heap, state.heap),
-        compiled=True,
     )
 
 

@@ -11,16 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import numpy as np
-import pyarrow as pa
 
-from kraftlake import kernels
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.records import with_short_frame
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import METADATA_RECORDS
-from kraftlake.records.row_values import values_of_rows
-from kraftlake.records.rows import from_rows
 from kraftlake.records.serde import AnyMessage, UnknownRecord
 from kraftlake.replay.loader.record_faults import decode_record
 from kraftlake.replay.loader.transactions import OpenTransaction
@@ -178,11 +174,6 @@ def refuse(records: EffectiveRecords, places: Any) -> None:
     """Raise what a loader would at the first of some records (int64, by number) that no loader can replay."""
     for place in places.tolist():
         MetadataDelta(MetadataImage.EMPTY).replay(records.message(place), int(records.offsets[place]))
-
-
-def parts_of_rows(rows: pa.Table) -> Iterator[BatchValues | RecordBatch]:
-    """Rows of whole batches, sorted by offset, as parts: many batches in one where there is compiled code."""
-    return values_of_rows(rows) if kernels.available() else from_rows(rows)
 
 
 def standing_alone(part: LogPart) -> EffectiveRecords:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from kraftlake.image import ClusterCounts, MetadataImage, MetadataProvenance, TopicsImage
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import NoOpRecord
+from kraftlake.records.row_values import values_of_rows
 from kraftlake.replay.loader.fold import loader_at, snapshot_image
 from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.reading.open_reader import LakeReader
@@ -25,7 +26,6 @@ from kraftlake.tables.changes.effective_records import (
     EffectiveRecords,
     TransactionReader,
     joined,
-    parts_of_rows,
     refuse_newer,
     standing_alone,
 )
@@ -189,7 +189,7 @@ class LogDeltas:
         if self._is_quiet(rows):
             self._pass_over(rows)
             return []
-        return [*self.take_parts(parts_of_rows(rows))]
+        return [*self.take_parts(values_of_rows(rows))]
 
     def take_parts(self, parts: Iterable[LogPart]) -> Iterator[DeltaChunk]:
         """As `take`, of parts of the log."""

@@ -1,4 +1,4 @@
-"""All partitions as an image, changed record by record: for odd records, for few, and without compiled code.
+"""All partitions as an image, changed record by record: for odd records, and for few.
 
 The changes that come out are those of `CompiledPartitions`. Imports numpy.
 """
@@ -61,8 +61,8 @@ class ObjectPartitions:
         """The number of partitions."""
         return self._topics.partition_count
 
-    def fold(self, records: EffectiveRecords, deltas: Any, *, compiled: bool) -> PartitionChanges:
-        """Fold records of topics of whole deltas; `compiled` is that of the changes.
+    def fold(self, records: EffectiveRecords, deltas: Any) -> PartitionChanges:
+        """Fold records of topics of whole deltas.
 
         Raises ReplayError or CorruptDataError, naming the offset, for a record that contradicts what is there.
         """
@@ -87,9 +87,9 @@ class ObjectPartitions:
                 gathered.created += [(number, gathered.topic(*created)) for created in step.created]
                 gathered.removed += [(number, gathered.topic(id_, name), record) for id_, name, record in step.removed]
             self._topics = change.apply()
-        return gathered.changes(self._topics, compiled=compiled)
+        return gathered.changes(self._topics)
 
-    def rows(self, *, compiled: bool) -> PartitionRows:
+    def rows(self) -> PartitionRows:
         """All partitions."""
         topics, since, since_times = self.image()
         packed = topics.rows().merged()
@@ -103,7 +103,6 @@ class ObjectPartitions:
             since_times=since_times,
             names=Names.of(table.names, ids, packed.directories),
             heaps=Heaps(packed.heap, packed.heap[:0]),
-            compiled=compiled,
         )
 
     def image(self) -> tuple[TopicsImage, Any, Any]:
@@ -269,7 +268,7 @@ class GatheredChanges:
             for partition, before in removed.partitions.items():
                 self.add((topic_id, partition), _Touched(removed.name, before), None, at)
 
-    def changes(self, topics: TopicsImage, *, compiled: bool) -> PartitionChanges:
+    def changes(self, topics: TopicsImage) -> PartitionChanges:
         """All of them; `topics` is the image after the last."""
         numbers = np.array(self._numbers, np.int64).reshape(-1, 12).T.copy()
         offsets, times, deltas, since, since_times, places, of_topics, partitions, flags, altered, unclean, eligible = (
@@ -298,7 +297,6 @@ class GatheredChanges:
             sizes=np.array([0 if topic is None else len(topic.partitions) for topic in images], np.int64),
             names=Names.of(names, [str(topic_id) for topic_id in self._topics], writer.directories),
             heaps=Heaps(np.array(writer.heap, np.int32), np.empty(0, np.int32)),
-            compiled=compiled,
             repeated=len(numbers[0]) > 0,
         )
 

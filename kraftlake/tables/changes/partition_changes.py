@@ -9,9 +9,8 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from kraftlake import kernels
 from kraftlake.image.topics.topics_image import TopicsImage
-from kraftlake.kernels.columns.broker_changes import HAD, HAS, WRITTEN
+from kraftlake.kernels.columns.change_buffers import HAD, HAS, WRITTEN
 from kraftlake.records.uuid import Uuid
 from kraftlake.tables.row_lists import RowLists
 
@@ -70,15 +69,15 @@ class PartitionChanges:
     `before` and `after` (int32[n, 14], rows of `image.topics.partition_rows`, with lists in `heaps` and directories
     in `names`) are the partition's states; `flags` (uint8) says which of them count: HAD (it existed before), HAS (it
     exists after) and WRITTEN (a record has written its directories, perhaps with the same ids) of
-    `kernels.columns.broker_changes`. Neither HAD nor HAS: it was created and removed in between. `altered` (bool) is
+    `kernels.columns.change_buffers`. Neither HAD nor HAS: it was created and removed in between. `altered` (bool) is
     false where both states are the same. `since` and `since_times` (int64) are the offset and time at which the state
     before it began. `unclean` and `eligible` (int64) are the numbers of unclean leader elections, and of those from the
     eligible leader replicas.
 
     `created` (int64[c, 2]) has the delta and topic of each topic that was created, `removed` (int64[r, 3]) the delta
     and topic of each that was removed, and the number of its record among the records that were folded. `sizes` (int64,
-    by topic) is the number of partitions of each topic after the last change. `compiled` says whether work on these
-    columns is done by compiled code; `repeated` whether some partition has several changes in one delta.
+    by topic) is the number of partitions of each topic after the last change. `repeated` says
+    whether some partition has several changes in one delta.
     """
 
     offsets: Any
@@ -100,14 +99,13 @@ class PartitionChanges:
     sizes: Any
     names: Names
     heaps: Heaps
-    compiled: bool
     repeated: bool
 
     @classmethod
     def of_one_delta(cls, **columns: Any) -> PartitionChanges:
         """The changes of one delta, number 0, of which nothing is known but what is given.
 
-        `columns` are `partitions`, `topics`, `before`, `after`, `flags`, `names`, `heaps` and `compiled`.
+        `columns` are `partitions`, `topics`, `before`, `after`, `flags`, `names` and `heaps`.
         """
         count = len(columns["flags"])
         none = np.zeros(count, np.int64)
@@ -199,7 +197,6 @@ class PartitionRows:
     since_times: Any
     names: Names
     heaps: Heaps
-    compiled: bool
 
 
 def changes_of_image(topics: TopicsImage) -> PartitionChanges:
@@ -215,5 +212,4 @@ def changes_of_image(topics: TopicsImage) -> PartitionChanges:
         flags=np.full(count, HAS, np.uint8),
         names=Names.of(table.names, ids, packed.directories),
         heaps=Heaps(packed.heap, packed.heap[:0]),
-        compiled=kernels.pays(count, BULK_FROM),
     )

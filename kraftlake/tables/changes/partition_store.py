@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from kraftlake import kernels
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records import metadata_records as r
 from kraftlake.tables.changes.effective_records import UNKNOWN_KIND, EffectiveRecords
@@ -81,8 +80,6 @@ class PartitionStore:
 
     def rows(self) -> PartitionRows:
         """All partitions, with where the state of each began."""
-        if isinstance(self._partitions, ObjectPartitions):
-            return self._partitions.rows(compiled=self._uses_compiled(self._partitions.count))
         return self._partitions.rows()
 
     def fold(self, records: EffectiveRecords, deltas: Any) -> Iterator[tuple[int, PartitionChanges]]:
@@ -106,7 +103,7 @@ class PartitionStore:
             if done:
                 yield int(np.searchsorted(deltas, deltas_of[done])), _numbered(changes, chosen)
             partitions = self._held = ObjectPartitions(*partitions.image(), of_shard=self._of_shard)
-        changes = partitions.fold(some.where(np.s_[done:]), deltas_of[done:], compiled=compiled)
+        changes = partitions.fold(some.where(np.s_[done:]), deltas_of[done:])
         yield len(records), _numbered(changes, chosen[done:])
 
     @property
@@ -121,7 +118,7 @@ class PartitionStore:
         return self._held
 
     def _uses_compiled(self, count: int) -> bool:
-        return kernels.pays(count, BULK_FROM) if self._wanted is None else self._wanted
+        return count >= BULK_FROM if self._wanted is None else self._wanted
 
     def _made(
         self, compiled: bool, topics: TopicsImage, since: Any, since_times: Any

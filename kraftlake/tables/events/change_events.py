@@ -55,7 +55,7 @@ class ChangeEvents:
         boundaries = DeltaBoundaries(offsets=offsets, epochs=epochs.astype(np.int32), times=times)
         return EventChunk(
             boundaries=boundaries,
-            partitions=self._partitions.changes(self._topics, compiled=False),
+            partitions=self._partitions.changes(self._topics),
             elections=self._elections,
             others=self._others,
             brokers=self._brokers,

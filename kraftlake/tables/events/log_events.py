@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kraftlake import kernels
 from kraftlake.replay import BULK_FROM
 from kraftlake.replay.loader.manifest import SkippedRecord
 from kraftlake.replay.queries.changes import LogChanges
@@ -71,7 +70,7 @@ class LogEvents:
     def _told(self, changes: LogChanges) -> Iterator[EventChunk]:
         loader = changes.loader
         begin = loader.last_offset + 1
-        long = not loader.in_transaction and kernels.pays(self._to_offset - begin, BULK_FROM)
+        long = not loader.in_transaction and self._to_offset - begin >= BULK_FROM
         if not long or getattr(self._reader, "bulk_batches", None) is None:
             yield from self._one_by_one(changes)
         elif begin and not loader.provenance.batch_aligned:
@@ -92,7 +91,7 @@ class LogEvents:
 
     def _by_columns(self, loader: MetadataBatchLoader) -> Iterator[EventChunk]:
         """The deltas of all that follows a loader's image: in bulk as far as that goes, then one by one."""
-        from kraftlake.tables.events.bulk_log_events import BulkLogEvents  # imports numpy and numba
+        from kraftlake.tables.events.bulk_log_events import BulkLogEvents  # imports numpy
 
         parts = BulkLogEvents(self._reader, loader, self._to_offset, **self._kept)
         with suppress(KraftlakeError):  # the replay of objects says what is wrong, or skips it

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlake.image.topics.partition_rows import ISR
-from kraftlake.kernels.aot.compiled import run
-from kraftlake.kernels.columns.broker_changes import DELETE, HAS, changes_of_brokers, most_changes
-from kraftlake.kernels.columns.change_columns import fill_change_columns, sort_changes
+from kraftlake.kernels import compiled
+from kraftlake.kernels.columns.change_buffers import DELETE, HAS, BrokerChanges, ChangeColumns
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.partition_changes import PartitionChanges
 from kraftlake.tables.history.columns import times_of
@@ -59,99 +58,44 @@ def local_change_table(changes: PartitionChanges, boundaries: DeltaBoundaries) -
     return pa.table([columns[name] for name in ENCODED_SCHEMA.names], schema=ENCODED_SCHEMA)
 
 
-class _BrokerChanges(NamedTuple):
-    """Changes by broker: see `changes_of_brokers`."""
-
-    changed: Any
-    brokers: Any
-    kinds: Any
-    directories: Any
+def _list_room(longest: int) -> Any:
+    """Memory to work in, for lists up to a length."""
+    lists, lengths = np.empty((2, len(LISTS), longest), np.int32), np.empty((2, len(LISTS)), np.int64)
+    return compiled.ListRoom(lists[0], lengths[0], lists[1], lengths[1])
 
 
-class _Lists(NamedTuple):
-    """Memory that `changes_of_brokers` works in."""
-
-    lists: Any
-    lengths: Any
-    before: Any
-    before_lengths: Any
-
-    @classmethod
-    def of(cls, longest: int) -> _Lists:
-        """For lists up to a length."""
-        lists, lengths = np.empty((2, len(LISTS), longest), np.int32), np.empty((2, len(LISTS)), np.int32)
-        return cls(lists[0], lengths[0], lists[1], lengths[1])
+def _column_room(rows: int, replicas: int, members: int) -> ChangeColumns:
+    """Arrays for a number of rows, of replicas in all and of ISR members in all."""
+    sizes = (*[rows] * 9, rows + 1, replicas, rows + 1, members)
+    return ChangeColumns._make([*np.empty((2, rows), np.int64), *(np.empty(size, np.int32) for size in sizes)])
 
 
-class _Changed(NamedTuple):
-    """The changed partitions as `fill_change_columns` takes them."""
-
-    rows: Any
-    deltas: Any
-    topics: Any
-    partitions: Any
-
-
-class _Deltas(NamedTuple):
-    """The deltas as `fill_change_columns` takes them."""
-
-    offsets: Any
-    epochs: Any
-    times: Any
-
-
-class _Columns(NamedTuple):
-    """Changes by broker as columns: see `fill_change_columns`."""
-
-    offsets: Any
-    times: Any
-    epochs: Any
-    brokers: Any
-    kinds: Any
-    directories: Any
-    topics: Any
-    partitions: Any
-    leaders: Any
-    leader_epochs: Any
-    partition_epochs: Any
-    replica_bounds: Any
-    replicas: Any
-    isr_bounds: Any
-    isr: Any
-
-    @classmethod
-    def room(cls, rows: int, replicas: int, members: int) -> _Columns:
-        """Arrays for a number of rows, of replicas in all and of ISR members in all."""
-        sizes = (*[rows] * 9, rows + 1, replicas, rows + 1, members)
-        return cls(np.empty(rows, np.int64), np.empty(rows, np.int64), *(np.empty(size, np.int32) for size in sizes))
-
-
-def _columns(changes: PartitionChanges, topics: Any, order: Any, boundaries: DeltaBoundaries) -> _Columns:
+def _columns(changes: PartitionChanges, topics: Any, order: Any, boundaries: DeltaBoundaries) -> ChangeColumns:
     """The changes of brokers, by delta and broker, then in the `order` of the changes, which is by delta.
 
     `topics` (int32) are the numbers of the partitions' topics in the columns.
     """
-    compiled = changes.compiled
     states = (changes.before, changes.after, changes.flags, *changes.heaps)
-    most, longest = run(most_changes, compiled, *states)
+    most, longest = compiled.most_changes(*states)
     kinds: Any = (np.int64, np.int32, np.uint8, np.int32)
-    room = _BrokerChanges(*(np.empty(most, kind) for kind in kinds))
-    lists = _Lists.of(max(int(longest), ISR))
-    count, replicas, members = run(changes_of_brokers, compiled, order, *states, lists, room)
-    found = _BrokerChanges(*(array[:count] for array in room))
-    columns = _Columns.room(count, replicas + 3, members + 3)
+    room = BrokerChanges._make(np.empty(most, kind) for kind in kinds)
+    found = compiled.BrokerChanges(*room)
+    count, replicas, members = compiled.changes_of_brokers(order, *states, _list_room(max(longest, ISR)), found)
+    changed, ids = room.changed[:count], room.brokers[:count]
+    columns = _column_room(count, replicas + 3, members + 3)
     places = np.empty(count, np.int64)
-    numbers, brokers = found.brokers.astype(np.int64), 0
+    numbers, brokers = ids.astype(np.int64), 0
     if count:
         numbers -= int(numbers.min())
         brokers = int(numbers.max()) + 1
     if brokers > _BROKERS_APART:
-        ids, numbers = np.unique(found.brokers, return_inverse=True)
-        numbers, brokers = numbers.reshape(-1).astype(np.int64), len(ids)
-    run(sort_changes, compiled, found.changed, changes.deltas, numbers, np.empty(brokers + 1, np.int64), places)
-    changed = _Changed(changes.after, changes.deltas, topics, changes.partitions)
-    deltas = _Deltas(*map(np.ascontiguousarray, (boundaries.offsets, boundaries.epochs, boundaries.times)))
-    run(fill_change_columns, compiled, found, places, changed, deltas, *changes.heaps, columns)
+        known, numbers = np.unique(ids, return_inverse=True)
+        numbers, brokers = numbers.reshape(-1).astype(np.int64), len(known)
+    compiled.sort_changes(changed, changes.deltas, numbers, np.empty(brokers + 1, np.int64), places)
+    partitions = compiled.ChangedPartitions(changes.after, changes.deltas, topics, changes.partitions)
+    deltas = map(np.ascontiguousarray, (boundaries.offsets, boundaries.epochs, boundaries.times))
+    heads, into = compiled.DeltaHeads(*deltas), compiled.ChangeColumns(*columns)
+    compiled.fill_change_columns(found, places, partitions, heads, *changes.heaps, into)
     return columns._replace(replicas=columns.replicas[:replicas], isr=columns.isr[:members])
 
 

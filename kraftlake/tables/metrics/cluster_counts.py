@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import attrs
 import numpy as np
 
 from kraftlake.image import MetadataImage, count_cluster
 from kraftlake.image.cluster_counts import count_brokers
-from kraftlake.kernels.aot.compiled import run
-from kraftlake.kernels.columns.cluster_counts import COUNTS, count_changes
+from kraftlake.kernels import compiled
+from kraftlake.kernels.columns.change_buffers import COUNTS, CountedChanges
 from kraftlake.records import metadata_records as r
 from kraftlake.tables.changes.effective_records import UNKNOWN_KIND, EffectiveRecords
 from kraftlake.tables.changes.log_deltas import LogBegin
@@ -36,17 +36,6 @@ BROKERS: Final = 3
 TOPIC_COUNTS: Final = 6
 """The number of columns of `topic_counts`."""
 _GROWTH: Final = 4
-
-
-class _Changes(NamedTuple):
-    """The changes that `count_changes` takes."""
-
-    deltas: Any
-    before: Any
-    after: Any
-    flags: Any
-    unclean: Any
-    eligible: Any
 
 
 class ClusterCounter:
@@ -94,6 +83,6 @@ def topic_counts(changes: PartitionChanges, deltas: int) -> Any:
     for of, sign in ((changes.created, 1), (changes.removed, -1)):
         np.add.at(topics[:, 0], of[:, 0], sign)
     changes, counts = changes.by_delta(), np.zeros((deltas, COUNTS), np.int64)
-    columns = _Changes(*(np.ascontiguousarray(getattr(changes, name)) for name in _Changes._fields))
-    run(count_changes, changes.compiled, columns, *changes.heaps, counts)
+    columns = (np.ascontiguousarray(getattr(changes, name)) for name in CountedChanges._fields)
+    compiled.count_changes(compiled.CountedChanges(*columns), *changes.heaps, counts)
     return np.concatenate((topics, counts), axis=1)

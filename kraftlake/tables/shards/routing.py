@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from kraftlake.kernels.replay.indexes import mix
+from kraftlake.kernels import compiled
 from kraftlake.records import with_short_frame
 from kraftlake.records.batch import NO_TIMESTAMP
 from kraftlake.records.metadata_records import (
@@ -177,8 +177,9 @@ def shards_of(data: Any, starts: Any, stops: Any, control: Any, shards: int) -> 
         ids[place] = _end_of_name(data[starts[framed[place]] : stops[framed[place]]].tobytes())
     whole = (ids >= 0) & (ids + 16 <= (stops - starts)[framed])
     of_topics = framed[whole]
-    halves = data[(starts[of_topics] + ids[whole])[:, None] + np.arange(16)].view(">u8").astype(np.uint64)
-    found[of_topics] = mix(halves[:, 0], halves[:, 1]) % np.uint64(shards)
+    of_ids = np.empty(len(of_topics), np.int64)
+    compiled.shards_of_ids(data, starts[of_topics] + ids[whole], shards, of_ids)
+    found[of_topics] = of_ids
     return found
 
 

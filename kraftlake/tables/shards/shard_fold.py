@@ -7,7 +7,6 @@ from collections.abc import Iterable
 import attrs
 import numpy as np
 
-from kraftlake import kernels
 from kraftlake.delta import MetadataDelta, TopicsDelta
 from kraftlake.image import MetadataImage, MetadataProvenance, TopicsImage
 from kraftlake.records.metadata_records import ClearElrRecord
@@ -96,7 +95,7 @@ class ShardFold:
         if not count:
             return
         topics = self._topics
-        if topics.takes_bulk and kernels.available():
+        if topics.takes_bulk:
             done, others = topics.replay_bulk(records.data, records.starts, records.stops, 0, count)
             for place in (place for place, removed in others if not removed):
                 self._replay_one(records, place)

@@ -1,21 +1,16 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake import kernels
-
-pytestmark = pytest.mark.skipif(not kernels.available(), reason="numba is not installed")
+from kraftlake.kernels.compiled import sort_changes
 
 
 @given(sizes=st.lists(st.integers(1, 40), max_size=8), brokers=st.integers(1, 60), seed=st.integers(0, 1000))
 def test_few_and_many_rows_of_a_delta_are_sorted_by_broker_and_otherwise_keep_their_order(
     sizes: list[int], brokers: int, seed: int
 ) -> None:
-    from kraftlake.kernels.columns.change_columns import sort_changes
-
     deltas = np.repeat(np.arange(len(sizes), dtype=np.int64) * 3, sizes)
     changed = np.random.default_rng(seed).permutation(len(deltas))
     numbers = np.random.default_rng(seed + 1).integers(0, brokers, len(deltas))

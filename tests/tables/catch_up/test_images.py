@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake import kernels
 from kraftlake.image import MetadataImage
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
@@ -26,7 +25,7 @@ from tests.tables.telling import cut
 Images = DeltaImages | PublishedImages
 
 WAYS: Final[dict[str, Callable[[], Images]]] = {
-    "compiled": lambda: DeltaImages(None, RunDeltas(bulk=kernels.available())),  # type: ignore[arg-type]
+    "compiled": lambda: DeltaImages(None, RunDeltas(bulk=True)),  # type: ignore[arg-type]
     "objects": lambda: DeltaImages(None, RunDeltas(bulk=False)),  # type: ignore[arg-type]
     "published": lambda: PublishedImages(None, []),  # type: ignore[arg-type]
 }

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake import kernels
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records import metadata_records as r
@@ -89,7 +88,7 @@ class Folded:
         bulk: bool = False,
         background: BackgroundWorker | None = None,
     ) -> None:
-        self.writer, run = LocalChangesWriter(), RunDeltas(bulk=bulk and kernels.available())
+        self.writer, run = LocalChangesWriter(), RunDeltas(bulk=bulk)
         self.writer.share(run)
         self.snapshots = RecordingPublisher(reader, there)
         self.fold = LogFold(reader, [TableFeed(self.writer, covers)], self.snapshots, run=run, background=background)

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake import kernels
 from kraftlake.image.topics.partition_rows import registration_of
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records import metadata_records as r
@@ -22,7 +21,7 @@ from kraftlake.tables.changes.log_deltas import LogDeltas
 from kraftlake.tables.changes.partition_changes import HAD, HAS, WRITTEN, PartitionChanges
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import begin, data, end, partition, topic, uuid_of
-from tests.tables.telling import WAYS, cut, needs_numba
+from tests.tables.telling import WAYS, cut
 
 
 def states(changes: PartitionChanges, rows: Any, exists: Any) -> list[Any]:
@@ -65,7 +64,6 @@ def folded(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool, by_delta: boo
         for chunk in deltas.take(to_rows(piece)) if piece else ():
             changes = chunk.partitions.by_delta() if by_delta else chunk.partitions
             assert (np.diff(changes.deltas) >= 0).all()
-            assert changes.compiled == bulk or not len(changes)
             assert not len(chunk.partitions.none().by_delta())
             ends = chunk.boundaries.offsets.tolist()
             found += [(offset, ends[delta], *rest) for offset, delta, *rest in described(changes)]
@@ -86,7 +84,6 @@ def topic_changes(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool) -> tup
     return created, removed, sorted(sizes.items())
 
 
-@needs_numba
 @given(log=metadata_logs(topics_only=True, max_steps=80), cuts=st.lists(st.integers(0, 40), max_size=4))
 def test_compiled_code_makes_of_partitions_what_objects_make(log: list[RecordBatch], cuts: list[int]) -> None:
     pieces = cut(log, cuts)
@@ -97,14 +94,13 @@ def test_compiled_code_makes_of_partitions_what_objects_make(log: list[RecordBat
 
 @given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4), bulk=st.booleans())
 def test_where_a_log_is_cut_changes_nothing(log: list[RecordBatch], cuts: list[int], bulk: bool) -> None:
-    bulk = bulk and kernels.available()
     for by_delta in (False, True):
         assert folded(cut(log, cuts), bulk=bulk, by_delta=by_delta) == folded([log], bulk=bulk, by_delta=by_delta)
 
 
 @given(log=metadata_logs(max_steps=60), bulk=st.booleans())
 def test_the_rows_of_the_store_are_those_of_the_image(log: list[RecordBatch], bulk: bool) -> None:
-    deltas = LogDeltas(bulk=bulk and kernels.available())
+    deltas = LogDeltas(bulk=bulk)
     since: dict[tuple[str, int], int] = {}
     for batch in log:
         for chunk in deltas.take(to_rows([batch])):
@@ -143,7 +139,6 @@ def test_a_partition_that_changes_twice_in_a_delta_has_one_change_in_it(bulk: bo
     ]  # fmt: skip
 
 
-@needs_numba
 def test_an_odd_record_makes_its_whole_delta_and_the_rest_go_by_objects() -> None:
     """The delta of a topic with an odd name: what compiled code has replayed of it is taken back."""
     log = [
@@ -163,7 +158,6 @@ def test_an_odd_record_makes_its_whole_delta_and_the_rest_go_by_objects() -> Non
     assert folded(cut(log, (1, 2)), bulk=True) == folded([log], bulk=False)
 
 
-@needs_numba
 def test_memory_of_what_is_gone_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled_partitions, "_WORN_BYTES", 1000)
     log = []

@@ -84,7 +84,6 @@ def changes_of(pairs: Sequence[tuple[PartitionRegistration, PartitionRegistratio
         flags=np.full(len(pairs), HAD | HAS, np.uint8),
         names=Names(pa.array(NAMES), pa.array(IDS), pa.array([], pa.string())),
         heaps=Heaps(heap[:base_heap], heap[base_heap:]),
-        compiled=False,
     )
     return attrs.evolve(changes, deltas=numbers % 2)
 

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kraftlake import kernels
 from kraftlake.api import open_source
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
@@ -27,8 +26,6 @@ from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import UNDECODABLE, UNKNOWN, begin, data, end, partition, topic, uuid_of, write_directory
 from tests.tables.events.test_writer import InMemory, config, leads
 from tests.tables.sample_log import SAMPLES
-
-pytestmark = pytest.mark.skipif(not kernels.available(), reason="numba is missing")
 
 SAMPLE = SAMPLES / "kafka-4.4" / "log" / "__cluster_metadata-0"
 
@@ -130,7 +127,7 @@ def test_what_is_odd_is_skipped_or_told_as_it_is_one_by_one(
     assert fault or skipped, what
 
 
-def test_few_records_need_no_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "available", lambda: pytest.fail("asked for"))
+def test_few_records_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk_log_events, "BulkLogEvents", None)
     table = pa.concat_tables([*told(SAMPLE, 403, 458)])
     assert set(table.column("offset").to_pylist()) == {458}

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake import kernels
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.batch_values import BatchValues
@@ -37,7 +36,6 @@ from tests.tables.telling import (
     check_refused_in_a_newer_version,
     cut,
     generated_log,
-    needs_numba,
     real_log,
     table_of,
     taken,
@@ -83,10 +81,9 @@ def told(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool | None) -> pa.Ta
 def test_every_row_is_what_the_changes_of_a_brokers_loader_tell(
     log: list[RecordBatch], cuts: list[int], bulk: bool
 ) -> None:
-    assert told(cut(log, cuts), bulk=bulk and kernels.available()).equals(published(log))
+    assert told(cut(log, cuts), bulk=bulk).equals(published(log))
 
 
-@needs_numba
 @given(log=metadata_logs(topics_only=True, max_steps=80), cuts=st.lists(st.integers(0, 40), max_size=4))
 def test_rows_of_busy_topics_made_by_compiled_code_are_those_of_a_brokers_loader(
     log: list[RecordBatch], cuts: list[int]
@@ -238,7 +235,6 @@ def test_a_delta_ends_before_a_transaction_that_begins_in_mid_batch(bulk: bool) 
     assert set(rows.column("offset").to_pylist()) == {1, 8}
 
 
-@needs_numba
 def test_an_odd_record_makes_its_whole_delta_go_by_objects() -> None:
     """The delta of a topic with an odd name: what compiled code has replayed of it is taken back."""
     log = [
@@ -271,7 +267,7 @@ def test_few_records_go_by_objects_and_many_as_columns(monkeypatch: pytest.Monke
     assert not writer._deltas.store.is_compiled
     monkeypatch.setattr(partition_store, "BULK_FROM", 2)
     writer.take_rows(to_rows([data(0, topic(1), partition(1))]))
-    assert writer._deltas.store.is_compiled == kernels.available()
+    assert writer._deltas.store.is_compiled
 
 
 def test_an_acl_that_is_another_under_its_id_is_removed_and_added() -> None:

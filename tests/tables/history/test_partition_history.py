@@ -7,7 +7,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kraftlake import kernels
 from kraftlake.image import MetadataImage
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
@@ -162,7 +161,6 @@ def test_a_record_of_what_is_not_there_is_named_with_its_offset(bulk: bool) -> N
         history([log], bulk=bulk)
 
 
-@pytest.mark.skipif(not kernels.available(), reason="numba is not installed")
 def test_an_odd_record_is_left_to_objects_and_columns_take_over_again() -> None:
     wide = tuple(range(1, 1100))
     log = log_of(
@@ -177,7 +175,6 @@ def test_an_odd_record_is_left_to_objects_and_columns_take_over_again() -> None:
     assert history([log], bulk=True) == partition_rows(log)
 
 
-@pytest.mark.skipif(not kernels.available(), reason="numba is not installed")
 @given(log=metadata_logs(topics_only=True, max_steps=80), cuts=st.lists(st.integers(0, 40), min_size=2, max_size=6))
 def test_what_is_gone_can_be_dropped_at_any_time(log: list[RecordBatch], cuts: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -185,7 +182,6 @@ def test_what_is_gone_can_be_dropped_at_any_time(log: list[RecordBatch], cuts: l
         assert history(cut(log, cuts), bulk=True) == partition_rows(log)
 
 
-@pytest.mark.skipif(not kernels.available(), reason="numba is not installed")
 def test_lists_of_ended_states_are_dropped_when_they_take_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled_partitions, "_WORN_BYTES", 1 << 19)
     wide = (1, 2, 3, 4)

@@ -12,11 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake import kernels
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.image.topics.topics_image import TopicsImage
-from kraftlake.kernels.columns.broker_changes import HAD, HAS
+from kraftlake.kernels.columns.change_buffers import HAD, HAS
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
@@ -41,7 +40,6 @@ from tests.tables.telling import (
     check_refused_in_a_newer_version,
     cut,
     generated_log,
-    needs_numba,
     real_log,
     table_of,
     taken,
@@ -74,10 +72,9 @@ def told(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool | None) -> pa.Ta
 def test_every_row_is_what_the_delta_of_a_brokers_loader_tells(
     log: list[RecordBatch], cuts: list[int], bulk: bool
 ) -> None:
-    assert told(cut(log, cuts), bulk=bulk and kernels.available()).equals(published(log))
+    assert told(cut(log, cuts), bulk=bulk).equals(published(log))
 
 
-@needs_numba
 @given(log=metadata_logs(topics_only=True, max_steps=80), cuts=st.lists(st.integers(0, 40), max_size=4))
 def test_columns_tell_the_same_of_busy_topics(log: list[RecordBatch], cuts: list[int]) -> None:
     assert told(cut(log, cuts), bulk=True).equals(published(log))
@@ -172,7 +169,6 @@ def test_a_version_that_nobody_knows_is_refused_as_by_a_loader(record: Message, 
     check_refused_in_a_newer_version(record, published, lambda log: told([log], bulk=bulk))
 
 
-@needs_numba
 def test_few_records_are_folded_as_objects_and_many_by_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
     writer = LocalChangesWriter()
     writer.take_rows(to_rows([data(0, topic(1), partition(1))]))

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake import kernels
 from kraftlake.delta import MetadataDelta
 from kraftlake.generate import Plan
 from kraftlake.generate.episodes import EPISODES
@@ -127,10 +126,9 @@ def written(pieces: Sequence[Sequence[RecordBatch]], *, bulk: bool) -> list[tupl
 
 @given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4), bulk=st.booleans())
 def test_every_row_is_what_the_objects_of_a_delta_count(log: list[RecordBatch], cuts: list[int], bulk: bool) -> None:
-    assert written(cut(log, cuts), bulk=bulk and kernels.available()) == counted(log)
+    assert written(cut(log, cuts), bulk=bulk) == counted(log)
 
 
-@pytest.mark.skipif(not kernels.available(), reason="numba is missing")
 @given(log=metadata_logs(topics_only=True, max_steps=80), cuts=st.lists(st.integers(0, 40), max_size=4))
 def test_busy_topics_are_counted_alike_in_columns(log: list[RecordBatch], cuts: list[int]) -> None:
     assert written(cut(log, cuts), bulk=True) == counted(log)
@@ -142,7 +140,7 @@ def test_generated_and_real_logs_are_counted_alike(bulk: bool) -> None:
     for episode in EPISODES.values():
         made.tell(episode)
     for log in (made.batches, batches_between(0, LAST_OFFSET)):
-        assert written(cut(log, (3, 50, 200)), bulk=bulk and kernels.available()) == counted(log)
+        assert written(cut(log, (3, 50, 200)), bulk=bulk) == counted(log)
 
 
 @pytest.mark.parametrize("bulk", [True, False])
@@ -156,7 +154,7 @@ def test_nobody_counts_the_elections_of_a_topic_that_the_same_delta_removes(bulk
         data(4, unclean(1, 2), unclean(2, 2), r.RemoveTopicRecord(topic_id=uuid_of(1))),
         data(7, unclean(2, 1), unclean(2, 2)),
     ]
-    rows = written([log], bulk=bulk and kernels.available())
+    rows = written([log], bulk=bulk)
     assert rows == counted(log)
     assert [row[-2] for row in rows] == [0, 1, 2]
 

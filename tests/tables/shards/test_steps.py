@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kraftlake import kernels
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
@@ -35,7 +34,6 @@ from tests.tables.telling import WAYS, cut, generated_log, real_log
 def test_shards_and_driver_make_the_rows_of_one_process(
     log: list[RecordBatch], cuts: list[int], shards: int, bulk: bool
 ) -> None:
-    bulk = bulk and kernels.available()
     assert by_shards(cut(log, cuts), shards, bulk=bulk) == in_process(log, bulk=bulk)
 
 

@@ -1,0 +1,125 @@
+"""Changes of partitions as the kernels of columns take and give them: flags, kinds and columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from kraftlake.kernels.language import (
+        Bytes,
+        BytesOut,
+        IntRows,
+        IntRowsOut,
+        Ints,
+        IntsOut,
+        Longs,
+        LongsOut,
+    )
+
+HAD, HAS, WRITTEN = 1, 2, 4
+"""Flags of a changed partition: it was there before; it is there after; a record has written its directories."""
+
+DELETE, DIRECTORY, FOLLOWER, LEADING, ELECTED = range(5)
+"""The kinds of changes, in the order of their names in the table `local_changes/`."""
+
+PARTITIONS, OFFLINE, IMBALANCED, UNCLEAN, ELIGIBLE, COUNTS = range(6)
+"""The columns of a delta's counts: the growth of those of partitions, then the elections of each kind."""
+
+
+class BrokerChanges(NamedTuple):
+    """Changes by broker: see `broker_changes.changes_of_brokers`."""
+
+    changed: LongsOut
+    brokers: IntsOut
+    kinds: BytesOut
+    directories: IntsOut
+
+
+class ListRoom(NamedTuple):
+    """Memory that `changes_of_brokers` works in."""
+
+    lists: IntRowsOut
+    lengths: LongsOut
+    before: IntRowsOut
+    before_lengths: LongsOut
+
+
+class ChangedPartitions(NamedTuple):
+    """The changed partitions: see `change_columns.fill_change_columns`."""
+
+    rows: IntRows
+    deltas: Longs
+    topics: Ints
+    partitions: Ints
+
+
+class DeltaHeads(NamedTuple):
+    """The deltas: see `fill_change_columns`."""
+
+    offsets: Longs
+    epochs: Ints
+    times: Longs
+
+
+class ChangeColumns(NamedTuple):
+    """Changes by broker as columns: see `fill_change_columns`."""
+
+    offsets: LongsOut
+    times: LongsOut
+    epochs: IntsOut
+    brokers: IntsOut
+    kinds: IntsOut
+    directories: IntsOut
+    topics: IntsOut
+    partitions: IntsOut
+    leaders: IntsOut
+    leader_epochs: IntsOut
+    partition_epochs: IntsOut
+    replica_bounds: IntsOut
+    replicas: IntsOut
+    isr_bounds: IntsOut
+    isr: IntsOut
+
+
+class CountedChanges(NamedTuple):
+    """The changes that `cluster_counts.count_changes` takes."""
+
+    deltas: Longs
+    before: IntRows
+    after: IntRows
+    flags: Bytes
+    unclean: Longs
+    eligible: Longs
+
+
+class FoldedVersions(NamedTuple):
+    """The versions that `partition_moves.fold_versions` takes."""
+
+    places: Longs
+    before: IntRows
+    after: IntRows
+    removed: Bytes
+    did: Bytes
+
+
+class PartitionsNow(NamedTuple):
+    """The partitions by place: see `fold_versions`."""
+
+    there: BytesOut
+    since: LongsOut
+    since_times: LongsOut
+    newest: LongsOut
+    touched: LongsOut
+
+
+class FoldedChanges(NamedTuple):
+    """Room for the changes of `fold_versions`."""
+
+    first: LongsOut
+    last: LongsOut
+    since: LongsOut
+    since_times: LongsOut
+    unclean: LongsOut
+    eligible: LongsOut
+    flags: BytesOut
+    altered: BytesOut

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from kraftlake.kernels.columns.cluster_counts import *
     from kraftlake.kernels.columns.column_steps import *
     from kraftlake.kernels.columns.partition_moves import *
-    from kraftlake.kernels.columns.topic_shards import *
     from kraftlake.kernels.columns.typed_columns import *
     from kraftlake.kernels.replay.indexes import *
 

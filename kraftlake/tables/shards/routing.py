@@ -177,9 +177,10 @@ def shards_of(data: Any, starts: Any, stops: Any, control: Any, shards: int) -> 
         ids[place] = _end_of_name(data[starts[framed[place]] : stops[framed[place]]].tobytes())
     whole = (ids >= 0) & (ids + 16 <= (stops - starts)[framed])
     of_topics = framed[whole]
-    of_ids = np.empty(len(of_topics), np.int64)
-    compiled.shards_of_ids(data, starts[of_topics] + ids[whole], shards, of_ids)
-    found[of_topics] = of_ids
+    halves = data[(starts[of_topics] + ids[whole])[:, None] + np.arange(16)].view(">u8").astype(np.uint64)
+    dealt = np.empty(len(of_topics), np.int64)
+    compiled.deal_ids(halves, shards, dealt)
+    found[of_topics] = dealt
     return found
 
 

@@ -1,6 +1,7 @@
 # make demo   a real Kafka log, all the way: files → Delta lake → Spark stream → images → local changes; then a cluster of our own
 # make test   format, lint, types, import contracts, assertions that may be skipped, tests (quick profile), the samples' tests in a bare install too
 # make test-long   the same tests at full size; the result is kept in docs/test-long.md
+# make wheels the sdist, and a wheel for each platform, compiled by zig: for glibc 2.17 and newer
 # make bench  the benchmarks: start-up times, and ratios to Kafka's own tools and classes, delta-rs and Spark (15 minutes)
 
 SHELL := /bin/bash
@@ -9,7 +10,7 @@ BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt
 export SOURCE_DATE_EPOCH := 0
 
-.PHONY: demo test test-long lint format bench clean java chromium
+.PHONY: demo test test-long lint format bench wheels clean java chromium
 
 .venv/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -18,19 +19,26 @@ export SOURCE_DATE_EPOCH := 0
 	  echo "Making .venv failed: on Debian and Ubuntu, 'apt-get install python3-venv' brings what is missing." >&2; rm -rf .venv; exit 1; }
 	@touch $@
 
-.venv/runtime: .venv/python pyproject.toml constraints.txt
+# What the compiled code is made of: a change of it is built and installed anew.
+KERNELS := $(shell find kraftlake/kernels -name '*.py' -o -name '*.h' -o -name '*.pxd') kraftlake/runtime/__init__.py
+INSTALLED := pyproject.toml constraints.txt setup.py $(wildcard build_backend/*.py) $(KERNELS)
+
+# Each of these three has what the ones before it have, so that nothing is built twice.
+.venv/runtime: .venv/python $(INSTALLED)
 	@echo "Installing kraftlake into .venv (once; a few minutes on a slow line) …"
 	@$(PIP) --editable '.[all]'
 	@touch $@
 
-.venv/dev: .venv/runtime
-	@echo "Installing the development tools into .venv (once) …"
-	@$(PIP) --editable '.[dev]'
-	@touch $@
+.venv/client: .venv/python $(INSTALLED)
+	@echo "Installing kraftlake and a client of Kafka's into .venv (once; a few minutes on a slow line) …"
+	@$(PIP) --editable '.[all,client]'
+	@touch .venv/runtime $@
 
-.venv/client: .venv/runtime
-	@$(PIP) --editable '.[client]'
-	@touch $@
+.venv/dev: .venv/python $(INSTALLED)
+	@echo "Installing kraftlake and the development tools into .venv (once; a few minutes on a slow line) …"
+	@$(PIP) --editable '.[dev]'
+	@command -v cc gcc clang > /dev/null || $(PIP) ziglang
+	@touch .venv/runtime .venv/client $@
 
 java: .venv/runtime
 	@$(BIN)/python tools/ensure_java.py
@@ -39,7 +47,7 @@ java: .venv/runtime
 chromium: .venv/python
 	@$(BIN)/python tools/ensure_chromium.py
 
-demo: java .venv/client
+demo: .venv/client java
 	@bash tools/demo.sh
 
 lint: .venv/dev
@@ -67,5 +75,14 @@ bench: .venv/dev java
 	$(BIN)/python -m benchmarks.replica_manager --kafka
 	$(BIN)/python -m benchmarks.without_fast
 
+wheels: .venv/dev
+	$(PIP) ziglang
+	rm -rf dist
+	$(BIN)/python -m build --sdist --no-isolation
+	for platform in manylinux_2_17_x86_64 manylinux_2_17_aarch64; do \
+	  KRAFTLAKE_PLATFORM=$$platform $(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist dist/*.tar.gz || exit 1; done
+	$(BIN)/python -m abi3audit --strict --summary dist/*.whl
+
 clean:
-	rm -rf .venv demo-lake demo-cluster demo-cluster-data .mypy_cache .ruff_cache .hypothesis build *.egg-info
+	rm -rf .venv demo-lake demo-cluster demo-cluster-data .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
+	rm -f kraftlake/kernels/*.so

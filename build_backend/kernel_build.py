@@ -37,7 +37,7 @@ PLATFORMS = {
 """zig's target for each platform that a wheel can be built for on another one."""
 FLAGS = ["-O3", "-g0", "-fPIC", "-fwrapv", "-Wall", "-Wno-unused-function", f"-ffile-prefix-map={ROOT}=."]
 """-fwrapv: numbers of damaged files overflow, and what becomes of them is the same everywhere."""
-SANITIZED = ["-O1", "-g", "-fPIC", "-fwrapv", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+SANITIZED = ["-O0", "-g1", "-fPIC", "-fwrapv", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 EPOCH = "315532800"
 """The time of all files in a wheel, the oldest that a ZIP file can say, where SOURCE_DATE_EPOCH is not set."""
 DIRECTIVES: dict[str, Any] = {

@@ -10,7 +10,13 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.spark_cluster", "tests.spark_session", "tests.metadata_log.object_store", "tests.wheel"]
+pytest_plugins = [
+    "tests.spark_cluster",
+    "tests.spark_session",
+    "tests.metadata_log.object_store",
+    "tests.wheel",
+    "tests.kernels.guarded_builds",
+]
 
 settings.register_profile(
     "quick", max_examples=50, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]

@@ -1,12 +1,14 @@
-"""kraftlake's wheel, built once a worker, and virtual environments that it is installed in."""
+"""kraftlake's wheel, built once a run, copies of its sources, and virtual environments that it is installed in."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import attrs
@@ -55,23 +57,41 @@ def install(folder: Path, *packages: str | Path) -> Install:
     return made
 
 
-@pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
-    # A build in place would include what an earlier build left behind.
-    source.mkdir()
-    for package in ("kraftlake", "pyspark_kraft"):
-        shutil.copytree(REPOSITORY / package, source / package, ignore=shutil.ignore_patterns("__pycache__"))
-    for file in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(REPOSITORY / file, source)
+def copy_sources(folder: Path, *others: str) -> Path:
+    """Copy what kraftlake is built from, and other folders of the repository, into a new folder."""
+    folder.mkdir()
+    unwanted = shutil.ignore_patterns("__pycache__", "*.so", "*.c")
+    for name in ("kraftlake", "pyspark_kraft", "build_backend", *others):
+        shutil.copytree(REPOSITORY / name, folder / name, ignore=unwanted)
+    for file in ("pyproject.toml", "setup.py", "MANIFEST.in", "constraints.txt", "README.md", "LICENSE"):
+        shutil.copy(REPOSITORY / file, folder)
+    return folder
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """The folder that the first worker of this run to ask for it has made."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            make(folder)
+    return folder
+
+
+def build_wheel(folder: Path) -> None:
+    source = copy_sources(folder.with_suffix(".source"))
     done = subprocess.run(
         [
             sys.executable, "-m", "pip", "wheel", str(source), "--no-deps", "--no-build-isolation", "--quiet",
             "--disable-pip-version-check", "--wheel-dir", str(folder),
         ],
-        capture_output=True, text=True, timeout=300, check=False, cwd=folder,
+        capture_output=True, text=True, timeout=600, check=False, cwd=source,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    (made,) = folder.glob("kraftlake-*-py3-none-any.whl")
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    (made,) = made_once(tmp_path_factory, "wheel", build_wheel).glob("kraftlake-*.whl")
     return made

@@ -12,7 +12,7 @@ from kraftlake.runtime.errors import EnvironmentFaultError
 
 __all__: list[str] = []
 
-_REMEDY = "`pip install --force-reinstall kraftlake` installs it anew"
+_REMEDY = "install it again, by `pip install --force-reinstall` and the wheel or folder that it came from"
 
 try:
     from kraftlake.kernels import compiled

@@ -1,0 +1,73 @@
+"""Builds of the kernels that find what they do wrong: each index checked, or the C compiler's sanitizers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import attrs
+import pytest
+
+from tests.wheel import REPOSITORY, copy_sources, made_once
+
+
+@attrs.frozen
+class GuardedBuild:
+    """A copy of the sources and tests with such kernels, and the environment that they need."""
+
+    folder: Path
+    environment: dict[str, str]
+
+    def run(self, *words: object, timeout: float = 3000) -> subprocess.CompletedProcess[str]:
+        """Run Python on the copy."""
+        return subprocess.run(
+            [sys.executable, *map(str, words)],
+            cwd=self.folder,
+            env=os.environ | {"PYTHONPATH": str(self.folder), "KRAFTLAKE_TESTS": "quick"} | self.environment,
+            capture_output=True, text=True, timeout=timeout, check=False,
+        )  # fmt: skip
+
+
+def sanitizer() -> Path | None:
+    """The address sanitizer's library of the C compiler, which has to be loaded before Python; None without one."""
+    for name in ("gcc", "cc"):
+        if shutil.which(name):
+            command = [name, "-print-file-name=libasan.so"]
+            path = Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
+            return path.resolve() if path.is_absolute() else None
+    return None
+
+
+def _build(kind: str, folder: Path) -> None:
+    copy_sources(folder, "tests", "tools")
+    for name in ("samples", "docs"):
+        (folder / name).symlink_to(REPOSITORY / name)
+    made = GuardedBuild(folder, {"KRAFTLAKE_KERNELS": kind})
+    done = made.run("setup.py", "-q", "build_ext", "--inplace")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="session")
+def checked_build(tmp_path_factory: pytest.TempPathFactory) -> GuardedBuild:
+    """Kernels that raise IndexError where an index is outside of its buffer."""
+    return GuardedBuild(made_once(tmp_path_factory, "checked", partial(_build, "checked")), {})
+
+
+@pytest.fixture(scope="session")
+def sanitized_build(tmp_path_factory: pytest.TempPathFactory) -> GuardedBuild:
+    """Kernels that end the process where they read or write outside of memory, or do what C leaves undefined."""
+    library = sanitizer()
+    if library is None:
+        reason = "the C compiler has no address sanitizer: Debian's gcc has one"
+        (pytest.fail if os.environ.get("KRAFTLAKE_TESTS") == "long" else pytest.skip)(reason)
+    environment = {
+        "LD_PRELOAD": str(library),
+        "ASAN_OPTIONS": "detect_leaks=0",  # Python and its libraries keep memory until their end
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+        "PYTHONMALLOC": "malloc",  # so that each bytes object has guarded memory of its own
+    }
+    return GuardedBuild(made_once(tmp_path_factory, "sanitized", partial(_build, "sanitized")), environment)

@@ -95,7 +95,7 @@ class BuildKernels(build_ext):
 
         source = Path(extension.sources[0])
         source.parent.mkdir(parents=True, exist_ok=True)
-        constants = f'VERSION = "{version_of(PACKAGE)}"\nSOURCES = "{hash_of(PACKAGE)}"\n'
+        constants = f'KRAFTLAKE_VERSION = "{version_of(PACKAGE)}"\nSOURCES = "{hash_of(PACKAGE)}"\n'
         source.write_text(amalgamate(PACKAGE) + constants)
         checked = os.environ.get("KRAFTLAKE_KERNELS") == "checked"
         (made,) = cythonize(

@@ -18,5 +18,7 @@ try:
     from kraftlake.kernels import compiled
 except ImportError as fault:
     raise EnvironmentFaultError(f"kraftlake's compiled code can't be loaded ({fault}): {_REMEDY}.") from fault
-if __version__ != compiled.VERSION:
-    raise EnvironmentFaultError(f"kraftlake is {__version__}, its compiled code {compiled.VERSION}: {_REMEDY}.")
+if __version__ != compiled.KRAFTLAKE_VERSION:
+    raise EnvironmentFaultError(
+        f"kraftlake is {__version__}, its compiled code {compiled.KRAFTLAKE_VERSION}: {_REMEDY}."
+    )

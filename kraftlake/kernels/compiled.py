@@ -14,20 +14,25 @@ if TYPE_CHECKING:
     from kraftlake.kernels.batches.client_records import *
     from kraftlake.kernels.batches.log_rows import *
     from kraftlake.kernels.batches.partition_values import *
+    from kraftlake.kernels.batches.record_columns import *
     from kraftlake.kernels.batches.record_values import *
     from kraftlake.kernels.batches.topic_values import *
     from kraftlake.kernels.columns.broker_changes import *
+    from kraftlake.kernels.columns.change_buffers import *
     from kraftlake.kernels.columns.change_columns import *
     from kraftlake.kernels.columns.cluster_counts import *
+    from kraftlake.kernels.columns.column_steps import *
     from kraftlake.kernels.columns.partition_moves import *
     from kraftlake.kernels.columns.typed_columns import *
+    from kraftlake.kernels.replay.change_state import *
     from kraftlake.kernels.replay.indexes import *
+    from kraftlake.kernels.replay.journal import *
     from kraftlake.kernels.replay.local_changes import *
     from kraftlake.kernels.replay.partition_journal import *
     from kraftlake.kernels.replay.row_lists import *
     from kraftlake.kernels.replay.topic_records import *
 
-    VERSION: str
+    KRAFTLAKE_VERSION: str
     SOURCES: str
 else:
     raise ImportError("its file is missing")

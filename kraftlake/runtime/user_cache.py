@@ -1,6 +1,6 @@
-"""The cache folders of a user, for Spark's jars and compiled code. They can be deleted at any time.
+"""The cache folder of a user, for Spark's jars. It can be deleted at any time.
 
-Their code is executed, so each folder belongs to the user alone (mode 0700).
+Its code is executed, so the folder belongs to the user alone (mode 0700).
 """
 
 from __future__ import annotations
@@ -36,29 +36,3 @@ def _user_cache_path() -> Path:
         return Path(named)
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "kraftlake"
-
-
-def temporary_cache() -> Path:
-    """A private folder under `$TMPDIR`, else /tmp, created if missing: in place of an unusable `user_cache`.
-
-    Raises OSError if it can't be created or belongs to another user.
-    """
-    return private_folder(temporary_cache_path())
-
-
-def temporary_cache_path() -> Path:
-    """The path of `temporary_cache`, which may not exist."""
-    return Path(os.environ.get("TMPDIR") or "/tmp") / f"kraftlake-{os.getuid()}"  # noqa: S108 - its owner is checked
-
-
-def private_folder(folder: Path) -> Path:
-    """Create `folder` if missing, with mode 0700; OSError if it is a link or belongs to another user."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode):
-        raise NotADirectoryError(20, "it is a link", str(folder))
-    if found.st_uid != os.getuid():
-        raise PermissionError(1, "it belongs to another user", str(folder))
-    if stat.S_IMODE(found.st_mode) != 0o700:
-        folder.chmod(0o700)
-    return folder

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import os
 import stat
 from pathlib import Path
 
 import pytest
 
 from kraftlake.runtime.errors import EnvironmentFaultError
-from kraftlake.runtime.user_cache import temporary_cache, user_cache
+from kraftlake.runtime.user_cache import user_cache
 
 
 @pytest.mark.parametrize(
@@ -35,12 +34,3 @@ def test_the_error_names_a_cache_folder_that_cannot_be_created(monkeypatch: pyte
     monkeypatch.setenv("KRAFTLAKE_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.raises(EnvironmentFaultError, match=f"the cache folder {tmp_path}/file/cache can't be used"):
         user_cache()
-
-
-def test_a_temporary_folder_that_is_a_link_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "anothers").mkdir(mode=0o755)
-    (tmp_path / f"kraftlake-{os.getuid()}").symlink_to(tmp_path / "anothers")
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    with pytest.raises(OSError, match="it is a link"):
-        temporary_cache()
-    assert stat.S_IMODE((tmp_path / "anothers").stat().st_mode) == 0o755

@@ -24,14 +24,14 @@ class Install:
     python: Path
     folder: Path
 
-    def run(self, *words: object, timeout: float = 900) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: object, timeout: float = 900, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run its Python outside of the repository."""
         environment = {
             name: value for name, value in os.environ.items() if not re.match("PYTHONPATH$|(PY)?SPARK_", name)
         }
         return subprocess.run(
             [str(self.python), *map(str, words)],
-            cwd=self.folder, env=environment, capture_output=True, text=True, timeout=timeout, check=False,
+            cwd=self.folder, env=environment | variables, capture_output=True, text=True, timeout=timeout, check=False,
         )  # fmt: skip
 
     def kraftlake(self, *words: object) -> subprocess.CompletedProcess[str]:
@@ -39,22 +39,31 @@ class Install:
         return self.run(self.python.with_name("kraftlake"), *words)
 
 
-def install(folder: Path, *packages: str | Path) -> Install:
+def install(folder: Path, *packages: str | Path, python: str | Path = sys.executable, **variables: str) -> Install:
     """Install packages in a new virtual environment: of the versions that constraints.txt names, or they name."""
-    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True, timeout=300)
+    subprocess.run([python, "-m", "venv", folder / "venv"], check=True, timeout=300)
     made = Install(folder / "venv" / "bin" / "python", folder)
     chosen = {package.partition("==")[0] for package in map(str, packages) if "==" in package}
     constraints = (REPOSITORY / "constraints.txt").read_text("utf-8").splitlines(keepends=True)
     kept = folder / "constraints.txt"
     kept.write_text("".join(line for line in constraints if line.partition("==")[0] not in chosen), "utf-8")
     pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--constraint", kept)
-    installed = made.run(*pip, *packages)
+    installed = made.run(*pip, *packages, **variables)
     assert installed.returncode == 0, installed.stderr
     shutil.copytree(REPOSITORY / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(REPOSITORY / "pyproject.toml", folder)
     for name in ("docs", "samples"):
         (folder / name).symlink_to(REPOSITORY / name)
     return made
+
+
+def here(*words: object) -> str:
+    """What the same command prints in this environment, where all extras are installed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "kraftlake.cli", *map(str, words)],
+        cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=True,
+    )  # fmt: skip
+    return done.stdout
 
 
 def copy_sources(folder: Path, *others: str) -> Path:

@@ -6,8 +6,6 @@ A command or function that needs an extra names it in one sentence.
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ import pytest
 from kraftlake.generate import Plan, generate_lake
 from kraftlake.replay.reading.chunks import BULK_FROM
 from kraftlake.runtime.extras import EXTRAS
-from tests.wheel import REPOSITORY, Install, install
+from tests.wheel import REPOSITORY, Install, here, install
 
 pytestmark = pytest.mark.xdist_group("bare install")
 
@@ -43,15 +41,6 @@ COMMANDS = (
 @pytest.fixture(scope="session")
 def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Install:
     return install(tmp_path_factory.mktemp("bare"), wheel, *TEST_TOOLS)
-
-
-def here(*words: object) -> str:
-    """What the same command prints where all extras are installed."""
-    done = subprocess.run(
-        [sys.executable, "-m", "kraftlake.cli", *map(str, words)],
-        cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=True,
-    )  # fmt: skip
-    return done.stdout
 
 
 def test_no_package_of_an_extra_is_installed(bare: Install) -> None:

@@ -19,7 +19,6 @@ from pathlib import Path
 _LANGUAGE = "kraftlake.kernels.language"
 _C_FUNCTION = ("cython.cfunc", "cython.nogil", "cython.exceptval(check=False)")
 _C_CLASS = ("cython.final", "cython.cclass")
-_LATER = ("plain_records", "topic_records", "partition_journal")
 Names = dict[str, ast.expr]
 
 
@@ -31,7 +30,7 @@ def amalgamate(package: Path) -> str:
     trees = {
         ".".join(["kraftlake", *path.relative_to(package).with_suffix("").parts]): ast.parse(path.read_text(), path)
         for path in sorted((package / "kernels").rglob("*.py"))
-        if path.name != "__init__.py" and path.stem not in _LATER
+        if path.name != "__init__.py"
     }
     del trees["kraftlake.kernels.compiled"]  # stands for the extension itself
     known = {_LANGUAGE: _aliases(trees.pop(_LANGUAGE))}

@@ -42,7 +42,7 @@ EPOCH = "315532800"
 """The time of all files in a wheel, the oldest that a ZIP file can say, where SOURCE_DATE_EPOCH is not set."""
 DIRECTIVES: dict[str, Any] = {
     "language_level": 3, "boundscheck": False, "wraparound": False, "initializedcheck": False, "cdivision": True,
-    "infer_types": True, "binding": False, "embedsignature": False,
+    "infer_types": True, "auto_pickle": False, "binding": False, "embedsignature": False,
 }  # fmt: skip
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
-from kraftlake import kernels
 from kraftlake.diagnosis.blaming import newest_changes
 from kraftlake.diagnosis.changes import Change, begins_of
 from kraftlake.diagnosis.things import Thing
@@ -49,7 +48,7 @@ def _by_columns(
     """The partitions' answers by columns; None where these don't pay, or are not enough for an exact answer."""
     begin = begins_of(source, at, lenient=lenient)[0]
     many = sum(len(topic["partitions"]) for topic in topics.values()) >= _MANY_PARTITIONS
-    if not (many and kernels.pays(at - begin, BULK_FROM)):
+    if not many or at - begin < BULK_FROM:
         return None
     from kraftlake.diagnosis.partition_since import partitions_since
 

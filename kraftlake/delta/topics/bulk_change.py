@@ -1,4 +1,4 @@
-"""The change of a packed image by many records, replayed as bytes. Imports numpy and numba."""
+"""The change of a packed image by many records, replayed as bytes. Imports numpy."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.partition_rows import COLUMNS, registration_of
 from kraftlake.image.topics.row_queries import rows_hosting
 from kraftlake.image.topics.topic_table import TopicTable
-from kraftlake.kernels.replay import local_changes as local
-from kraftlake.kernels.replay import row_lists, topic_records
+from kraftlake.kernels import compiled
 from kraftlake.kernels.replay.change_state import GROW, N_FRESH, N_ODD, N_OTHERS, N_TOPICS, N_TOUCHED, STOPPED, TOUCHED
 from kraftlake.records.uuid import Uuid
 
@@ -43,7 +42,7 @@ class BulkChange(BulkState):
 
         def replay_from(at: int) -> tuple[int, int]:
             self.state.counts[N_OTHERS] = 0
-            status, at = topic_records.replay(data, starts, stops, at, last, *self.flattened, others)
+            status, at = compiled.replay(data, starts, stops, at, last, *self.buffers, others)
             seen.extend(others[: self.state.counts[N_OTHERS]].tolist())
             return status, at
 
@@ -128,11 +127,11 @@ class BulkChange(BulkState):
     def _differs(self) -> bool:
         base, state, patched = self.packed, self.state, len(self.packed.patched)
         if len(state.dense_flags):
-            return bool(row_lists.any_differs(state.dense_rows, base.merged_rows()))
-        if row_lists.any_differs(state.touched_rows[:patched], base.patches):
+            return bool(compiled.any_differs(state.dense_rows, base.merged_rows()))
+        if compiled.any_differs(state.touched_rows[:patched], base.patches):
             return True
         count = int(state.counts[N_TOUCHED])
-        return bool(row_lists.any_differs_at(base.rows, state.touched, state.touched_rows, patched, count))
+        return bool(compiled.any_differs_at(base.rows, state.touched, state.touched_rows, patched, count))
 
     def _restructured(self) -> PackedTopics:
         base, state, counts = self.packed, self.state, self.state.counts
@@ -249,7 +248,9 @@ class BulkChange(BulkState):
         state = self.gathered()
         places = int(state.counts[N_TOUCHED] + state.counts[N_FRESH])
         found, counts = np.empty((5, places), np.int32), np.zeros(5, np.int64)
-        local.local_changes(self.base, state, self.packed.patches, broker, found, counts)
+        compiled.local_changes(
+            compiled.Base(*self.base), compiled.State(*state), self.packed.patches, broker, found, counts
+        )
         names = ("deletes", "leaders", "elected_leaders", "followers", "directory_ids")
         result = {name: found[i, : counts[i]].copy() for i, name in enumerate(names)}
         result["deleted_rows"] = self._hosted_by_deleted(broker)

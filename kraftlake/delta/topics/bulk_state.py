@@ -9,9 +9,8 @@ import numpy as np
 from kraftlake.image.topics.packed_topics import PATCHES_BELOW, PackedTopics
 from kraftlake.image.topics.partition_rows import COLUMNS
 from kraftlake.image.topics.topic_table import TopicTable
-from kraftlake.kernels import record_types
-from kraftlake.kernels.aot.arguments import Flattened
-from kraftlake.kernels.replay import change_state, indexes, topic_records
+from kraftlake.kernels import compiled, record_types
+from kraftlake.kernels.replay import change_state
 from kraftlake.records.uuid import Uuid
 
 _SAMPLES = 1024
@@ -32,7 +31,7 @@ class BulkState:
         self._foreseen = 0
         """Number of following records for which memory is reserved."""
         self._gathered: change_state.State | None = None
-        self._flattened: tuple[Flattened, Flattened] | None = None
+        self._buffers: tuple[compiled.Base, compiled.State] | None = None
         topics, patches = base.table.topic_count, len(base.patched)
         ids, index = _id_index(base.table)
         sparse = np.zeros(topics, np.uint8)
@@ -73,6 +72,7 @@ class BulkState:
             numbers=np.empty(4, np.int32),
             hints=np.empty((3, change_state.BLOCK), np.int32),
             homes=np.zeros(change_state.HOMES, np.int32),
+            row=np.empty((2, COLUMNS), np.int32),
         )
         self.state.counts[change_state.N_TOUCHED] = patches
         self.state.counts[change_state.N_DIRECTORIES] = len(directories)
@@ -155,14 +155,14 @@ class BulkState:
     def replace(self, **arrays: Any) -> None:
         """Replace arrays of the state."""
         self.state = self.state._replace(**arrays)
-        self._flattened = None
+        self._buffers = None
 
     @property
-    def flattened(self) -> tuple[Flattened, Flattened]:
-        """`base` and `state` as flat arguments, for kernels that are called often."""
-        if self._flattened is None:
-            self._flattened = Flattened(self.base), Flattened(self.state)
-        return self._flattened
+    def buffers(self) -> tuple[compiled.Base, compiled.State]:
+        """`base` and `state` as compiled code takes them."""
+        if self._buffers is None:
+            self._buffers = compiled.Base(*self.base), compiled.State(*self.state)
+        return self._buffers
 
     def make_room(self, data: Any, starts: Any, stops: Any, first: int, last: int, *, following: int = 0) -> None:
         """Reserve memory for the records and for `following` more, by an estimate; `grow` adds more if needed."""
@@ -172,7 +172,7 @@ class BulkState:
             return
         types = np.zeros(record_types.TYPES + 1, np.int64)
         step = max(1, count // _SAMPLES)
-        topic_records.count_types(data, starts, stops, first, last, step, types)
+        compiled.count_types(data, starts, stops, first, last, step, types)
         self._foreseen = min(following, _FOLLOWING)
         types = types * step * (count + self._foreseen) // max(1, count)
         count += self._foreseen
@@ -190,7 +190,7 @@ class BulkState:
         guess = int(types[record_types.TOPIC])
         if guess:
             self._make_room_for_topics(self.count(change_state.N_TOPICS) + min(count, guess + guess // 4))
-            text = min(count * topic_records.LONGEST_NAME, int(types[record_types.TYPES]))
+            text = min(count * change_state.LONGEST_NAME, int(types[record_types.TYPES]))
             self._make_room_for_names(self.count(change_state.N_NAMES) + text)
 
     def grow(self, api_key: int) -> None:
@@ -270,7 +270,7 @@ class BulkState:
         """Enlarge the index of partitions whose ids are not consecutive: few logs have any."""
         state = self.state
         index = np.zeros(_power_of_two(2 * len(state.fresh_topics)), np.int32)
-        indexes.move_fresh(state.fresh_index, index, state.fresh_topics, state.fresh_partitions)
+        compiled.move_fresh(state.fresh_index, index, state.fresh_topics, state.fresh_partitions)
         self.replace(fresh_index=index)
 
     def _make_room_for_topics(self, topics: int) -> None:
@@ -280,19 +280,19 @@ class BulkState:
         topics = max(topics, 2 * len(state.firsts))
         known = self.packed.table.topic_count
         index = np.zeros(_power_of_two(2 * topics), np.int32)
-        indexes.index_ids(state.ids, self.count(change_state.N_TOPICS), index)
+        compiled.index_ids(state.ids, self.count(change_state.N_TOPICS), index)
         size = _power_of_two(2 * (known + topics))
         hashes, owners = np.zeros(size, np.uint64), np.zeros(size, np.int32)
         if len(state.name_hashes):
-            indexes.move_names(state.name_hashes, state.name_topics, hashes, owners)
+            compiled.move_names(state.name_hashes, state.name_topics, hashes, owners)
         elif known:
-            indexes.index_names(_names_blob(self.packed.table), hashes, owners)
+            compiled.index_names(_names_blob(self.packed.table), hashes, owners)
         self._enlarge(topics, "ids", "firsts")
         self._enlarge(known + topics, "alive", "sizes")
         self.replace(index=index, name_hashes=hashes, name_topics=owners)
 
     def _make_room_for_names(self, size: int) -> None:
-        names, size = self.state.names, size + topic_records.LONGEST_NAME + 1
+        names, size = self.state.names, size + change_state.LONGEST_NAME + 1
         if size > len(names):
             self._enlarge(max(size, len(names) * 2 + 4096), "names")
 
@@ -307,7 +307,7 @@ class BulkState:
         if used + change_state.LONGEST > len(state.directories):
             size = 2 * used + 2 * change_state.LONGEST
             index = np.zeros(_power_of_two(2 * size), np.int32)
-            indexes.index_ids(state.directories, used, index)
+            compiled.index_ids(state.directories, used, index)
             self._enlarge(size, "directories")
             self.replace(directory_index=index)
 
@@ -326,7 +326,7 @@ def _id_index(table: TopicTable) -> tuple[Any, Any]:
     if known is None:
         ids = table.ids.view(">u8").astype(np.uint64).reshape(-1, 2)
         index = np.zeros(_power_of_two(2 * len(ids)), np.int32)
-        indexes.index_ids(ids, len(ids), index)
+        compiled.index_ids(ids, len(ids), index)
         known = table.lookup["ids"] = (ids, index)
     ids_and_index: tuple[Any, Any] = known
     return ids_and_index

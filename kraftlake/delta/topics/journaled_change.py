@@ -1,11 +1,8 @@
-"""The change of packed topics by many records, with a journal of every version of each partition.
-
-Imports numpy and numba.
-"""
+"""The change of packed topics by many records, with a journal of every version of each partition. Imports numpy."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import attrs
 import numpy as np
@@ -13,8 +10,9 @@ import numpy as np
 from kraftlake.delta.topics.bulk_change import BulkChange
 from kraftlake.image.topics.packed_topics import PackedTopics
 from kraftlake.image.topics.partition_rows import COLUMNS
-from kraftlake.kernels.replay import partition_journal
+from kraftlake.kernels import compiled
 from kraftlake.kernels.replay.change_state import N_DIRECTORIES, N_FRESH, N_TOPICS
+from kraftlake.kernels.replay.journal import NO_PLACE, Journal
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -23,7 +21,7 @@ class RowVersions:
 
     `records` (int64[n]): numbers of the records. `places` (int64[n]): the partitions, by place. `before` and `after`
     (int32[n, 14]): their rows around the record, all zeros where there is no partition. `removed` (bool[n]): true if
-    the record removed the topic. `did` (uint8[n]): flags of `partition_journal`: the record wrote the partition's
+    the record removed the topic. `did` (uint8[n]): flags of `Journal`: the record wrote the partition's
     directories, even if with the same ids (DIRECTORIES_WRITTEN), or was an election (DID_UNCLEAN, DID_ELIGIBLE).
     `removals` (int64[m, 2]): the records that removed topics, with the topics' numbers.
     """
@@ -37,14 +35,8 @@ class RowVersions:
     removals: Any
 
 
-class _Journal(NamedTuple):
-    """The versions that `partition_journal.replay_journaled` makes."""
-
-    records: Any
-    places: Any
-    before: Any
-    after: Any
-    did: Any
+class _Journal(Journal):
+    """The versions that compiled code makes, as arrays."""
 
     @classmethod
     def of(cls, size: int) -> _Journal:
@@ -93,7 +85,7 @@ class JournaledChange(BulkChange):
         """
         self._cleared = []
         at, journal = self._replay_all(data, starts, stops)
-        is_removal = journal.places < partition_journal.NO_PLACE
+        is_removal = journal.places < NO_PLACE
         removals = np.stack((journal.records[is_removal], -2 - journal.places[is_removal]), axis=1)
         gone = 0
         if self._cleared or len(removals):
@@ -158,11 +150,11 @@ class JournaledChange(BulkChange):
         self.unshare()
         self.make_room(data, starts, stops, 0, count)
         journal = _Journal.of(count)
+        room = compiled.Journal(*journal)
 
         def replay_from(at: int) -> tuple[int, int]:
             nonlocal made
-            replay = partition_journal.replay_journaled
-            status, at, made = replay(data, starts, stops, at, count, *self.flattened, journal, made)
+            status, at, made = compiled.replay_journaled(data, starts, stops, at, count, *self.buffers, room, made)
             return status, at
 
         at = self._replay_on(replay_from, data, starts, stops, 0)

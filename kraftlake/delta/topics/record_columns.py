@@ -1,7 +1,4 @@
-"""Encodes many record objects column by column, for `BulkChange` to replay.
-
-Imports numpy and numba.
-"""
+"""Encodes many record objects column by column, for `BulkChange` to replay. Imports numpy."""
 
 from __future__ import annotations
 
@@ -13,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from kraftlake.delta.topics.bulk_change import BulkChange
-from kraftlake.kernels.batches import topic_values
-from kraftlake.kernels.batches.topic_values import Columns
+from kraftlake.kernels import compiled
+from kraftlake.kernels.batches.record_columns import CHANGE_BYTES, PARTITION_BYTES, TOPIC_BYTES, Columns
 from kraftlake.records.metadata_records import (
     ClearElrRecord,
     PartitionChangeRecord,
@@ -69,15 +66,15 @@ def _values(records: Sequence[Any]) -> tuple[Any, Any, Any]:
         changes = _changes([record for record in records if type(record) is PartitionChangeRecord])
     names = [topic.name.encode() for topic in topics]
     lengths = np.fromiter(map(len, names), np.int64, len(names))
-    size = int(lengths.sum()) + topic_values.TOPIC_BYTES * (len(records) - len(partitions.leaders))
-    size += topic_values.PARTITION_BYTES * len(partitions.leaders) + _list_bytes(partitions)
-    size += topic_values.CHANGE_BYTES * len(changes.leaders) + _list_bytes(changes)
+    size = int(lengths.sum()) + TOPIC_BYTES * (len(records) - len(partitions.leaders))
+    size += PARTITION_BYTES * len(partitions.leaders) + _list_bytes(partitions)
+    size += CHANGE_BYTES * len(changes.leaders) + _list_bytes(changes)
     data = np.empty(size, np.uint8)
     starts, stops = np.empty(len(records), np.int64), np.empty(len(records), np.int64)
-    topic_values.write_values(
+    compiled.write_values(
         numbers,
-        partitions,
-        changes,
+        compiled.Columns(*partitions),
+        compiled.Columns(*changes),
         _ids([topic.topic_id for topic in topics]),
         lengths,
         np.frombuffer(b"".join(names), np.uint8),

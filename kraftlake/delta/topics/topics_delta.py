@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kraftlake import kernels
 from kraftlake.delta.faults import place_of
 from kraftlake.image.short_repr import counted
 from kraftlake.image.topics.topics_image import TopicsImage
@@ -32,9 +31,7 @@ else:  # loading an image changes no topics one by one
     row_changes = LazyModule("kraftlake.delta.topics.row_changes")
 
 MERGE_FROM: Final = 1000
-"""Number of records from which on they are merged in bulk, if compiled code is already loaded."""
-MERGE_COLD_FROM: Final = 20_000
-"""The same if compiled code is not loaded yet."""
+"""Number of records from which on they are merged in bulk."""
 
 TOPIC_RECORDS: Final = frozenset((TopicRecord, PartitionRecord, PartitionChangeRecord, ClearElrRecord))
 """The record types that `keep` accepts."""
@@ -182,8 +179,7 @@ class TopicsDelta:
     def _pays_in_bulk(self, count: int) -> bool:
         if count < MERGE_FROM or self._whole is not None or not (self._objects is None or self._objects.is_empty):
             return False
-        enough = MERGE_FROM if kernels.loaded() else MERGE_COLD_FROM
-        return kernels.pays(count, max(enough, self.image.held_as_objects // 4))
+        return count >= self.image.held_as_objects // 4
 
     def _replayed_in_bulk(self, records: list[Any]) -> int:
         """The number of records replayed in bulk, from the first on."""

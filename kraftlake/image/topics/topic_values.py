@@ -8,12 +8,11 @@ from typing import Any
 import attrs
 import numpy as np
 
-from kraftlake import kernels
-from kraftlake.image.topics.packed_partitions import PackedPartitions
 from kraftlake.image.topics.packed_topics import PackedTopics
-from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topic_table import TopicTable
 from kraftlake.image.writer_options import ImageWriterOptions
+from kraftlake.kernels import compiled
+from kraftlake.kernels.partition_row import LOST_DIRECTORIES, LOST_ELR
 from kraftlake.records.encoded_values import EncodedValues
 from kraftlake.records.metadata_records import TopicRecord
 from kraftlake.records.serde import encode_value
@@ -60,12 +59,6 @@ def topic_values(packed: PackedTopics, options: ImageWriterOptions, topics: Any)
     State that the records can't hold is reported to the loss handler: each loss once, in the order of `write`.
     Source of the semantics: `PartitionRegistration.to_record`.
     """
-    return _by_kernel(packed, options, topics) if kernels.available() else _by_objects(packed, options, topics)
-
-
-def _by_kernel(packed: PackedTopics, options: ImageWriterOptions, topics: Any) -> TopicValues:
-    from kraftlake.kernels.batches.partition_values import measure, write
-
     table, version = packed.table, options.metadata_version
     counts = np.diff(table.starts)[topics]
     firsts = _begins(counts)
@@ -75,7 +68,7 @@ def _by_kernel(packed: PackedTopics, options: ImageWriterOptions, topics: Any) -
     with_directories = int(version.is_directory_assignment_supported)
     with_elr = int(options.elr_enabled and version.is_elr_supported)
     sizes = np.empty(len(rows), np.int64)
-    _report(measure(rows, packed.heap, with_directories, with_elr, sizes), options)
+    _report(compiled.measure(rows, packed.heap, with_directories, with_elr, sizes), options)
     heads = _heads(table, topics)
     head_sizes = np.array([len(head) for head in heads], np.int64)
     before = _begins(sizes)
@@ -83,8 +76,9 @@ def _by_kernel(packed: PackedTopics, options: ImageWriterOptions, topics: Any) -
     begins = before[:-1] + np.repeat(np.cumsum(head_sizes), counts)
     data = np.empty(int(starts[-1]), np.uint8)
     directories = np.frombuffer(b"".join(packed.directories), np.uint8).reshape(-1, 16)
-    write(rows, packed.heap, directories, _partition_ids(table, topics, firsts, places), of_row.astype(np.int32),
-          table.ids, version.partition_record_version, with_directories, with_elr, begins, data)  # fmt: skip
+    ids = _partition_ids(table, topics, firsts, places)
+    compiled.write(rows, packed.heap, directories, ids, of_row.astype(np.int32), table.ids,
+                   version.partition_record_version, with_directories, with_elr, begins, data)  # fmt: skip
     content: Any = data.data
     for start, head in zip(starts.tolist(), heads, strict=False):
         content[start : start + len(head)] = head
@@ -109,8 +103,6 @@ def _heads(table: TopicTable, topics: Any) -> list[bytes]:
 
 def _report(lost: tuple[int, int], options: ImageWriterOptions) -> None:
     """Report losses in the order of `PartitionRegistration.to_record`: eligible leader replicas before directories."""
-    from kraftlake.kernels.batches.partition_values import LOST_DIRECTORIES, LOST_ELR
-
     ever, first = lost
     losses = [(LOST_ELR, ELR_LOST), (LOST_DIRECTORIES, DIRECTORIES_LOST)]
     if not first & LOST_ELR:
@@ -127,22 +119,6 @@ def _partition_ids(table: TopicTable, topics: Any, firsts: Any, places: Any) -> 
             if number in table.sparse:
                 ids[firsts[index] : firsts[index + 1]] = table.sparse[number]
     return ids
-
-
-def _by_objects(packed: PackedTopics, options: ImageWriterOptions, topics: Any) -> TopicValues:
-    table = packed.table
-    values: list[list[bytes]] = []
-    for number in topics.tolist():
-        partitions = PackedPartitions(packed, number, None)
-        topic = TopicImage(name=table.names[number], id=table.id_of(number), partitions=partitions)
-        values.append([encode_value(record.message, record.version) for record in topic.write(options)])
-    data = np.frombuffer(b"".join(value for topic in values for value in topic), np.uint8)
-    return TopicValues(
-        data=data,
-        starts=_begins(np.array([sum(map(len, topic)) for topic in values], np.int64)),
-        sizes=np.array([len(value) for topic in values for value in topic], np.int32),
-        firsts=_begins(np.array([len(topic) for topic in values], np.int64)),
-    )
 
 
 def _begins(sizes: Any) -> Any:

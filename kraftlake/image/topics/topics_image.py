@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 import attrs
 from rpds import HashTrieMap
 
-from kraftlake import kernels
 from kraftlake.image.short_repr import short_repr
 from kraftlake.image.topics.packed_partitions import PackedPartitions
 from kraftlake.image.topics.partition_registration import PartitionRegistration
@@ -300,8 +299,8 @@ class TopicsImage:
             yield from topic.write(options)
 
     def write_bulk(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion | EncodedValues]:
-        """The records of `write`, encoded in bulk if the image is large and compiled code is available."""
-        if not (self.is_large and kernels.available()):
+        """The records of `write`, encoded in bulk if the image is large."""
+        if not self.is_large:
             yield from self.write(options)
             return
         from kraftlake.image.topics.topic_values import values_by_name

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 LONGEST = 1024
 """Elements of a list that the kernels take."""
+LONGEST_NAME = 249
+"""Characters of a topic's name, as Kafka has it."""
 TOUCHED, DIRECTORIES_WRITTEN = 1, 2
 DONE, STOPPED, GROW, OTHER = range(4)
 """The results of replaying a record. GROW: an array has to grow first; OTHER: a slower path has to replay it."""

@@ -32,8 +32,10 @@ def _topic_of(starts: Ints, row: Int64) -> Int64:
 
 
 @inlined
-def _hosts(rows: IntRows, r: Int64, broker: Int64) -> Bool:
-    """Whether the broker is among the replicas of a row whose lists are not in the heap."""
+def _may_host(rows: IntRows, r: Int64, broker: Int64) -> Bool:
+    """Whether the broker is among the replicas of a row, or its lists are in the heap."""
+    if rows[r, SHAPE] < 0:
+        return True
     for i in range(rows[r, SHAPE] & 0xFF):
         if rows[r, i] == broker:
             return True
@@ -57,21 +59,26 @@ def local_changes(
     `state.patches`.
     """
     touched = state.counts[N_TOUCHED]
+    topic: Int64 = 0
     for k in range(touched + state.counts[N_FRESH]):
         fresh: Bool = k >= touched
         if fresh:
             r = k - touched
-            topic: Int64 = state.fresh_topics[r]
             flags: Int64 = state.fresh_info[r, 0]
+            if flags & TOUCHED == 0 or not _may_host(state.fresh_rows, r, broker):
+                continue
+            topic = state.fresh_topics[r]
             copy_row(state.fresh_rows, r, state.row, 1)
         else:
             r = k
-            topic = _topic_of(base.starts, state.touched[r])
             flags = state.touched_info[r, 0]
+            if flags & TOUCHED == 0:
+                continue
+            row: Int64 = state.touched[r]
+            if row < base.starts[topic] or row >= base.starts[topic + 1]:  # few: rows are mostly touched in order
+                topic = _topic_of(base.starts, row)
             copy_row(state.touched_rows, r, state.row, 1)
-        if flags & TOUCHED == 0 or not state.alive[topic]:
-            continue
-        if fresh and state.row[1, SHAPE] >= 0 and not _hosts(state.row, 1, broker):
+        if not state.alive[topic]:
             continue
         load_row(state.row, 1, base.heap, state.heap, state.lists, state.lengths)
         place = place_of(state.lists, state.lengths, broker)

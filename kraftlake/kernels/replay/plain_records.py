@@ -6,12 +6,10 @@ of it. These functions change nothing where a record is not plain.
 
 from __future__ import annotations
 
-from typing import Any
+import cython
 
-import numpy as np
-
-from kraftlake.kernels.language import inlined
-from kraftlake.kernels.partition_row import COLUMNS, DIRECTORIES, ISR, LEADER, SHAPE, WIDTH
+from kraftlake.kernels.language import Bool, Bytes, Int64, IntRowsOut, inlined
+from kraftlake.kernels.partition_row import DIRECTORIES, ISR, LEADER, SHAPE, WIDTH
 from kraftlake.kernels.replay.change_state import (
     DIRECTORIES_WRITTEN,
     DONE,
@@ -21,30 +19,36 @@ from kraftlake.kernels.replay.change_state import (
     N_TOUCHED,
     OTHER,
     TOUCHED,
+    Base,
+    State,
 )
 from kraftlake.kernels.replay.partition_bytes import home_number, read_int
+from kraftlake.kernels.replay.partition_records import add_touched
+from kraftlake.kernels.replay.row_lists import copy_row
 
 
 @inlined
-def _parse_change(data: Any, p: Any, end: int) -> Any:
+def _parse_change(data: Bytes, p: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:
     """A change of the ISR or the leader or both: the position of the ISR's members, their number, the leader.
 
     The position is 0 without an ISR and -1 for any other change; the leader is -2 if it stays.
     """
+    members: Int64 = 0
+    count: Int64 = 0
+    leader: Int64 = -2
     if p + 4 > end:
-        return -1, 0, -2
-    fields = np.int64(data[np.uint64(p)])
+        return -1, count, leader
+    fields = cython.cast(Int64, data[p])
     p += 1
-    members, count, leader = 0, 0, -2
-    if data[np.uint64(p)] == 0:
-        count = np.int64(data[np.uint64(p + 2)]) - 1
-        size = np.int64(data[np.uint64(p + 1)])
+    if data[p] == 0:
+        size = cython.cast(Int64, data[p + 1])
+        count = cython.cast(Int64, data[p + 2]) - 1
         if count < 0 or count > WIDTH or size != 1 + 4 * count or p + 3 + 4 * count > end:
             return -1, count, leader
         members = p + 3
         p = members + 4 * count
         fields -= 1
-    if fields == 1 and p + 6 == end and data[np.uint64(p)] == 1 and data[np.uint64(p + 1)] == 4:
+    if fields == 1 and p + 6 == end and data[p] == 1 and data[p + 1] == 4:
         leader = read_int(data, p + 2)
         p += 6
         fields -= 1
@@ -54,19 +58,19 @@ def _parse_change(data: Any, p: Any, end: int) -> Any:
 
 
 @inlined
-def _write_change(rows: Any, r: Any, data: Any, members: Any, count: Any, leader: Any) -> None:
+def _write_change(rows: IntRowsOut, r: Int64, data: Bytes, members: Int64, count: Int64, leader: Int64) -> None:
     if members > 0:
         for i in range(WIDTH):
             rows[r, ISR + i] = read_int(data, members + 4 * i) if i < count else 0
         rows[r, SHAPE] = (rows[r, SHAPE] & 0xFF) | (count << 8)
     if leader != -2:
         rows[r, LEADER] = leader
-        rows[r, LEADER + 1] = np.int32(rows[r, LEADER + 1] + 1)
-    rows[r, LEADER + 2] = np.int32(rows[r, LEADER + 2] + 1)
+        rows[r, LEADER + 1] = cython.cast(Int64, rows[r, LEADER + 1]) + 1
+    rows[r, LEADER + 2] = cython.cast(Int64, rows[r, LEADER + 2]) + 1
 
 
 @inlined
-def plain_row_change(rows: Any, r: Any, data: Any, p: Any, end: int) -> bool:
+def plain_row_change(rows: IntRowsOut, r: Int64, data: Bytes, p: Int64, end: Int64) -> Bool:
     """Replay a PartitionChangeRecord on a row; `p` is at its tagged fields.
 
     False, and nothing done, if the record or the row is not plain.
@@ -81,9 +85,14 @@ def plain_row_change(rows: Any, r: Any, data: Any, p: Any, end: int) -> bool:
 
 
 @inlined
-def plain_change(data: Any, p: Any, end: int, base_row: Any, base: Any, state: Any) -> Any:
-    """Replay a PartitionChangeRecord on a row of the base; `p` is at its tagged fields."""
-    row = np.uint64(base_row)
+def plain_change(data: Bytes, p: Int64, end: Int64, row: Int64, base: Base, state: State) -> Int64:
+    """Replay a PartitionChangeRecord on the row at a place, see `Journal`; `p` is at its tagged fields."""
+    if row >= len(base.rows):
+        row -= len(base.rows)
+        if not plain_row_change(state.fresh_rows, row, data, p, end):
+            return OTHER
+        state.fresh_info[row, 0] |= TOUCHED
+        return DONE
     if len(state.dense_flags) > 0:
         if not plain_row_change(state.dense_rows, row, data, p, end):
             return OTHER
@@ -92,84 +101,79 @@ def plain_change(data: Any, p: Any, end: int, base_row: Any, base: Any, state: A
     members, count, leader = _parse_change(data, p, end)
     if members < 0:
         return OTHER
-    r = np.int64(state.slots[row]) - 1
+    r: Int64 = state.slots[row] - 1
     if r < 0:
         if base.rows[row, SHAPE] < 0:
             return OTHER
         r = state.counts[N_TOUCHED]
         if r >= len(state.touched):
             return GROW
-        state.counts[N_TOUCHED] = r + 1
-        state.slots[row] = r + 1
-        state.touched[r] = base_row
-        for i in range(COLUMNS):
-            state.touched_rows[r, i] = base.rows[row, i]
-        state.touched_info[r, 0] = state.touched_info[r, 1] = state.touched_info[r, 2] = 0
+        add_touched(row, state)
+        copy_row(base.rows, row, state.touched_rows, r)
     elif state.touched_rows[r, SHAPE] < 0:
         return OTHER
-    _write_change(state.touched_rows, np.uint64(r), data, members, count, leader)
+    _write_change(state.touched_rows, r, data, members, count, leader)
     state.touched_info[r, 0] |= TOUCHED
     return DONE
 
 
 @inlined
-def _parse_partition(data: Any, p: Any, end: int) -> Any:
+def _parse_partition(data: Bytes, p: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:
     """A PartitionRecord of version 1 or 2, from its replicas on: the leader's position, the numbers of replicas, ISR.
 
     The position is -1 if the record is not plain.
     """
-    bad = -1
-    replicas = np.int64(data[np.uint64(p)]) - 1
+    members: Int64 = 0
+    replicas = cython.cast(Int64, data[p]) - 1
     if replicas < 1 or replicas > WIDTH or p + 1 + 4 * replicas >= end:
-        return bad, replicas, 0
+        return -1, replicas, members
     p += 1 + 4 * replicas
-    members = np.int64(data[np.uint64(p)]) - 1
+    members = cython.cast(Int64, data[p]) - 1
     if members < 0 or members > WIDTH or p + 4 * members + 16 * replicas + 17 != end:
-        return bad, replicas, members
-    q = np.uint64(p + 1 + 4 * members)
-    if data[q] != 1 or data[q + 1] != 1 or data[np.uint64(end - 1)] != 0:
-        return bad, replicas, members
-    if np.int64(data[q + 14]) != replicas + 1:
-        return bad, replicas, members
-    return np.int64(q) + 2, replicas, members
+        return -1, replicas, members
+    q = p + 1 + 4 * members
+    if data[q] != 1 or data[q + 1] != 1 or data[end - 1] != 0 or data[q + 14] != replicas + 1:
+        return -1, replicas, members
+    return q + 2, replicas, members
 
 
 @inlined
-def _write_partition(data: Any, at: Any, numbers: Any, replicas: Any, members: Any, row: Any, state: Any) -> None:
-    rows = state.fresh_rows
+def _write_partition(
+    data: Bytes, at: Int64, numbers: Int64, replicas: Int64, members: Int64, row: Int64, state: State
+) -> None:
     isr = at + 4 * replicas + 1
     ids = numbers + 13
     for i in range(WIDTH):
         if i < replicas:
             broker = read_int(data, at + 4 * i)
-            rows[row, i] = broker
-            rows[row, DIRECTORIES + i] = home_number(data, ids + 16 * i, broker, state)
+            state.fresh_rows[row, i] = broker
+            state.fresh_rows[row, DIRECTORIES + i] = home_number(data, ids + 16 * i, broker, state)
         else:
-            rows[row, i] = rows[row, DIRECTORIES + i] = 0
-        rows[row, ISR + i] = read_int(data, isr + 4 * i) if i < members else 0
+            state.fresh_rows[row, i] = state.fresh_rows[row, DIRECTORIES + i] = 0
+        state.fresh_rows[row, ISR + i] = read_int(data, isr + 4 * i) if i < members else 0
     for i in range(3):
-        rows[row, LEADER + i] = read_int(data, numbers + 4 * i)
-    rows[row, LEADER + 3] = 0
-    rows[row, SHAPE] = replicas | members << 8
+        state.fresh_rows[row, LEADER + i] = read_int(data, numbers + 4 * i)
+    state.fresh_rows[row, LEADER + 3] = 0
+    state.fresh_rows[row, SHAPE] = replicas | members << 8
 
 
 @inlined
-def plain_partition(data: Any, p: Any, end: int, topic: Any, partition: Any, topics: int, state: Any) -> Any:
+def plain_partition(
+    data: Bytes, p: Int64, end: Int64, topic: Int64, partition: Int64, topics: Int64, state: State
+) -> Int64:
     """Replay a PartitionRecord of version 1 or 2 that follows the last one of its new topic; `p` is at the replicas."""
-    counts = state.counts
-    r = counts[N_FRESH]
-    place, created = np.uint64(topic), np.uint64(topic - topics)
-    size = np.int64(state.sizes[place])
-    if size > 0 and np.int64(state.firsts[created]) + partition != r:
+    row = state.counts[N_FRESH]
+    created = topic - topics
+    size: Int64 = state.sizes[topic]
+    if size > 0 and state.firsts[created] + partition != row:
         return OTHER
     if p >= end or partition < 0:
         return OTHER
     numbers, replicas, members = _parse_partition(data, p, end)
     if numbers < 0:
         return OTHER
-    if r >= len(state.fresh_topics) or counts[N_DIRECTORIES] + WIDTH > len(state.directories):
+    if row >= len(state.fresh_topics) or state.counts[N_DIRECTORIES] + WIDTH > len(state.directories):
         return GROW
-    row = np.uint64(r)
     if replicas == WIDTH and members == WIDTH:  # most are: a copy without branches
         _write_partition(data, p + 1, numbers, WIDTH, WIDTH, row, state)
     else:
@@ -179,7 +183,7 @@ def plain_partition(data: Any, p: Any, end: int, topic: Any, partition: Any, top
     state.fresh_info[row, 0] = TOUCHED | DIRECTORIES_WRITTEN
     state.fresh_info[row, 1] = state.fresh_info[row, 2] = 0
     if size == 0:
-        state.firsts[created] = r - partition
-    state.sizes[place] = size + 1
-    counts[N_FRESH] = r + 1
+        state.firsts[created] = row - partition
+    state.sizes[topic] = size + 1
+    state.counts[N_FRESH] = row + 1
     return DONE

@@ -16,7 +16,7 @@ from kraftlake.kernels.language import (
     inlined,
 )
 from kraftlake.kernels.partition_row import COLUMNS, DIRECTORIES, HEAP_LISTS, ISR, LEADER, RARE, SHAPE, WIDTH
-from kraftlake.kernels.replay.change_state import N_HEAP, State
+from kraftlake.kernels.replay.change_state import N_HEAP, Base, State
 
 
 @inlined
@@ -62,24 +62,24 @@ def load_row(rows: IntRows, r: Int64, base_heap: Ints, heap: Ints, lists: IntRow
 
 
 @inlined
-def store_row(rows: IntRowsOut, r: Int64, base_heap: Ints, state: State) -> None:
-    """Write `state.lists` and `state.numbers` as a row."""
+def store_row(base: Base, state: State) -> None:
+    """Write `state.lists` and `state.numbers` as a row, to `state.row[0]`."""
     for i in range(4):
-        rows[r, LEADER + i] = state.numbers[i]
+        state.row[0, LEADER + i] = state.numbers[i]
     replicas, members, directories = state.lengths[0], state.lengths[1], state.lengths[2]
     others = state.lengths[3] + state.lengths[4] + state.lengths[5] + state.lengths[6]
     if replicas <= WIDTH and members <= WIDTH and others == 0:
         for i in range(WIDTH):
-            rows[r, i] = state.lists[0, i] if i < replicas else 0
-            rows[r, ISR + i] = state.lists[1, i] if i < members else 0
-            rows[r, DIRECTORIES + i] = state.lists[2, i] if i < directories else 0
-        rows[r, SHAPE] = replicas | members << 8
+            state.row[0, i] = state.lists[0, i] if i < replicas else 0
+            state.row[0, ISR + i] = state.lists[1, i] if i < members else 0
+            state.row[0, DIRECTORIES + i] = state.lists[2, i] if i < directories else 0
+        state.row[0, SHAPE] = replicas | members << 8
         return
     at = state.counts[N_HEAP]
-    rows[r, 0] = len(base_heap) + at
+    state.row[0, 0] = len(base.heap) + at
     for i in range(1, LEADER):
-        rows[r, i] = 0
-    rows[r, SHAPE] = RARE
+        state.row[0, i] = 0
+    state.row[0, SHAPE] = RARE
     for which in range(HEAP_LISTS):
         state.heap[at + which] = state.lengths[which]
     at += HEAP_LISTS
@@ -108,8 +108,8 @@ def migrate(state: State) -> None:
 
 
 @inlined
-def merge(rows: IntRows, r: Int64, state: State) -> Bool:
-    """Complete the change in `state.lists` and `numbers` by a row, whose lists are in `state.before`.
+def merge(state: State) -> Bool:
+    """Complete the change in `state.lists` and `numbers` by `state.row[0]`, whose lists are in `state.before`.
 
     False if the change does not fit.
     """
@@ -127,13 +127,13 @@ def merge(rows: IntRows, r: Int64, state: State) -> Bool:
     if state.lengths[2] != state.lengths[0]:
         return False
     if state.numbers[0] == -2:
-        state.numbers[0] = rows[r, LEADER]
-        state.numbers[1] = rows[r, LEADER + 1]
+        state.numbers[0] = state.row[0, LEADER]
+        state.numbers[1] = state.row[0, LEADER + 1]
     else:
-        state.numbers[1] = cython.cast(Int64, rows[r, LEADER + 1]) + 1
-    state.numbers[2] = cython.cast(Int64, rows[r, LEADER + 2]) + 1
+        state.numbers[1] = cython.cast(Int64, state.row[0, LEADER + 1]) + 1
+    state.numbers[2] = cython.cast(Int64, state.row[0, LEADER + 2]) + 1
     if state.numbers[3] == -1:
-        state.numbers[3] = rows[r, LEADER + 3]
+        state.numbers[3] = state.row[0, LEADER + 3]
     return True
 
 

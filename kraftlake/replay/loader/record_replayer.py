@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake import kernels
 from kraftlake.delta import MetadataDelta, TopicsDelta
 from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.records.serde import AnyMessage
@@ -60,7 +59,7 @@ class RecordReplayer:
     @property
     def _takes_bulk(self) -> bool:
         topics = self.delta.topics_delta
-        return kernels.available() and (topics is None or topics.takes_bulk)
+        return topics is None or topics.takes_bulk
 
     def _replay_bulk(self, values: BatchValues, first: int, last: int) -> int:
         """Replay the records [first, last) of `values`, as indexes; returns the first that needs an object."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from kraftlake import kernels
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
 
@@ -29,7 +28,7 @@ def bulk_chunks(reader: LogReader, first: int, last: int) -> Iterator[Chunk] | N
     The chunks may end before `last`: what follows has to be read batch by batch.
     """
     bulk_batches: Any = getattr(reader, "bulk_batches", None)
-    if bulk_batches is None or not kernels.pays(last - first, BULK_FROM):
+    if bulk_batches is None or last - first < BULK_FROM:
         return None
     chunks: Iterator[Chunk] = bulk_batches(first, last)
     return chunks
@@ -53,7 +52,7 @@ def chunks_of_snapshot(snapshot: SnapshotReader) -> Iterator[Chunk]:
     # A snapshot that a lake made itself never was a file and has no size, but its records are counted.
     records: int = getattr(snapshot, "record_count", 0) or snapshot.size_in_bytes // _SNAPSHOT_RECORD_BYTES
     after = 0
-    if bulk_batches is not None and kernels.pays(records, BULK_SNAPSHOT_FROM):
+    if bulk_batches is not None and records >= BULK_SNAPSHOT_FROM:
         from kraftlake.records.control_records import SnapshotFooterRecord
         from kraftlake.runtime.prefetching import prefetch
 

@@ -3,11 +3,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake import kernels
 from kraftlake.delta import TopicsDelta
 from kraftlake.image import PartitionRegistration
 from kraftlake.image.topics.partition_rows import registration_of
@@ -18,8 +16,6 @@ from tests.histories import histories, uuid_of
 
 if TYPE_CHECKING:
     from kraftlake.delta.topics.journaled_change import JournaledChange
-
-pytestmark = pytest.mark.skipif(not kernels.available(), reason="numba is not installed")
 
 _KINDS = (r.TopicRecord, r.PartitionRecord, r.PartitionChangeRecord, r.RemoveTopicRecord, r.ClearElrRecord)
 

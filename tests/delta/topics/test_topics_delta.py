@@ -38,7 +38,6 @@ RECORDS = st.lists(
 def merged_in_bulk_from(count):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(topics_delta, "MERGE_FROM", count)
-        patch.setattr(topics_delta, "MERGE_COLD_FROM", count)
         yield
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import CollectedLosses, ImageWriterOptions, MetadataImage, MetadataProvenance
-from kraftlake.image.topics.topic_values import _by_kernel, _by_objects, topic_values, topics_by_name
+from kraftlake.image.topics.topic_values import topic_values, topics_by_name
 from kraftlake.records.metadata_records import PartitionRecord, TopicRecord
 from kraftlake.records.metadata_version import ALL, MINIMUM_OF_KAFKA_4, from_feature_level
 from kraftlake.records.serde import ApiMessageAndVersion, encode_value
@@ -25,12 +23,12 @@ def image_of(records: list[ApiMessageAndVersion]) -> MetadataImage:
     return delta.apply(MetadataProvenance.EMPTY)
 
 
-def written(image: MetadataImage, write: Callable, level, elr: bool) -> tuple[dict[str, list[bytes]], tuple[str, ...]]:
+def written(image: MetadataImage, level, elr: bool) -> tuple[dict[str, list[bytes]], tuple[str, ...]]:
     losses = CollectedLosses()
     packed = image.topics.rows()
     options = ImageWriterOptions(metadata_version=level, elr_enabled=elr, loss_handler=losses)
     order = topics_by_name(packed.table)
-    values = write(packed, options, order)
+    values = topic_values(packed, options, order)
     topics = {}
     for number, name in enumerate(packed.table.names[topic] for topic in order.tolist()):
         at, end = values.starts[number], values.starts[number + 1]
@@ -42,19 +40,23 @@ def written(image: MetadataImage, write: Callable, level, elr: bool) -> tuple[di
     return topics, losses.losses
 
 
-@given(histories(topics_only=True, max_steps=60), LEVELS, st.booleans())
-def test_any_topics_are_written_as_their_objects_are_at_any_version(records, level, elr) -> None:
-    image = image_of(records)
+def written_by_objects(image: MetadataImage, level, elr: bool) -> tuple[dict[str, list[bytes]], tuple[str, ...]]:
     losses = CollectedLosses()
     options = ImageWriterOptions(metadata_version=level, elr_enabled=elr, loss_handler=losses)
-    expected = {
+    topics = {
         name: [encode_value(record.message, record.version) for record in topic.write(options)]
         for name, topic in image.topics.topics_by_name().items()
     }
-    for write in (_by_kernel, _by_objects):
-        topics, lost = written(image, write, level, elr)
-        assert topics == expected
-        assert set(lost) == set(losses.losses)
+    return topics, losses.losses
+
+
+@given(histories(topics_only=True, max_steps=60), LEVELS, st.booleans())
+def test_any_topics_are_written_as_their_objects_are_at_any_version(records, level, elr) -> None:
+    image = image_of(records)
+    topics, lost = written(image, level, elr)
+    expected, losses = written_by_objects(image, level, elr)
+    assert topics == expected
+    assert set(lost) == set(losses)
 
 
 @pytest.mark.parametrize("replicas", [1, 3, 4, 130, 5000])
@@ -75,8 +77,8 @@ def test_lists_of_any_length_and_partitions_with_gaps_are_written(replicas: int)
     ]  # fmt: skip
     image = image_of(records)
     level = ALL[-1]
-    assert written(image, _by_kernel, level, True) == written(image, _by_objects, level, True)
-    assert len(written(image, topic_values, level, True)[0]["foo"]) == 4
+    assert written(image, level, True) == written_by_objects(image, level, True)
+    assert len(written(image, level, True)[0]["foo"]) == 4
 
 
 @pytest.mark.parametrize("length", [1, 125, 126, 127, 128, 249, 16_383, 16_384])
@@ -85,7 +87,7 @@ def test_topics_with_names_of_any_length_are_written(length: int) -> None:
     image = image_of(
         [ApiMessageAndVersion(TopicRecord(name=name, topic_id=uuid_of(at)), 0) for at, name in enumerate(names, 1)]
     )
-    topics, _ = written(image, _by_kernel, ALL[-1], True)
+    topics, _ = written(image, ALL[-1], True)
     assert topics == {
         name: [encode_value(TopicRecord(name=name, topic_id=uuid_of(at)), 0)] for at, name in enumerate(names, 1)
     }

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake import kernels
 from kraftlake.image import CollectedLosses, ImageWriterOptions, MetadataImage
 from kraftlake.image.topics import topic_values, topics_image
 from kraftlake.image.topics.topics_image import TopicsImage
@@ -98,16 +97,6 @@ def test_any_image_is_written_in_bulk_as_its_objects_are(
                     list(write(options))
                 faults.append(str(fault.value))
             assert faults[0] == faults[1]
-
-
-@given(history=histories(topics_only=True, max_steps=40))
-def test_without_compiled_code_the_objects_are_written(history: list[ApiMessageAndVersion]) -> None:
-    image = image_of(history)
-    options = ImageWriterOptions.for_image(image)
-    with CASE() as patch:
-        in_small(patch, at_once=10, records=7, size=10**6)
-        patch.setattr(kernels, "available", lambda: False)
-        assert list(image.write_bulk(options)) == list(image.write(options))
 
 
 def large_image(partitions: int = topics_image.PACK_FROM) -> MetadataImage:

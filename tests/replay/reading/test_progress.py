@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake import kernels
 from kraftlake.api import open_source
 from kraftlake.replay.reading import chunks
 from kraftlake.replay.reading.progress import with_progress
@@ -22,8 +21,6 @@ def offsets(told: Told, phase: str, end: int) -> list[int]:
 
 @pytest.mark.parametrize("in_bulk", [True, False])
 def test_a_replay_reports_progress_after_each_chunk(monkeypatch: pytest.MonkeyPatch, in_bulk: bool) -> None:
-    if in_bulk and not kernels.available():
-        pytest.skip("numba is missing")
     monkeypatch.setattr(chunks, "BULK_FROM", 1 if in_bulk else 1 << 30)
     source = open_source(DIRECTORY)
     told: Told = []

@@ -65,8 +65,8 @@ def topic_values(packed: PackedTopics, options: ImageWriterOptions, topics: Any)
     of_row = np.repeat(topics, counts)
     places = np.arange(len(of_row)) - np.repeat(firsts[:-1], counts)
     rows = packed.merged_rows()[table.starts[of_row] + places]
-    with_directories = int(version.is_directory_assignment_supported)
-    with_elr = int(options.elr_enabled and version.is_elr_supported)
+    with_directories = version.is_directory_assignment_supported
+    with_elr = options.elr_enabled and version.is_elr_supported
     sizes = np.empty(len(rows), np.int64)
     _report(compiled.measure(rows, packed.heap, with_directories, with_elr, sizes), options)
     heads = _heads(table, topics)

@@ -35,7 +35,6 @@ _PARTS_A_TASK = 4
 """The most parts for a task: a task costs a tenth of a CPU second, as much as a hundred thousand records."""
 
 _ROWS_AT_ONCE = 16_384
-_BULK_FROM = 20_000
 
 
 @attrs.frozen(kw_only=True)
@@ -149,7 +148,7 @@ def _log_rows(source: LogSource, first: int, last: int, columns: Sequence[str]) 
     expected = first
     bulk_batches = getattr(source.reader, "bulk_batches", None)
     is_log = source.kind is not SourceKind.SNAPSHOT
-    if bulk_batches is not None and is_log and last - first >= _BULK_FROM:
+    if bulk_batches is not None and is_log:
         for part in bulk_batches(first, last):
             expected = part.last_offset + 1
             yield _between(to_rows([part]), first, last).select(columns)

@@ -15,7 +15,6 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed
-from kraftlake.tables.changes import partition_store
 from kraftlake.tables.changes.log_deltas import RunDeltas
 from kraftlake.tables.jobs import ALL
 from kraftlake.tables.table_writer import TableWriter
@@ -56,14 +55,12 @@ def rows_of(lake: Path) -> dict[str, list[str]]:
     log=metadata_logs(max_steps=40),
     cuts=st.lists(st.integers(0, 30), min_size=1, max_size=4),
     first=st.sets(st.sampled_from(ALL.tables)),
-    bulk_from=st.sampled_from([1, 4, 1000]),
 )
 def test_all_tables_at_once_have_the_rows_that_each_has_alone(
     tmp_path_factory: pytest.TempPathFactory,
     log: list[RecordBatch],
     cuts: list[int],
     first: set[str],
-    bulk_from: int,
 ) -> None:
     """Some tables are up to an earlier offset when the run of all begins."""
     assume(log)
@@ -71,14 +68,12 @@ def test_all_tables_at_once_have_the_rows_that_each_has_alone(
     append_in(MetadataLog.create(folder / "together"), 2 if len(log) > 1 else 1, log)
     shutil.copytree(folder / "together", folder / "alone")
     ends = [*sorted({log[min(at, len(log) - 1)].last_offset for at in cuts}), log[-1].last_offset]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(partition_store, "BULK_FROM", bulk_from)
-        chosen = [writer for writer in ALL.new_writers() if writer.description.name in first]
-        if chosen:
-            bring_up(folder / "together", chosen, ends[:1])
-        bring_up(folder / "together", ALL.new_writers(), ends)
-        for name in ALL.tables:
-            (alone,) = (writer for writer in ALL.new_writers() if writer.description.name == name)
-            bring_up(folder / "alone", [alone], ends[-1:])
+    chosen = [writer for writer in ALL.new_writers() if writer.description.name in first]
+    if chosen:
+        bring_up(folder / "together", chosen, ends[:1])
+    bring_up(folder / "together", ALL.new_writers(), ends)
+    for name in ALL.tables:
+        (alone,) = (writer for writer in ALL.new_writers() if writer.description.name == name)
+        bring_up(folder / "alone", [alone], ends[-1:])
     assert rows_of(folder / "together") == rows_of(folder / "alone")
     shutil.rmtree(folder)

@@ -49,9 +49,7 @@ def log_of(path: Path, first: int | None = None, last: int | None = None) -> lis
 
 
 @pytest.mark.parametrize("path", [*LOGS, CHECKPOINT], ids=lambda path: path.parts[-3])
-@pytest.mark.parametrize("many_at_once", [True, False])
-def test_a_source_is_read_as_its_log_says(path: Path, many_at_once: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_scan, "_BULK_FROM", 0 if many_at_once else 1 << 40)
+def test_a_source_is_read_as_its_log_says(path: Path) -> None:
     assert lines(read(scan_of(path, show_secrets=True))) == log_of(path)
 
 
@@ -93,14 +91,12 @@ def test_segments_are_parts_and_an_archive_is_one(tmp_path: Path) -> None:
     assert lines(read(scan)) == log_of(SAMPLE)
 
 
-@given(st.integers(0, 5736), st.integers(0, 5736), st.booleans())
+@given(st.integers(0, 5736), st.integers(0, 5736))
 @settings(max_examples=10)
-def test_offsets_bound_what_is_read(one: int, other: int, many_at_once: bool) -> None:
+def test_offsets_bound_what_is_read(one: int, other: int) -> None:
     first, last = sorted((one, other))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(record_scan, "_BULK_FROM", 0 if many_at_once else 1 << 40)
-        scan = scan_of(SAMPLE, first=first, last=last, wanted=pa.schema([typed_schema().field("offset")]))
-        assert [row["offset"] for row in read(scan)] == list(range(first, last + 1))
+    scan = scan_of(SAMPLE, first=first, last=last, wanted=pa.schema([typed_schema().field("offset")]))
+    assert [row["offset"] for row in read(scan)] == list(range(first, last + 1))
 
 
 def test_nothing_is_read_of_an_empty_log(tmp_path: Path) -> None:
@@ -132,9 +128,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
     assert type_of("KRAFT_VOTERS") == "KRAFT_VOTERS"
 
 
-@pytest.mark.parametrize("many_at_once", [True, False])
-def test_a_damaged_log_says_where(tmp_path: Path, many_at_once: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_scan, "_BULK_FROM", 0 if many_at_once else 1 << 40)
+def test_a_damaged_log_says_where(tmp_path: Path) -> None:
     folder = tmp_path / "__cluster_metadata-0"
     folder.mkdir()
     for segment in SAMPLE.glob("*.log"):

@@ -23,7 +23,7 @@ class ChangesWriter(TableWriter):
     of_topics: ClassVar[bool] = False
     """Whether shards make rows of topics and partitions for it."""
 
-    def __init__(self, *, bulk: bool | None = None) -> None:
+    def __init__(self, *, bulk: bool = True) -> None:
         """`bulk` is that of PartitionStore, for a writer that shares its deltas with no other."""
         super().__init__()
         self._deltas: SharedDeltas

@@ -114,7 +114,7 @@ class LogDeltas:
     state of the quorum by the control records so far.
     """
 
-    def __init__(self, *, bulk: bool | None = None, of_shard: bool = False) -> None:
+    def __init__(self, *, bulk: bool = True, of_shard: bool = False) -> None:
         """Begin with an empty log; `bulk` and `of_shard` are those of PartitionStore."""
         self.store = PartitionStore(bulk=bulk, of_shard=of_shard)
         self.provenance = MetadataProvenance.EMPTY
@@ -262,9 +262,7 @@ class LogDeltas:
 class SharedDeltas:
     """The LogDeltas of those takers of a run that begin at the same offset: each of them gets the same chunks."""
 
-    def __init__(
-        self, *, bulk: bool | None = None, deltas: LogDeltas | None = None, begin: LogBegin | None = None
-    ) -> None:
+    def __init__(self, *, bulk: bool = True, deltas: LogDeltas | None = None, begin: LogBegin | None = None) -> None:
         """`bulk` is that of PartitionStore; `deltas` may have begun already, with `begin`."""
         self.deltas = deltas or LogDeltas(bulk=bulk)
         self._begin = begin
@@ -326,7 +324,7 @@ class SharedDeltas:
 class RunDeltas:
     """The SharedDeltas of one run, by the offset that tables cover."""
 
-    def __init__(self, *, bulk: bool | None = None, begun: SharedDeltas | None = None) -> None:
+    def __init__(self, *, bulk: bool = True, begun: SharedDeltas | None = None) -> None:
         """`bulk` is that of PartitionStore; `begun` are those of all tables of the run, wherever these say they are."""
         self._bulk = bulk
         self._begun = begun

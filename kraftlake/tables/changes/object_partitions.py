@@ -1,4 +1,4 @@
-"""All partitions as an image, changed record by record: for odd records, and for few.
+"""All partitions as an image, changed record by record: for odd records.
 
 The changes that come out are those of `CompiledPartitions`. Imports numpy.
 """

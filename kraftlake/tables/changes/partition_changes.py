@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import attrs
 import numpy as np
@@ -15,7 +15,6 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.tables.row_lists import RowLists
 
 __all__ = [
-    "BULK_FROM",
     "HAD",
     "HAS",
     "WRITTEN",
@@ -25,9 +24,6 @@ __all__ = [
     "PartitionRows",
     "changes_of_image",
 ]
-
-BULK_FROM: Final = 1000
-"""From how many records, or partitions, on compiled code is worth it."""
 
 
 class Names(NamedTuple):

@@ -1,25 +1,23 @@
 """The partitions of a cluster behind a log's deltas: one store for all tables of a run. Imports numpy.
 
 Records go in (`fold`), and the partitions that they change come out, before and after each change, as PartitionChanges:
-columns that the tables are functions of. Most records go through compiled code; the rest of a chunk from an odd record
-on, few records, and all of them where there is no compiled code, are folded as objects, into the same columns.
+columns that the tables are functions of. Records go through compiled code; the rest of a chunk from an odd record on is
+folded as objects, into the same columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records import metadata_records as r
+from kraftlake.tables.changes.compiled_partitions import CompiledPartitions
 from kraftlake.tables.changes.effective_records import UNKNOWN_KIND, EffectiveRecords
 from kraftlake.tables.changes.object_partitions import ObjectPartitions
-from kraftlake.tables.changes.partition_changes import BULK_FROM, PartitionChanges, PartitionRows
-
-if TYPE_CHECKING:
-    from kraftlake.tables.changes.compiled_partitions import CompiledPartitions
+from kraftlake.tables.changes.partition_changes import PartitionChanges, PartitionRows
 
 TOPIC_KINDS: Final = tuple(
     cls.API_KEY
@@ -34,15 +32,13 @@ class PartitionStore:
     What comes out depends on the records and deltas alone, not on how they are cut: between two deltas.
     """
 
-    def __init__(
-        self, topics: TopicsImage = TopicsImage.EMPTY, *, bulk: bool | None = None, of_shard: bool = False
-    ) -> None:
-        """Begin with an image; `bulk` says whether to use compiled code, None: where there is enough to do for it.
+    def __init__(self, topics: TopicsImage = TopicsImage.EMPTY, *, bulk: bool = True, of_shard: bool = False) -> None:
+        """Begin with an image; without `bulk`, all records are folded as odd ones are.
 
         Each state begins at offset and time -1, unless `begin` says otherwise. `of_shard`: a ClearElrRecord may name a
         topic that is not here.
         """
-        self._wanted = bulk
+        self._bulk = bulk
         self._of_shard = of_shard
         self._held: CompiledPartitions | ObjectPartitions | None = None
         self.begin(topics, -1, -1)
@@ -91,10 +87,10 @@ class PartitionStore:
         """
         chosen = np.flatnonzero(records.are_of((*TOPIC_KINDS, UNKNOWN_KIND)))
         some, deltas_of = records.where(chosen), deltas[chosen]
-        compiled, done, partitions = self._uses_compiled(len(some)), 0, self._partitions
-        is_old = compiled if isinstance(partitions, ObjectPartitions) else partitions.is_worn
+        done, partitions = 0, self._partitions
+        is_old = self._bulk and len(some) > 0 if isinstance(partitions, ObjectPartitions) else partitions.is_worn
         if is_old:
-            partitions = self._held = self._made(True, *partitions.image())
+            partitions = self._held = CompiledPartitions(*partitions.image())
         if not isinstance(partitions, ObjectPartitions):
             done, changes = partitions.fold(some, deltas_of)
             if done == len(some):
@@ -114,20 +110,12 @@ class PartitionStore:
             count = topics.partition_count
             begins = (np.broadcast_to(np.asarray(numbers, np.int64), (count,)) for numbers in since)
             self._begin = (TopicsImage.EMPTY, -1, -1)
-            self._held = self._made(self._uses_compiled(count), topics, *begins)
+            self._held = (
+                CompiledPartitions(topics, *begins)
+                if self._bulk
+                else ObjectPartitions(topics, *begins, of_shard=self._of_shard)
+            )
         return self._held
-
-    def _uses_compiled(self, count: int) -> bool:
-        return count >= BULK_FROM if self._wanted is None else self._wanted
-
-    def _made(
-        self, compiled: bool, topics: TopicsImage, since: Any, since_times: Any
-    ) -> CompiledPartitions | ObjectPartitions:
-        if compiled:
-            from kraftlake.tables.changes.compiled_partitions import CompiledPartitions  # loads compiled code
-
-            return CompiledPartitions(topics, since, since_times)
-        return ObjectPartitions(topics, since, since_times, of_shard=self._of_shard)
 
 
 def _numbered(changes: PartitionChanges, records: Any) -> PartitionChanges:

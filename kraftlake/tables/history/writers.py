@@ -74,7 +74,7 @@ class PartitionHistoryWriter(HistoryWriter):
     description = TableDescription("partition_history", "What each partition was, from when to when", PARTITION_COLUMNS)
     of_topics = True
 
-    def __init__(self, *, bulk: bool | None = None) -> None:
+    def __init__(self, *, bulk: bool = True) -> None:
         """`bulk` is that of PartitionStore, for a writer that shares its deltas with no other writer."""
         super().__init__(bulk=bulk)
         self._ended = EndedStates()

@@ -57,7 +57,7 @@ class DriverStep:
         shards: Iterable[ClusterCounts] = (),
         *,
         is_load: bool = False,
-        bulk: bool | None = None,
+        bulk: bool = True,
     ) -> None:
         """Begin with the state at an offset; `shards` are the counts of the shards' topics there.
 

@@ -28,7 +28,7 @@ class ShardStep:
         at: MetadataProvenance,
         *,
         is_load: bool = False,
-        bulk: bool | None = None,
+        bulk: bool = True,
     ) -> None:
         """Begin with the state at an offset; `is_load` as in LogBegin. `bulk` is that of PartitionStore.
 

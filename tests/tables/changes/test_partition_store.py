@@ -146,7 +146,7 @@ def test_an_odd_record_makes_its_whole_delta_and_the_rest_go_by_objects() -> Non
         data(4, topic(2), partition(2), r.RemoveTopicRecord(topic_id=uuid_of(5)), topic(3, "föö"), partition(3)),
         data(9, r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(2), leader=2)),
     ]
-    deltas = LogDeltas(bulk=True)
+    deltas = LogDeltas()
     first, rest = deltas.take(to_rows(log))
     assert first.boundaries.offsets.tolist() == [3]
     assert rest.boundaries.offsets.tolist() == [8, 9]
@@ -154,6 +154,8 @@ def test_an_odd_record_makes_its_whole_delta_and_the_rest_go_by_objects() -> Non
     assert rest.records.offsets.tolist() == [*range(4, 10)]
     assert [rest.records.offsets[record] for *_, record in rest.partitions.removed.tolist()] == [6]
     assert not deltas.store.is_compiled
+    deltas.take(to_rows([data(10, r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(2), leader=3))]))
+    assert deltas.store.is_compiled
     assert folded([log], bulk=True) == folded([log], bulk=False)
     assert folded(cut(log, (1, 2)), bulk=True) == folded([log], bulk=False)
 

@@ -18,7 +18,6 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.batch_values import BatchValues
 from kraftlake.replay.queries.changes import LogChanges
 from kraftlake.runtime.errors import KraftlakeError
-from kraftlake.tables.changes import partition_store
 from kraftlake.tables.changes.log_deltas import DeltaChunk, LogDeltas
 from kraftlake.tables.events import bulk_log_events, log_events
 from kraftlake.tables.events.log_events import LogEvents
@@ -35,7 +34,6 @@ def parts_taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Make every range long, and any number of records many; gets the last offset of each part taken as columns."""
     monkeypatch.setattr(log_events, "BULK_FROM", 0)
     monkeypatch.setattr("kraftlake.replay.reading.chunks.BULK_FROM", 0)
-    monkeypatch.setattr(partition_store, "BULK_FROM", 1)
     taken: list[int] = []
     take_parts = bulk_log_events.LogDeltas.take_parts
 

@@ -22,7 +22,6 @@ from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay.queries.changes import LogChanges
 from kraftlake.runtime.errors import ReplayError
-from kraftlake.tables.changes import partition_store
 from kraftlake.tables.events.table import EVENTS
 from kraftlake.tables.events.writer import EventsWriter
 from tests.metadata_logs import metadata_logs
@@ -260,14 +259,6 @@ def test_a_record_that_contradicts_what_is_there_is_named(bulk: bool) -> None:
 @pytest.mark.parametrize("record", NEWER)
 def test_a_version_that_nobody_knows_is_refused_as_by_a_loader(record: Message, bulk: bool) -> None:
     check_refused_in_a_newer_version(record, published, lambda log: told([log], bulk=bulk))
-
-
-def test_few_records_go_by_objects_and_many_as_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    writer = EventsWriter()
-    assert not writer._deltas.store.is_compiled
-    monkeypatch.setattr(partition_store, "BULK_FROM", 2)
-    writer.take_rows(to_rows([data(0, topic(1), partition(1))]))
-    assert writer._deltas.store.is_compiled
 
 
 def test_an_acl_that_is_another_under_its_id_is_removed_and_added() -> None:

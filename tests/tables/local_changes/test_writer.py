@@ -18,12 +18,10 @@ from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.kernels.columns.change_buffers import HAD, HAS
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.rows import to_rows
 from kraftlake.records.schema import Message
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.manifest import LogDeltaManifest
 from kraftlake.runtime.errors import ReplayError
-from kraftlake.tables.changes import partition_store
 from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
 from kraftlake.tables.changes.partition_changes import changes_of_image
 from kraftlake.tables.local_changes.columns import _order, local_change_table
@@ -167,15 +165,6 @@ def test_a_record_that_contradicts_what_is_there_is_named(bulk: bool) -> None:
 @pytest.mark.parametrize("record", NEWER)
 def test_a_version_that_nobody_knows_is_refused_as_by_a_loader(record: Message, bulk: bool) -> None:
     check_refused_in_a_newer_version(record, published, lambda log: told([log], bulk=bulk))
-
-
-def test_few_records_are_folded_as_objects_and_many_by_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    writer = LocalChangesWriter()
-    writer.take_rows(to_rows([data(0, topic(1), partition(1))]))
-    assert not writer._deltas.store.is_compiled
-    monkeypatch.setattr(partition_store, "BULK_FROM", 2)
-    writer.take_rows(to_rows([data(2, topic(2), partition(2))]))
-    assert writer._deltas.store.is_compiled
 
 
 @pytest.mark.parametrize("bulk", WAYS)

@@ -55,7 +55,7 @@ def test_states_go_through_files(log: list[RecordBatch], cuts: list[int]) -> Non
             assert again.open_topics.open_since == state.open_topics.open_since
             assert again.open_topics.held.offsets.tolist() == state.open_topics.held.offsets.tolist()
 
-        assert by_shards(cut(log, cuts), 2, bulk=None, stored=stored, check=check) == in_process(log, bulk=None)
+        assert by_shards(cut(log, cuts), 2, bulk=True, stored=stored, check=check) == in_process(log, bulk=True)
 
 
 @pytest.mark.parametrize("bulk", WAYS)
@@ -92,7 +92,7 @@ def test_a_record_that_can_not_be_replayed_is_the_same_error(tmp_path: Path, rec
     faults = []
     for way in (
         lambda: fold_into(lake, [writer for writer in ALL.new_writers() if "history" not in writer.description.name]),
-        lambda: by_shards([log[:2], log[2:]], 3, bulk=None),
+        lambda: by_shards([log[:2], log[2:]], 3, bulk=True),
         lambda: by_shards([log], 1, bulk=False),
     ):
         with pytest.raises(KraftlakeError) as fault:

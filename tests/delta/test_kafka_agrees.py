@@ -83,6 +83,7 @@ def test_kafka_makes_the_same_of_every_log(tmp_path: Path) -> None:
         ):  # large images and changes have other forms: have them in small ones
             patch.setattr(topics_image, "PACK_FROM", form[0])
             patch.setattr(topics_delta, "MERGE_FROM", form[1])
+            patch.setattr(topics_delta, "MERGE_COLD_FROM", form[1])
             assert_same_images(log, kafka["published"])
             assert_same_local_changes(segment, ranges, kafka["local"])
         tally.note(log, len(kafka["published"]), len(kafka["local"]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from contextlib import contextmanager
 
 import pytest
@@ -38,6 +40,7 @@ RECORDS = st.lists(
 def merged_in_bulk_from(count):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(topics_delta, "MERGE_FROM", count)
+        patch.setattr(topics_delta, "MERGE_COLD_FROM", count)
         yield
 
 
@@ -234,3 +237,28 @@ def test_numbers_that_no_record_can_hold_are_left_to_objects(many, fields):
             delta.merge()
     else:
         assert delta.changed_topic(uuid_of(5)).partition(0).partition_epoch == 1
+
+
+_MERGED = """
+import sys
+from kraftlake.delta import TopicsDelta
+from kraftlake.delta.topics import topics_delta
+from kraftlake.image import TopicsImage
+from kraftlake.records.metadata_records import TopicRecord
+from kraftlake.records.uuid import Uuid
+
+def merged():
+    delta = TopicsDelta(TopicsImage.EMPTY)
+    for number in range(1, 1 + topics_delta.MERGE_FROM):
+        delta.keep(TopicRecord(name=str(number), topic_id=Uuid(number.to_bytes(16, "big"))))
+    return delta.as_bulk() is not None
+
+print(merged(), "numpy" in sys.modules)
+import numpy
+print(merged())
+"""
+
+
+def test_records_that_are_not_many_are_merged_in_bulk_only_where_numpy_is_loaded_already() -> None:
+    done = subprocess.run([sys.executable, "-c", _MERGED], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["False", "False", "True"]

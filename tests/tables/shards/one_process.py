@@ -55,7 +55,7 @@ def drained(writers: Sequence[ChangesWriter], *, ended: bool = True) -> Rows:
     return rows
 
 
-def in_process(log: Sequence[RecordBatch], *, bulk: bool | None) -> Rows:
+def in_process(log: Sequence[RecordBatch], *, bulk: bool) -> Rows:
     """The rows of all tables of a log, by the writers of one process."""
     writers, run = writers_of_all(), RunDeltas(bulk=bulk)
     for writer in writers:
@@ -82,7 +82,7 @@ def by_shards(
     pieces: Sequence[Sequence[RecordBatch]],
     shards: int,
     *,
-    bulk: bool | None,
+    bulk: bool,
     stored: Callable[[TopicsState], TopicsState] = lambda state: state,
     check: Callable[[DriverState], None] = lambda _: None,
 ) -> Rows:

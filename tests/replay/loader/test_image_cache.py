@@ -92,7 +92,7 @@ def test_an_image_from_columns_imports_nothing_that_it_does_without(lake):
     end = kraftlake.open(lake).snapshots[-1].end_offset
     script = (
         f"import sys, kraftlake; print(kraftlake.open({str(lake)!r}).image({end - 1}).topics.partition_count)\n"
-        "heavy = ['pandas', 'pyarrow.compute', 'pyarrow.parquet', 'ssl', 'numba', 'kraftlake.kafka_files.directory']\n"
+        "heavy = ['pandas', 'pyarrow.compute', 'pyarrow.parquet', 'ssl', 'kraftlake.kafka_files.directory']\n"
         "found = [name for name in heavy if name in sys.modules]\n"
         "assert not found, found"
     )
@@ -190,15 +190,15 @@ def test_the_records_of_a_snapshot_with_cached_columns_are_not_read(lake, read_f
     assert kraftlake.open(lake).image(end - 1) == expected
 
 
-def test_an_image_from_columns_takes_neither_pandas_nor_compiled_code(lake):
+def test_an_image_from_columns_takes_no_pandas(lake):
     code = (
         "import sys, kraftlake; at = int(sys.argv[2]); print(kraftlake.open(sys.argv[1]).image(at).provenance.offset);"
-        "print({'pandas', 'numba', 'llvmlite'} & {*sys.modules})"
+        "print('pandas' in sys.modules)"
     )
     at = kraftlake.open(lake).snapshots[-1].end_offset - 1
     command = [sys.executable, "-c", code, str(lake), str(at)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert done.stdout == f"{at}\nset()\n"
+    assert done.stdout == f"{at}\nFalse\n"
 
 
 def test_verify_finds_columns_that_are_not_the_image_of_the_records(lake):

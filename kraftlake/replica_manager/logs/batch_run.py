@@ -15,7 +15,7 @@ from kraftlake.kernels.batches import log_columns as column
 from kraftlake.records.batch_format import CRC_FROM
 from kraftlake.records.crc32c import crc32c
 from kraftlake.replica_manager.errors import CorruptRecordError, ReplicationError, UnexpectedAppendOffsetError
-from kraftlake.replica_manager.logs.log_batch import LogBatch, batch_at, headers, joined
+from kraftlake.replica_manager.logs.log_batch import LogBatch, batch_at, headers, joined, size_said
 
 _LARGEST_INT: Final = (1 << 31) - 1
 _LARGEST_LONG: Final = (1 << 63) - 1
@@ -169,7 +169,10 @@ class BatchRun:
 
     def _columns(self, count: int, *columns: int) -> list[int]:
         """The numbers in some columns of the first rows, row by row."""
-        return [self._number(place, which) for place in range(count) for which in columns]
+        numbers = [0] * (count * len(columns))
+        for place, which in enumerate(columns):
+            numbers[place :: len(columns)] = self.rows[which : count * column.COLUMNS : column.COLUMNS]
+        return numbers
 
 
 def _rows(count: int) -> bytearray:
@@ -190,16 +193,24 @@ def find_batches(
     `latest_epoch`. From `expected` on, unless it is −1, offsets must increase; the last offset of each batch must be in
     the range `offsets`, with its end.
     """
-    rows = memoryview(_rows(compiled.count_batches(data))).cast("q")
-    run, position = BatchRun(data, rows, -1), 0
-    if rows:
-        count, position, newest, chosen = compiled.find(data, expected, latest_epoch, *offsets, _table(rows))
-        run = BatchRun(data, rows[: count * column.COLUMNS], newest if count else -1, chosen)
-        if position == len(data):
-            return run, None
-        if count and expected >= 0:
-            expected = run.last_offset + 1
+    most = 1 + len(data) // size_said(data)
+    run, position = _sound_batches(data, most, expected, latest_epoch, offsets)
+    if len(run) == most and position < len(data):  # the first one is larger than others
+        run, position = _sound_batches(data, compiled.count_batches(data), expected, latest_epoch, offsets)
+    if position == len(data):
+        return run, None
+    if len(run) and expected >= 0:
+        expected = run.last_offset + 1
     return run, problem_at(data, position, expected, latest_epoch, offsets)
+
+
+def _sound_batches(
+    data: bytes, most: int, expected: int, latest_epoch: int, offsets: tuple[int, int]
+) -> tuple[BatchRun, int]:
+    """The sound batches that `data` starts with, `most` of them at most, and where they end."""
+    rows = memoryview(_rows(most)).cast("q")
+    count, position, newest, chosen = compiled.find(data, expected, latest_epoch, *offsets, _table(rows))
+    return BatchRun(data, rows[: count * column.COLUMNS], newest if count else -1, chosen), position
 
 
 def problem_at(

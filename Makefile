@@ -73,7 +73,6 @@ bench: .venv/dev java
 	$(BIN)/python -m benchmarks.log
 	$(BIN)/python -m benchmarks.replay
 	$(BIN)/python -m benchmarks.replica_manager --kafka
-	$(BIN)/python -m benchmarks.without_fast
 
 wheels: .venv/dev
 	$(PIP) ziglang

@@ -10,7 +10,7 @@ import pytest
 from tests.kernels.guarded_builds import GuardedBuild
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-MUTANTS = 500 if LONG else 8
+MUTANTS = 500 if LONG else 5
 CALLERS = (
     "tests/records",
     "tests/delta/topics",

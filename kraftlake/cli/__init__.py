@@ -17,6 +17,8 @@ def main() -> None:
     gc.set_threshold(50_000, 20, 20)
     try:
         from kraftlake.cli.application import application
+        from kraftlake.runtime.process_setup import prevent_numpy_threads
     except KeyboardInterrupt:  # before there is anything that would end the command in an orderly way
         raise SystemExit(130) from None
+    prevent_numpy_threads()
     application.main(prog_name="kraftlake")

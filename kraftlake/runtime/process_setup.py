@@ -38,11 +38,10 @@ _PANDAS: Final = "pandas"
 def configure_process() -> None:
     """Keep freed memory, prevent pyarrow's import of pandas, and let numpy start no threads.
 
-    numpy's matrix library starts a thread for each further core, which waits in a loop and takes processor time from
-    other threads; kraftlake multiplies no matrices. Environment variables have precedence. Commands and benchmarks call
-    this before they import numpy or pyarrow and start threads; it has no effect on a numpy that is already imported.
+    Environment variables have precedence. Commands and benchmarks call this before they import numpy or pyarrow and
+    start threads; it has no effect on a numpy that is already imported.
     """
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    prevent_numpy_threads()
     keep_freed_memory()
     skip_pandas()
 
@@ -61,11 +60,20 @@ def configure_service() -> None:
     several hundred megabytes. Freed memory goes back to the system. To be called as `configure_process`.
     """
     _allow_open_files()
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    prevent_numpy_threads()
     os.environ.setdefault(_POOL, "system")  # Arrow's own threads, too, read it when Arrow is imported
     if not any(name in os.environ for name in _CHOSEN_BY_USER):
         _set_options({_M_ARENA_MAX: 2})
     skip_pandas()
+
+
+def prevent_numpy_threads() -> None:
+    """Let numpy start no threads; to be called before its import.
+
+    Its matrix library starts a thread for each further core, which takes 20 ms of processor time, then waits in a loop
+    and takes more from other threads; kraftlake multiplies no matrices.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def keep_freed_memory() -> bool:

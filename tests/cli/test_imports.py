@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -109,3 +110,19 @@ def test_a_lake_is_made_and_read_without_spark(tmp_path: object) -> None:
     engines = {"pyspark", "py4j", "deltalake", "delta"}
     assert not imported_by("import", DIRECTORY, f"{tmp_path}/lake") & engines
     assert not imported_by("image", f"{tmp_path}/lake") & engines
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in Linux's /proc")
+def test_numpy_starts_no_threads_in_a_command() -> None:
+    program = (
+        "import os, sys, kraftlake.cli\n"
+        "sys.argv = ['kraftlake', '--version']\n"
+        "try:\n"
+        "    kraftlake.cli.main()\n"
+        "except SystemExit:\n"
+        "    import numpy\n"
+        "    sys.stderr.write(str(len(os.listdir('/proc/self/task'))))\n"
+    )
+    kept = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    ran = subprocess.run([sys.executable, "-c", program], env=kept, capture_output=True, text=True, check=True)
+    assert ran.stderr == "1"

@@ -17,6 +17,14 @@ _REMEDY = "install it again, by `pip install --force-reinstall` and the wheel or
 try:
     from kraftlake.kernels import compiled
 except ImportError as fault:
+    from zipimport import zipimporter
+
+    loader = __spec__.loader
+    if isinstance(loader, zipimporter):  # as of a wheel that Spark got by --py-files
+        raise EnvironmentFaultError(
+            f"kraftlake's compiled code can't be loaded from a zip ({loader.archive}): install the wheel on each "
+            "machine of the cluster, or send a packed environment by Spark's --archives."
+        ) from fault
     raise EnvironmentFaultError(f"kraftlake's compiled code can't be loaded ({fault}): {_REMEDY}.") from fault
 if __version__ != compiled.KRAFTLAKE_VERSION:
     raise EnvironmentFaultError(

@@ -58,8 +58,8 @@ def broken(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return folder, sentence
 
 
-def python(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": str(folder)}
+def python(folder: Path, *words: object, package: Path | None = None) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": str(package or folder)}
     return subprocess.run(
         [sys.executable, *map(str, words)],
         cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False,
@@ -87,3 +87,13 @@ def test_help_needs_no_compiled_code(broken: tuple[Path, str]) -> None:
     done = python(broken[0], "-m", "kraftlake.cli", "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Usage: kraftlake")
+
+
+def test_a_package_in_a_zip_names_the_two_ways_to_a_cluster(tmp_path: Path) -> None:
+    package = Path(shutil.make_archive(str(tmp_path / "package"), "zip", REPOSITORY, "kraftlake"))
+    done = python(tmp_path, "-m", "kraftlake.cli", "image", SAMPLE, package=package)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"error: kraftlake's compiled code can't be loaded from a zip ({package}): install the wheel on each machine "
+        "of the cluster, or send a packed environment by Spark's --archives.\n"
+    )

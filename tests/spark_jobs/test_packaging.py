@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -17,11 +16,13 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from kraftlake.spark_jobs import submit
 from kraftlake.spark_jobs.java import java_home
 from kraftlake.tables import update_tables
 from kraftlake.tables.jobs import TABLES, job_named
 from tests.spark_cluster import REPOSITORY, SparkCluster, driver_environment, started_cluster
 from tests.tables.sample_log import lake_of
+from tests.wheel import copy_sources
 
 BARE = str(Path(sys.executable).resolve())  # the Python that this environment was made with
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
@@ -32,12 +33,15 @@ def on_a_cluster(test: Any) -> Any:
     return pytest.mark.spark(pytest.mark.skipif(not LONG, reason="KRAFTLAKE_TESTS=long")(test))
 
 
+ONLY_BUILT_FROM = {".c", ".h", ".pxd"}
+
+
 def test_the_wheel_holds_all_that_the_package_has(wheel: Path) -> None:
     def files_in(folder: Path) -> set[str]:
         return {
             str(path.relative_to(REPOSITORY))
             for path in folder.rglob("*")
-            if path.is_file() and "__pycache__" not in path.parts
+            if path.is_file() and "__pycache__" not in path.parts and path.suffix not in ONLY_BUILT_FROM
         }
 
     with zipfile.ZipFile(wheel) as archive:
@@ -103,14 +107,11 @@ def run_in(folder: Path, script: str, **environment: str) -> subprocess.Complete
 
 
 @on_a_cluster
-def test_the_commands_of_the_page_bring_kraftlake_to_bare_pythons(
-    wheel: Path, bare_cluster: SparkCluster, tmp_path: Path
-) -> None:
+def test_the_commands_of_the_page_bring_kraftlake_to_bare_pythons(bare_cluster: SparkCluster, tmp_path: Path) -> None:
     page = (REPOSITORY / "docs" / "spark-jobs.md").read_text("utf-8")
     section = page.split("\n## On a cluster\n")[1].split("\n## ")[0]
     scripts = [block.replace("\n    ", "\n") for block in re.findall(r"(?:^    .*\n)+", section, re.MULTILINE)]
-    source = tmp_path / "source"
-    shutil.copytree(wheel.parent / "source", source, ignore=shutil.ignore_patterns("build", "*.egg-info"))
+    source = copy_sources(tmp_path / "source")
     one_process = tmp_path / "one-process"
     lake_of(one_process, commits=2)
     update_tables(one_process, TABLES)
@@ -118,14 +119,13 @@ def test_the_commands_of_the_page_bring_kraftlake_to_bare_pythons(
         lake = tmp_path / f"lake-{number}"
         lake_of(lake, commits=2)
         names = {"JOB": job, "LAKE": str(lake), "spark://HOST:7077": bare_cluster.master_url}
-        for name, value in (names | {"/opt/kraftlake": f"{tmp_path}/opt", "/var/tmp": f"{tmp_path}/cache"}).items():
+        for name, value in (names | {"/opt/kraftlake": f"{tmp_path}/opt"}).items():
             script = re.sub(rf"(?<![\w./]){re.escape(name)}\b", value, script)  # noqa: PLW2901
-        done = run_in(source, script)
+        done = run_in(source if number < 2 else source / "dist", script)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
         tables = job_named(job).tables
         assert rows_of(lake, tables) == rows_of(one_process, tables)
     assert any(bare_cluster.folder.glob("worker-*/work/app-*/*/environment/bin/python")), "executors have unpacked it"
-    assert any((tmp_path / "cache" / "kraftlake").iterdir()), "the executors' own cache"
 
 
 @on_a_cluster
@@ -150,3 +150,30 @@ def test_executors_without_kraftlake_are_an_error_in_one_sentence(
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (1, "")
     assert re.fullmatch(f"error: {sentence}\n", done.stderr)
+
+
+@on_a_cluster
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("PYSPARK_SUBMIT_ARGS='--py-files {package} pyspark-shell' kraftlake spark records {lake} --master {master}",
+         "error: {sentence}\n"),
+        ("spark-submit --master {master} --py-files {package} {program} records {lake} 2>&1 | grep ^kraftlake",
+         "{sentence}\n"),
+    ],
+    ids=["kraftlake", "spark-submit"],
+)  # fmt: skip
+def test_a_wheel_as_a_zip_is_refused_in_one_sentence_that_names_the_two_ways(
+    wheel: Path, spark_cluster: SparkCluster, tmp_path: Path, script: str, said: str
+) -> None:
+    lake, package = tmp_path / "lake", tmp_path / "kraftlake.zip"
+    lake_of(lake, commits=1, last=400)
+    package.write_bytes(wheel.read_bytes())
+    names = {"package": package, "lake": lake, "master": spark_cluster.master_url, "program": submit.__file__}
+    done = run_in(tmp_path, script.format(**names), PYSPARK_PYTHON=sys.executable)
+    sentence = (
+        r"kraftlake's compiled code can't be loaded from a zip \(.*\.zip\): install the wheel on each machine of the "
+        r"cluster, or send a packed environment by Spark's --archives\."
+    )
+    assert re.fullmatch(said.format(sentence=sentence), done.stdout + done.stderr), done.stdout + done.stderr
+    assert not [*(lake / "records").glob("*.parquet")]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import attrs
 
 from kraftlake.records.batch_format import (
+    CHECKED_HEADER,
     COMPRESSION_BITS,
     COMPRESSIONS,
     CONTROL_BIT,
@@ -23,6 +24,7 @@ from kraftlake.records.batch_format import (
     MAGIC,
     NO_PRODUCER,
     OFFSET_AND_LENGTH,
+    UNCHECKED_HEADER,
     join_records,
     split_records,
 )
@@ -175,14 +177,12 @@ def framed(
 
         records = compress(compression, records)
     try:
-        head = bytearray(HEADER.pack(
-            base_offset, HEADER.size - LENGTH_FROM + len(records), epoch, MAGIC, 0, attributes, count - 1,
-            first_timestamp, timestamp, *NO_PRODUCER, count,
-        ))  # fmt: skip
+        checked = CHECKED_HEADER.pack(attributes, count - 1, first_timestamp, timestamp, *NO_PRODUCER, count)
+        crc = crc32c(records, crc32c(checked))
+        head = UNCHECKED_HEADER.pack(base_offset, HEADER.size - LENGTH_FROM + len(records), epoch, MAGIC, crc)
     except struct.error as fault:
         raise UnwritableMetadataError(f"The batch at offset {base_offset} can't be written: {fault}.") from None
-    head[17:21] = crc32c(records, crc32c(bytes(head[CRC_FROM:]))).to_bytes(4, "big")
-    return bytes(head) + records
+    return b"".join((head, checked, records))
 
 
 def gathered(batches: Iterable[RecordBatch], records: int) -> Iterator[list[RecordBatch]]:

@@ -15,6 +15,8 @@ MAGIC = 2
 HEADER = struct.Struct(">qiibIhiqqqhii")
 """base offset, length, leader epoch, magic, CRC, attributes, last offset delta, base and max timestamp, producer id and
 epoch, base sequence, count of records."""
+UNCHECKED_HEADER, CHECKED_HEADER = struct.Struct(">qiibI"), struct.Struct(">hiqqqhii")
+"""The same in two parts: up to the CRC, and behind it, where the CRC covers all bytes."""
 OFFSET_AND_LENGTH = struct.Struct(">qi")
 LENGTH_FROM = 12  # the length field counts the bytes behind itself
 CRC_FROM = 21  # the CRC covers everything behind itself

@@ -39,7 +39,7 @@ for stream in (
 
 @pytest.fixture(scope="module", params=EARLIER)
 def earlier(request: pytest.FixtureRequest, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Install:
-    packages = (f"{wheel}[fast,s3,spark]", f"pyspark=={request.param}")
+    packages = (f"{wheel}[s3,spark]", f"pyspark=={request.param}")
     tools = ("pytest", "pytest-xdist", "hypothesis", "deltalake", "localbucket")
     return install(tmp_path_factory.mktemp("spark"), *packages, *tools)
 

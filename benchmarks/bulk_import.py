@@ -91,7 +91,7 @@ def measure(folder: Path, mix: str, records: int, runs: int) -> dict[str, dict[s
         for name, command in commands.items():
             shutil.rmtree(lake, ignore_errors=True)
             seconds = run_once(command, out)
-            if turn:  # the first one compiles, and warms the file's cache
+            if turn:  # the first one warms the file's cache
                 taken[name].append(seconds)
             if lake.exists():
                 size = sum(path.stat().st_size for path in lake.rglob("*") if path.is_file())

@@ -138,7 +138,7 @@ def main() -> None:
         write_segment(log / f"{0:020d}.log", batches(options.partitions, options.events))
         page = (options.file or Path(folder) / "page.html").absolute()
         command = [sys.executable, "-m", "kraftlake.cli", "page", str(log), "-o", str(page)]
-        subprocess.run(command, check=True, capture_output=True)  # compiles on its first run
+        subprocess.run(command, check=True, capture_output=True)  # warms the file's cache
         began = time.perf_counter()
         subprocess.run(command, check=True, capture_output=True)
         print(f"{'kraftlake page':34} {time.perf_counter() - began:8.1f} s")

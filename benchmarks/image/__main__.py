@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -71,7 +70,7 @@ def _in_memory(java: KafkaSide, topics: int, folder: Path, options: argparse.Nam
 
 
 def _whole_processes(java: KafkaSide, topics: int, folder: Path, only: str, runs: int) -> list[Row]:
-    """Memory, and fresh processes with and without compiled code of an earlier run."""
+    """Memory, and fresh processes."""
     log = folder / "snapshot.log"
     rows = []
     if "memory".startswith(only):
@@ -88,12 +87,9 @@ def _whole_processes(java: KafkaSide, topics: int, folder: Path, only: str, runs
         directory = folder / "__cluster_metadata-0"
         directory.mkdir()
         (directory / f"{0:020d}.log").hardlink_to(log)
-        with tempfile.TemporaryDirectory() as cache:
-            first = _fresh("time", directory, XDG_CACHE_HOME=cache)
-            second = _fresh("time", directory, XDG_CACHE_HOME=cache)
         in_a_process("make", log, folder / "lake")
-        compiled = [f"{name}={value}" for name, value in as_installed(folder).items()]
-        ours = ["env", *compiled, sys.executable, "-m", "benchmarks.image.fresh"]
+        bytecode = [f"{name}={value}" for name, value in as_installed(folder).items()]
+        ours = ["env", *bytecode, sys.executable, "-m", "benchmarks.image.fresh"]
         commands = {
             "java": java.command("cold", log),
             "log": [*ours, "time", str(directory)],
@@ -101,21 +97,19 @@ def _whole_processes(java: KafkaSide, topics: int, folder: Path, only: str, runs
         }
         times = time_in_turn(commands, runs, folder / "out")
         for what, words, goal in (
-            ("log", "fresh process: log → image, compiled code cached", COLD_LOG_GOAL),
+            ("log", "fresh process: log → image", COLD_LOG_GOAL),
             ("columns", "fresh process: the lake's columns → image", COLD_COLUMNS_GOAL),
         ):
             both = times["java"], times[what]
             samples = Samples(*(_ns(side) for side in both), *(_cpu(side) for side in both))
             large = topics * PARTITIONS_PER_TOPIC >= LARGE  # a small log is loaded before Python has imported anything
             rows.append(_time_row(topics, f"fresh_{what}", words, goal if large else None, samples))
-        compile_ns = first["load_ns"] - second["load_ns"]
-        rows.append(Row(topics=topics, key="compile", what="the very first run's compile time", ours_min=compile_ns))
     return rows
 
 
-def _fresh(what: str, log: Path, **environment: str) -> Any:
+def _fresh(what: str, log: Path) -> Any:
     command = [sys.executable, "-m", "benchmarks.image.fresh", what, str(log)]
-    done = subprocess.run(command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(done.stderr[-2000:])
     return json.loads(done.stdout)

@@ -28,7 +28,7 @@ def private_bytes() -> int:
 def main() -> None:
     start = time.perf_counter_ns()
     what, source = sys.argv[1:]
-    if what == "memory":  # one load before, so that code, its compiled form and buffers are not counted
+    if what == "memory":  # one load before, so that code and buffers are not counted
         from benchmarks.image.our_side import load, with_indexes
         from kraftlake.image import TopicsImage
 

@@ -43,7 +43,7 @@ MEMORY_GOAL = 0.25
 """Bytes a partition, indexes included, as a ratio to Java's."""
 
 COLD_LOG_GOAL, COLD_COLUMNS_GOAL = 0.2, 0.1
-"""A fresh process with its compiled code cached, from a log and from the lake's columns."""
+"""A fresh process, from a log and from the lake's columns."""
 
 LARGE = 500_000
 """The number of partitions from which on the second goal counts."""

@@ -6,7 +6,6 @@ import attrs
 import pytest
 from hypothesis import given
 
-from kraftlake import kernels
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.batch_format import COMPRESSIONS
 from kraftlake.records.batch_values import BatchValues, read_values
@@ -45,10 +44,3 @@ def test_records_that_differ_in_time_and_size_and_large_batches() -> None:
     sizes = RecordBatch(base_offset=8, epoch=4, timestamp=9, values=values, timestamps=(9,) * len(values))
     many = RecordBatch(base_offset=15, epoch=4, timestamp=9, values=values[:1] * 9_000, timestamps=(9,) * 9_000)
     assert check([times, sizes, many]) == 3
-
-
-def test_without_compiled_code_it_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    batches = [data_batch(0, 3), data_batch(3, 1)]
-    (part,) = stretches_of(batches)
-    monkeypatch.setattr(kernels, "available", lambda: False)
-    assert list(encode_batches(part)) == [encode_batch(batch) for batch in batches]

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake import kernels
 from kraftlake.kafka_files import checkpoint_batches
 from kraftlake.metadata_log import MetadataLog, SnapshotFacts
 from kraftlake.records import metadata_records as r
@@ -122,16 +121,6 @@ def test_pieces_of_one_batch_are_folded_in_the_logs_order(tmp_path: Path) -> Non
     assert len(plan.pieces) > 2
     for seed in range(5):
         rows = folded(plan, random.Random(seed))
-        assert equal(local_image(log, log.end_offset - 1), topics_of(rows), others_of(rows)[1])
-
-
-@given(batches=logs(), shards=st.integers(1, 5))
-def test_without_compiled_code_it_is_the_same(batches: list[RecordBatch], shards: int) -> None:
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "available", lambda: False)
-        log = lake_with(Path(folder) / "lake", batches, 2)
-        plan, _ = plan_fold(log, log.end_offset - 1, parallelism=2, shards=shards)
-        rows = folded(plan, random.Random(1))
         assert equal(local_image(log, log.end_offset - 1), topics_of(rows), others_of(rows)[1])
 
 

@@ -4,44 +4,58 @@ from __future__ import annotations
 
 import click
 
-from kraftlake.cli.commands.bisect import bisect
-from kraftlake.cli.commands.blame import blame
-from kraftlake.cli.commands.broker import broker
-from kraftlake.cli.commands.cluster_up import cluster
-from kraftlake.cli.commands.controlled.brokers import brokers
-from kraftlake.cli.commands.controlled.settings import acls, configs, features, quotas
-from kraftlake.cli.commands.controlled.topics import topics
-from kraftlake.cli.commands.controller import controller
-from kraftlake.cli.commands.diff import diff
-from kraftlake.cli.commands.doctor import doctor
-from kraftlake.cli.commands.events import events
-from kraftlake.cli.commands.export import export
-from kraftlake.cli.commands.follow import follow
-from kraftlake.cli.commands.fork import fork
-from kraftlake.cli.commands.format import format_
-from kraftlake.cli.commands.generate import generate
-from kraftlake.cli.commands.image import image
-from kraftlake.cli.commands.import_ import import_
-from kraftlake.cli.commands.local_changes import local_changes
-from kraftlake.cli.commands.log import log
-from kraftlake.cli.commands.log_upkeep import log_compact, log_trim, log_vacuum
-from kraftlake.cli.commands.metrics import metrics
-from kraftlake.cli.commands.page import page
-from kraftlake.cli.commands.quorum import quorum
-from kraftlake.cli.commands.replay import replay
-from kraftlake.cli.commands.restore import restore
-from kraftlake.cli.commands.shell import cat, ls, shell
-from kraftlake.cli.commands.spark import spark
-from kraftlake.cli.commands.tables import tables, tables_trim
-from kraftlake.cli.commands.verify import verify
-from kraftlake.cli.commands.watch import watch
-from kraftlake.cli.commands.what_if import what_if
 from kraftlake.cli.options.command import Example, Group, Option
+from kraftlake.cli.options.lazy_commands import LazyCommands
 from kraftlake.cli.options.shared import SAMPLE
+
+_COMMANDS = {
+    "doctor": "doctor:doctor",
+    "image": "image:image",
+    "log": "log:log",
+    "diff": "diff:diff",
+    "events": "events:events",
+    "watch": "watch:watch",
+    "blame": "blame:blame",
+    "bisect": "bisect:bisect",
+    "page": "page:page",
+    "what-if": "what_if:what_if",
+    "shell": "shell:shell",
+    "ls": "shell:ls",
+    "cat": "shell:cat",
+    "local-changes": "local_changes:local_changes",
+    "replay": "replay:replay",
+    "metrics": "metrics:metrics",
+    "quorum": "quorum:quorum",
+    "verify": "verify:verify",
+    "import": "import_:import_",
+    "follow": "follow:follow",
+    "broker": "broker:broker",
+    "export": "export:export",
+    "restore": "restore:restore",
+    "format": "format:format_",
+    "fork": "fork:fork",
+    "generate": "generate:generate",
+    "log compact": "log_upkeep:log_compact",
+    "log trim": "log_upkeep:log_trim",
+    "log vacuum": "log_upkeep:log_vacuum",
+    "tables trim": "tables:tables_trim",
+    "cluster": "cluster_up:cluster",
+    "controller": "controller:controller",
+    "brokers": "controlled.brokers:brokers",
+    "topics": "controlled.topics:topics",
+    "configs": "controlled.settings:configs",
+    "acls": "controlled.settings:acls",
+    "quotas": "controlled.settings:quotas",
+    "features": "controlled.settings:features",
+    "tables": "tables:tables",
+    "spark": "spark:spark",
+}
+"""The file in `cli.commands` and the name there of each command, in the order of `--help`."""
 
 
 @click.group(
     cls=Group,
+    commands=LazyCommands("kraftlake.cli.commands", _COMMANDS),
     invoke_without_command=True,
     examples=(
         Example("the cluster as the log leaves it", f"kraftlake image {SAMPLE}"),
@@ -59,48 +73,3 @@ def application(context: click.Context) -> None:
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help(), color=context.color)
-
-
-for _command in (
-    doctor,
-    image,
-    log,
-    diff,
-    events,
-    watch,
-    blame,
-    bisect,
-    page,
-    what_if,
-    shell,
-    ls,
-    cat,
-    local_changes,
-    replay,
-    metrics,
-    quorum,
-    verify,
-    import_,
-    follow,
-    broker,
-    export,
-    restore,
-    format_,
-    fork,
-    generate,
-    log_compact,
-    log_trim,
-    log_vacuum,
-    tables_trim,
-    cluster,
-    controller,
-    brokers,
-    topics,
-    configs,
-    acls,
-    quotas,
-    features,
-    tables,
-    spark,
-):
-    application.add_command(_command)

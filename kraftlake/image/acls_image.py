@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import attrs
 from rpds import HashTrieMap
@@ -15,13 +15,6 @@ from kraftlake.records.metadata_records import AccessControlEntryRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime import Value
-
-_CODES: Final = {
-    "resource_type": RESOURCE_TYPES,
-    "pattern_type": PATTERN_TYPES,
-    "operation": OPERATIONS,
-    "permission_type": PERMISSIONS,
-}
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -42,8 +35,15 @@ class StandardAcl(Value):
     @classmethod
     def from_record(cls, record: AccessControlEntryRecord) -> StandardAcl:
         """The rule that a record holds; codes that Kafka 4.4 does not know become UNKNOWN, as there."""
-        fields = common_fields(record, cls)
-        return cls(**fields | {name: known_number(codes, fields[name]) for name, codes in _CODES.items()})
+        return cls(
+            resource_type=known_number(RESOURCE_TYPES, record.resource_type),
+            resource_name=record.resource_name,
+            pattern_type=known_number(PATTERN_TYPES, record.pattern_type),
+            principal=record.principal,
+            host=record.host,
+            operation=known_number(OPERATIONS, record.operation),
+            permission_type=known_number(PERMISSIONS, record.permission_type),
+        )
 
     def to_record(self, acl_id: Uuid) -> ApiMessageAndVersion:
         """The AccessControlEntryRecord with this rule."""

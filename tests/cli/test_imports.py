@@ -10,6 +10,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from kraftlake.cli.application import application
 from kraftlake.records import metadata_records as r
 from kraftlake.replay.reading.chunks import BULK_FROM
 from tests.cli.made_logs import TOPIC_ID, batch_of, directory_of
@@ -21,6 +22,11 @@ CHECKPOINT = DIRECTORY / "00000000000000004593-0000000002.checkpoint"
 
 def imported_by(*words: object) -> set[str]:
     """The top-level modules in a process after it has run a command line."""
+    return {name.partition(".")[0] for name in modules_after(*words)}
+
+
+def modules_after(*words: object) -> set[str]:
+    """All modules in a process after it has run a command line."""
     program = (
         "import sys\n"
         "from kraftlake.cli.application import application\n"
@@ -28,13 +34,25 @@ def imported_by(*words: object) -> set[str]:
         "    application.main(sys.argv[1:])\n"
         "except SystemExit as end:\n"
         "    assert end.code == 0, end.code\n"
-        "sys.stderr.write(' '.join({name.partition('.')[0] for name in sys.modules}))\n"
+        "sys.stderr.write(' '.join(sys.modules))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, *map(str, words)], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout
     return set(done.stderr.rpartition("\n")[2].split())
+
+
+def test_a_command_imports_no_other_command() -> None:
+    package = "kraftlake.cli.commands."
+    commands = {name for name in modules_after("image", "--help") if name.startswith(package)}
+    assert commands == {f"{package}image"}
+
+
+def test_each_command_is_named_as_it_is_listed() -> None:
+    names = {name: command.name for name, command in application.commands.items()}
+    assert names == {name: name for name in names}
+    assert "doctor" in names
 
 
 @pytest.mark.parametrize("words", [["--help"], ["image", "--help"], ["spark", "replay", "--help"], ["--version"]])

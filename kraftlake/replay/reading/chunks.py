@@ -1,4 +1,4 @@
-"""A log or a snapshot read in order: batch by batch, or in large chunks where it is long enough for compiled code."""
+"""A log or a snapshot read in order: batch by batch, or in large chunks where it is long enough for that."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ Chunk: TypeAlias = "BatchValues | RecordBatch"
 """One batch, or consecutive data batches."""
 
 BULK_FROM: Final = 20_000
-"""The number of a log's records from which compiled code is worth its start."""
+"""The number of a log's records from which reading in bulk is faster although it loads numpy.
+
+Of partitions' records and their changes, 12,000 take as long both ways, 25,000 two thirds of the time in bulk.
+"""
 BULK_SNAPSHOT_FROM: Final = 10_000
 """The same of a snapshot."""
 _SNAPSHOT_RECORD_BYTES: Final = 100

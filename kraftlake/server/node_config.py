@@ -86,9 +86,14 @@ class NodeSettings:
             key = _key_of(name)
             if key is not None and name not in DYNAMIC_ONLY:
                 self._parsed(key, name, text)
-        problem = problem_of_combination(self.value)
+        problem = self._problem_of_ids() or problem_of_combination(self.value)
         if problem is not None:
             raise UsageError(f"{self.source} can't be those of a node: {problem}.")
+
+    def _problem_of_ids(self) -> str | None:
+        """Both names of the id must have one value, also where one is the default. Source: AbstractKafkaConfig."""
+        ids = {name: self.value(name) for name in ("node.id", "broker.id") if name in self.values}
+        return None if len({*ids.values()}) < 2 else f"broker.id is {ids['broker.id']}, and node.id is {ids['node.id']}"
 
     def value(self, name: str) -> Any:
         """The value of a setting, parsed by its definition; Kafka's default where it is not set, which may be None."""

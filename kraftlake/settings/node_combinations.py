@@ -61,8 +61,6 @@ def _problems(value: Callable[[str], Any]) -> Iterator[str | None]:
     except ValueError as problem:
         yield f"max.connections.per.ip.overrides has {problem}"
     yield from problems_of_bounds(value)
-    ids = value("node.id"), value("broker.id")
-    yield _refuse(None not in ids and ids[1] not in (-1, ids[0]), f"broker.id is {ids[1]}, and node.id is {ids[0]}")
 
 
 def _finest(value: Callable[[str], Any], config: str) -> int:

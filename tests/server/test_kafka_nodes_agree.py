@@ -34,7 +34,8 @@ OF_OTHER_PARTS = {
 def test_a_file_that_kafka_refuses_is_refused_and_no_other() -> None:
     draws = random.Random(SEED)
     keys = {name: key for name, key in BROKER_CONFIGS.items() if key.type != "CLASS" and name not in OF_OTHER_PARTS}
-    files = [{name: value_of(draws, key)} for name, key in keys.items() for _ in range(VALUES)]
+    files = [{"broker.id": "-1"}, {"broker.id": OF_BROKER["node.id"]}]
+    files += [{name: value_of(draws, key)} for name, key in keys.items() for _ in range(VALUES)]
     numbers = [name for name, key in keys.items() if key.type in ("SHORT", "INT", "LONG", "DOUBLE")]
     files += [
         {name: str(draws.choice(NUMBERS)) for name in draws.sample(numbers, draws.choice((1, 2)))} for _ in range(PAIRS)

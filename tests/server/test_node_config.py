@@ -64,6 +64,7 @@ def test_what_is_given_goes_over_the_file(tmp_path: Path) -> None:
         ({"queued_max_request_bytes": "9"}, "queued.max.request.bytes is below socket.request.max.bytes."),
         ({"max_connections_per_ip": "0"}, "max.connections.per.ip is 0, and no max.connections.per.ip.overrides are"),
         ({"node_id": "1", "broker_id": "2"}, "broker.id is 2, and node.id is 1."),
+        ({"node_id": "1", "broker_id": "-1"}, "broker.id is -1, and node.id is 1."),
     ],
 )
 def test_what_kafka_refuses_is_refused(values: dict[str, str], sentence: str) -> None:

@@ -22,7 +22,6 @@ from kraftlake.records.schema import Message
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay import LogChanges
 from kraftlake.tables import LogEvents
-from kraftlake.tables.changes import partition_store
 from kraftlake.tables.events import log_events
 from tests.cli.made_logs import batch_of
 from tests.cli.running import DIRECTORY
@@ -87,7 +86,6 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
     bulk = request.param == "bulk"
     monkeypatch.setattr(log_events, "BULK_FROM", 0 if bulk else 1 << 40)
     monkeypatch.setattr("kraftlake.replay.reading.chunks.BULK_FROM", 0)
-    monkeypatch.setattr(partition_store, "BULK_FROM", 1)
 
 
 @pytest.mark.usefixtures("way")

@@ -28,7 +28,11 @@ from kraftlake.kernels import compiled
 one, out = array("q", [0]), array("q", [0])
 compiled.measure_sections(one, one, one, array("q", [100_000]), out)
 """
-PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--ignore-glob", "tests/kernels/test_*.py")
+# A sanitizer writes what it found to file descriptor 2 and ends the process, so that pytest must not capture that.
+PYTEST = (
+    *("-m", "pytest", "-q", "-p", "no:cacheprovider", "--capture=sys", "--ignore-glob", "tests/kernels/test_*.py"),
+    *("-m", "not spark"),  # a JVM does not start with a sanitizer's library before it
+)
 
 pytestmark = pytest.mark.xdist_group("guarded builds")
 

@@ -10,16 +10,16 @@ import attrs
 
 from kraftlake.records import RecordBatch
 from kraftlake.replay import LogReader, chunks_of
-from kraftlake.tables import DeltaChunk, LogDeltas
+from kraftlake.tables import DeltaChunk, LogReplay
 
 _PARTS_AT_ONCE: Final = 1_000
 """The number of batches whose changes are looked at together."""
 
 
-def delta_chunks(reader: LogReader, deltas: LogDeltas, first: int, last: int) -> Iterator[DeltaChunk]:
+def delta_chunks(reader: LogReader, deltas: LogReplay, first: int, last: int) -> Iterator[DeltaChunk]:
     """The deltas that end in the offsets [first, last], which follow those that `deltas` has taken.
 
-    Of a batch that goes beyond `last` they have the records up to there. Raises as `LogDeltas.take_parts`, and what
+    Of a batch that goes beyond `last` they have the records up to there. Raises as `LogReplay.take_parts`, and what
     reading the log raises.
     """
     parts = iter(chunks_of(reader, first, last)) if first <= last else iter(())

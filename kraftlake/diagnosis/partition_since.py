@@ -13,7 +13,7 @@ from kraftlake.diagnosis.changes import image_after
 from kraftlake.diagnosis.delta_chunks import delta_chunks
 from kraftlake.image.topics.partition_rows import PARTITION_EPOCH
 from kraftlake.replay import LogSource, QuorumState
-from kraftlake.tables import HAD, HAS, LogDeltas, PartitionChanges, event_columns
+from kraftlake.tables import HAD, HAS, LogReplay, PartitionChanges, event_columns
 
 _FIELDS: Final = 3
 
@@ -30,7 +30,7 @@ def partitions_since(
     """
     image = image_after(source, begin)
     since = _Since(topics, begin, image.provenance.timestamp)
-    deltas = LogDeltas()
+    deltas = LogReplay()
     deltas.begin(image, QuorumState())
     for chunk in delta_chunks(source.reader, deltas, begin + 1, at):
         if not since.take(chunk.partitions):

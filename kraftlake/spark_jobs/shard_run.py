@@ -24,7 +24,7 @@ from kraftlake.spark_jobs.fold.frames import bounded_batches, collected
 from kraftlake.spark_jobs.shard_steps import StepDone, StepPlan, run_step, states_frame
 from kraftlake.tables.catch_up.covered import covered_by
 from kraftlake.tables.catch_up.updating import writers_of
-from kraftlake.tables.changes.changes_writer import ChangesWriter
+from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.history.history_table import HistoryTable
 from kraftlake.tables.shards.chunks import Part
 from kraftlake.tables.shards.driver_fold import fold_driver

@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from kraftlake.tables.catch_up.table_run import Progress, RunResult, TableRun, table_run
-    from kraftlake.tables.catch_up.updating import update_by_job, update_tables, writers_of
-    from kraftlake.tables.changes.changes_writer import ChangesWriter
-    from kraftlake.tables.changes.effective_records import (
+    from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin
+    from kraftlake.replay.log.effective_records import (
         UNKNOWN_KIND,
         EffectiveRecords,
         TransactionReader,
         refuse_newer,
         standing_alone,
     )
-    from kraftlake.tables.changes.log_deltas import DeltaChunk, LogBegin, LogDeltas
-    from kraftlake.tables.changes.partition_changes import HAD, HAS, WRITTEN, PartitionChanges, changes_of_image
-    from kraftlake.tables.changes.partition_store import TOPIC_KINDS, PartitionStore
+    from kraftlake.replay.log.log_replay import LogReplay
+    from kraftlake.replay.log.partition_changes import HAD, HAS, WRITTEN, PartitionChanges, changes_of_image
+    from kraftlake.replay.log.partition_store import TOPIC_KINDS, PartitionStore
+    from kraftlake.tables.catch_up.table_run import Progress, RunResult, TableRun, table_run
+    from kraftlake.tables.catch_up.updating import update_by_job, update_tables, writers_of
+    from kraftlake.tables.changes_writer import ChangesWriter
     from kraftlake.tables.cluster_id import cluster_id_of
     from kraftlake.tables.derived_tables import derived_table
     from kraftlake.tables.events.change_events import event_tables
@@ -112,8 +113,8 @@ __all__ = [
     "Job",
     "LakeTable",
     "LogBegin",
-    "LogDeltas",
     "LogEvents",
+    "LogReplay",
     "Part",
     "PartitionChanges",
     "PartitionColumns",

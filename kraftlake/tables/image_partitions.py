@@ -9,7 +9,7 @@ import pyarrow as pa
 from kraftlake.image import MetadataImage, TopicsImage
 from kraftlake.runtime.arguments import instance
 from kraftlake.tables.partition_columns import PARTITION_SCHEMA
-from kraftlake.tables.row_lists import state_arrays
+from kraftlake.tables.state_arrays import state_arrays
 
 
 def partition_table(image: MetadataImage | TopicsImage) -> pa.Table:

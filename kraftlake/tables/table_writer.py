@@ -17,7 +17,7 @@ from kraftlake.tables.row_buffer import RowBuffer
 
 if TYPE_CHECKING:
     from kraftlake.replay.reading.open_reader import LakeReader
-    from kraftlake.tables.changes.log_deltas import RunDeltas
+    from kraftlake.tables.shared_deltas import RunDeltas
 
 __all__ = ["Published", "TableWriter", "open_rows_of"]
 

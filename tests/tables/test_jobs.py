@@ -15,8 +15,8 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed
-from kraftlake.tables.changes.log_deltas import RunDeltas
 from kraftlake.tables.jobs import ALL
+from kraftlake.tables.shared_deltas import RunDeltas
 from kraftlake.tables.table_writer import TableWriter
 from tests.metadata_logs import metadata_logs
 from tests.tables.sample_log import append_in

@@ -22,7 +22,7 @@ from kraftlake.diagnosis.doctor.setting_history import SettingChange, SettingHis
 from kraftlake.image import MetadataImage
 from kraftlake.replay import LogSource, has_beginning, usable_snapshots
 from kraftlake.runtime import KraftlakeError
-from kraftlake.tables import LogDeltas
+from kraftlake.tables import LogReplay
 
 
 @attrs.frozen(kw_only=True)
@@ -85,7 +85,7 @@ def _read(
     recent_ms: int,
     window_ms: int,
 ) -> Timeline:
-    at, deltas, before = image.provenance.offset, LogDeltas(), MetadataImage.EMPTY
+    at, deltas, before = image.provenance.offset, LogReplay(), MetadataImage.EMPTY
     if begin > at:
         before = image
     elif begin > 0:

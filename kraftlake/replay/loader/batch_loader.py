@@ -16,7 +16,7 @@ from kraftlake.replay.loader.manifest import LogDeltaManifest, SkippedRecord
 from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.loader.record_faults import RECORD_FAULTS, UNREADABLE, type_of
 from kraftlake.replay.loader.record_replayer import RecordReplayer
-from kraftlake.replay.loader.transactions import OpenTransaction
+from kraftlake.replay.log.open_transaction import OpenTransaction
 from kraftlake.runtime.errors import CorruptDataError, ReplayError
 
 if TYPE_CHECKING:

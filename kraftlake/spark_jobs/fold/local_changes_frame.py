@@ -12,11 +12,11 @@ from kraftlake.delta import TopicsDelta
 from kraftlake.image import MetadataProvenance
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.storage.location import fixed_location
+from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
+from kraftlake.replay.log.delta_changes import changes_of_delta
 from kraftlake.runtime.arguments import whole, whole_or_none
 from kraftlake.runtime.errors import OffsetError, UsageError
 from kraftlake.spark_jobs.fold.frames import chunks_frame, in_arrow, of_topics, sound_plan
-from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
-from kraftlake.tables.changes.delta_changes import changes_of_delta
 from kraftlake.tables.local_changes.columns import local_change_table
 from kraftlake.tables.local_changes.table import SCHEMA
 from kraftlake.tables.shards.fold_plan import provenance_at

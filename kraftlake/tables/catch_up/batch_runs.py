@@ -18,7 +18,7 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.batch_values import BatchValues
 from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.records.row_values import values_of_rows
-from kraftlake.tables.changes.transactions import marks_among, open_around
+from kraftlake.replay.log.transaction_marks import marks_among, open_around
 
 _NO_OP: Final = NoOpRecord.API_KEY
 

@@ -13,9 +13,10 @@ from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.replay.loader.record_faults import decode_record
-from kraftlake.tables.changes.effective_records import UNKNOWN_KIND
-from kraftlake.tables.changes.log_deltas import DeltaChunk, RunDeltas
-from kraftlake.tables.changes.partition_store import TOPIC_KINDS
+from kraftlake.replay.log.delta_chunk import DeltaChunk
+from kraftlake.replay.log.effective_records import UNKNOWN_KIND
+from kraftlake.replay.log.partition_store import TOPIC_KINDS
+from kraftlake.tables.shared_deltas import RunDeltas
 
 if TYPE_CHECKING:
     from kraftlake.replay.loader.quorum_state import QuorumState
@@ -63,13 +64,13 @@ class DeltaImages:
         return self._shared.store.topic_count, self._shared.store.count
 
     def begin(self, covered: int | None) -> None:
-        """Load the state at an offset, None for nothing; raises as `LogDeltas.open`."""
+        """Load the state at an offset, None for nothing; raises as `LogReplay.open`."""
         self._shared = self._run.after(covered)
         image = self._shared.open(self._reader, covered).image
         self._others, self._topics = attrs.evolve(image, topics=TopicsImage.EMPTY), image.topics
 
     def take(self, rows: pa.Table) -> None:
-        """Take rows of whole batches. Raises as `LogDeltas.take`, for any record that can't be replayed."""
+        """Take rows of whole batches. Raises as `LogReplay.take`, for any record that can't be replayed."""
         for chunk in self._shared.take(rows):
             self.take_deltas(chunk)
 

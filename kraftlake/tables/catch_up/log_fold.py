@@ -17,7 +17,7 @@ from kraftlake.tables.catch_up.background import BackgroundWorker
 from kraftlake.tables.catch_up.covered import not_of_log, trimmed_past
 from kraftlake.tables.catch_up.delta_images import DeltaImages
 from kraftlake.tables.catch_up.published_images import PublishedImages
-from kraftlake.tables.changes.log_deltas import RunDeltas
+from kraftlake.tables.shared_deltas import RunDeltas
 from kraftlake.tables.table_writer import Published, TableWriter
 
 if TYPE_CHECKING:

@@ -52,7 +52,7 @@ class PublishedImages:
         return self.image.topics.topic_count, self.image.topics.partition_count
 
     def begin(self, covered: int | None) -> None:
-        """Load the state at an offset, None for nothing; raises as `LogDeltas.open`."""
+        """Load the state at an offset, None for nothing; raises as `LogReplay.open`."""
         if covered is not None:
             self._go_on_behind(covered)
             return

@@ -14,10 +14,10 @@ from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.replay.imports.kept_snapshot import keep_snapshot
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.replay.log.transaction_marks import marks_among, open_around
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import choose_base
 from kraftlake.runtime.errors import UnwritableMetadataError
-from kraftlake.tables.changes.transactions import marks_among, open_around
 
 DEFAULT_SNAPSHOT_BYTES = 20 * 1024 * 1024
 """Kafka's default of metadata.log.max.record.bytes.between.snapshots."""

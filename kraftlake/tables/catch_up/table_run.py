@@ -27,7 +27,7 @@ from kraftlake.tables.catch_up.background import CHUNKS_AHEAD, BackgroundWorker
 from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed
 from kraftlake.tables.catch_up.row_fold import RowFold
 from kraftlake.tables.catch_up.snapshot_publisher import SnapshotPublisher
-from kraftlake.tables.changes.log_deltas import RunDeltas
+from kraftlake.tables.shared_deltas import RunDeltas
 from kraftlake.tables.table_locks import hold_tables
 from kraftlake.tables.table_writer import TableWriter, open_rows_of
 

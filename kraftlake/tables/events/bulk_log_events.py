@@ -11,12 +11,12 @@ from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import UnknownRecord
 from kraftlake.replay.loader.record_faults import decode_record
+from kraftlake.replay.log.effective_records import EffectiveRecords, standing_alone
+from kraftlake.replay.log.log_replay import LogReplay
+from kraftlake.replay.log.partition_store import TOPIC_KINDS
 from kraftlake.replay.reading.chunks import Chunk, chunks_of
 from kraftlake.replay.reading.log_reader import LogReader
 from kraftlake.runtime.errors import ReplayError
-from kraftlake.tables.changes.effective_records import EffectiveRecords, standing_alone
-from kraftlake.tables.changes.log_deltas import LogDeltas
-from kraftlake.tables.changes.partition_store import TOPIC_KINDS
 from kraftlake.tables.events.delta_events import DeltaEvents, EventChunk
 from kraftlake.tables.events.non_topic_events import NON_TOPIC_KINDS
 
@@ -52,7 +52,7 @@ class BulkLogEvents:
     ) -> None:
         self._reader = reader
         self._to_offset = to_offset
-        self._deltas = LogDeltas()
+        self._deltas = LogReplay()
         begin = self._deltas.begin(loader.image, loader.quorum)
         self._events = DeltaEvents(begin, show_secrets=show_secrets, of_brokers=of_brokers)
         self._epoch = loader.provenance.epoch

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlake.image import TopicsImage
+from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
+from kraftlake.replay.log.object_partitions import GatheredChanges
 from kraftlake.replay.queries.change_fold import Published
 from kraftlake.runtime.errors import KraftlakeError
-from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
-from kraftlake.tables.changes.object_partitions import GatheredChanges
 from kraftlake.tables.events.delta_events import EventChunk, NumberedBrokers, NumberedEvent
 from kraftlake.tables.events.non_topic_events import election_event, non_topic_events
 from kraftlake.tables.events.table import EVENTS

@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import BrokerRegistration
 from kraftlake.image.topics.topics_image import TopicsImage
-from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
-from kraftlake.tables.changes.effective_records import UNKNOWN_KIND
-from kraftlake.tables.changes.log_deltas import DeltaChunk, LogBegin
-from kraftlake.tables.changes.object_deltas import replay_into
-from kraftlake.tables.changes.partition_changes import HAD, HAS, PartitionChanges
+from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
+from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin
+from kraftlake.replay.log.effective_records import UNKNOWN_KIND
+from kraftlake.replay.log.object_deltas import replay_into
+from kraftlake.replay.log.partition_changes import HAD, HAS, PartitionChanges
 from kraftlake.tables.events.event_rows import SingleEvents, event_rows
 from kraftlake.tables.events.non_topic_events import NON_TOPIC_KINDS, election_event, non_topic_events
 from kraftlake.tables.events.table import EVENTS, Event

@@ -12,11 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
-from kraftlake.tables.changes.partition_changes import PartitionChanges
+from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
+from kraftlake.replay.log.partition_changes import PartitionChanges
 from kraftlake.tables.events.distinct_changes import distinct_changes, event_columns
 from kraftlake.tables.events.partition_events import partition_events
 from kraftlake.tables.events.table import ENCODED_EVENTS, EVENTS, Event
+from kraftlake.tables.history.columns import delta_columns
 from kraftlake.tables.row_buffer import table_of_rows
 
 _CHANGES_AT_ONCE: Final = 1 << 17
@@ -72,7 +73,7 @@ def _rows(changes: PartitionChanges, ranks: Any, singles: SingleEvents, boundari
     one_by_one = table_of_rows(singles.events, _OF_EVENTS)
     topics = pa.table([names, names, ids], _OF_TOPICS)
     columns = {
-        **boundaries.columns(by_rank(changes.deltas[which], singles.deltas)),
+        **delta_columns(boundaries, by_rank(changes.deltas[which], singles.deltas)),
         **_taken((topics, one_by_one.select(_OF_TOPICS)), heads),
         **_taken((events.drop_columns("partition"), one_by_one.select(_OF_CHANGES)), tails),
         "partition": partitions,

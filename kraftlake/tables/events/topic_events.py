@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kraftlake.tables.changes.partition_changes import HAD, HAS, PartitionChanges
+from kraftlake.replay.log.partition_changes import HAD, HAS, PartitionChanges
 from kraftlake.tables.events.table import Event
 
 

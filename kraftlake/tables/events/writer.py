@@ -6,8 +6,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pyarrow as pa
 
-from kraftlake.tables.changes.changes_writer import ChangesWriter
-from kraftlake.tables.changes.log_deltas import DeltaChunk, LogBegin
+from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin
+from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.events.delta_events import DeltaEvents
 from kraftlake.tables.events.table import ENCODED_EVENTS, EVENTS
 from kraftlake.tables.lazy_table import LazyTable

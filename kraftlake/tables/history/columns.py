@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from kraftlake.tables.encoded_schema import encoded
 from kraftlake.tables.partition_columns import PARTITION_STATE
+
+if TYPE_CHECKING:
+    from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
 
 Column = tuple[pa.Field, str]
 """A column and what it means."""
@@ -53,3 +56,12 @@ def times_of(times_ms: object) -> pa.Array:
     times = np.asarray(times_ms, np.int64)
     none = times < 0
     return pa.array(times * 1000, mask=none if none.any() else None).cast(TIMESTAMP)
+
+
+def delta_columns(boundaries: DeltaBoundaries, deltas: object) -> dict[str, pa.Array]:
+    """The columns `offset`, `epoch` and `timestamp` of rows that are of deltas, by number (int64[n])."""
+    return {
+        "offset": pa.array(boundaries.offsets[deltas]),
+        "epoch": pa.array(boundaries.epochs[deltas]),
+        "timestamp": times_of(boundaries.times[deltas]),
+    }

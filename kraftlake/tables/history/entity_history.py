@@ -15,8 +15,8 @@ from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records import metadata_records as r
 from kraftlake.records.schema import type_name
 from kraftlake.records.serde import AnyMessage, decode_value
+from kraftlake.replay.log.effective_records import EffectiveRecords
 from kraftlake.runtime.errors import CorruptDataError, ReplayError
-from kraftlake.tables.changes.effective_records import EffectiveRecords
 from kraftlake.tables.history.entity_tables import SMALL_TABLES, TOPICS, Key, SmallTable
 from kraftlake.tables.row_buffer import table_of_rows
 

@@ -8,7 +8,7 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 
-from kraftlake.tables.changes.partition_changes import HAD, PartitionChanges, PartitionRows
+from kraftlake.replay.log.partition_changes import HAD, PartitionChanges, PartitionRows
 from kraftlake.tables.history.columns import ENCODED_STATES, STILL_SO
 from kraftlake.tables.history.state_columns import GatheredStates, StateColumns, States
 from kraftlake.tables.lazy_table import LazyTable

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlake.image.topics.partition_rows import COLUMNS
-from kraftlake.tables.changes.partition_changes import Heaps, Names
+from kraftlake.replay.log.partition_changes import Heaps, Names
 from kraftlake.tables.history.columns import ENCODED_STATES, ROW_GROUP_ROWS, STILL_SO, times_of
-from kraftlake.tables.row_lists import state_arrays
+from kraftlake.tables.state_arrays import state_arrays
 
 _ROOM = 1 << 19
 """The number of states for which memory is reserved at first: unused pages take no memory, growing copies."""

@@ -12,11 +12,11 @@ import pyarrow as pa
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.metadata_records import METADATA_RECORDS
+from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin
+from kraftlake.replay.log.effective_records import refuse
 from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot
 from kraftlake.runtime import LakeError
-from kraftlake.tables.changes.changes_writer import ChangesWriter
-from kraftlake.tables.changes.effective_records import refuse
-from kraftlake.tables.changes.log_deltas import DeltaChunk, LogBegin
+from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.history.columns import PARTITION_COLUMNS
 from kraftlake.tables.history.entity_history import EntityHistory, Since
 from kraftlake.tables.history.entity_tables import SMALL_TABLES, SmallTable

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlake.image.topics.partition_rows import ISR
+from kraftlake.image.topics.row_lists import LISTS
 from kraftlake.kernels import compiled
 from kraftlake.kernels.columns.change_buffers import DELETE, HAS, BrokerChanges, ChangeColumns
-from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
-from kraftlake.tables.changes.partition_changes import PartitionChanges
+from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
+from kraftlake.replay.log.partition_changes import PartitionChanges
 from kraftlake.tables.history.columns import times_of
 from kraftlake.tables.local_changes.table import CHANGES_BY_NAME, ENCODED_SCHEMA
-from kraftlake.tables.row_lists import LISTS
 
 _CHANGES: Final = pa.array(CHANGES_BY_NAME, pa.string())
 _BROKERS_APART: Final = 1 << 10

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kraftlake.tables.changes.changes_writer import ChangesWriter
-from kraftlake.tables.changes.log_deltas import DeltaChunk, LogBegin
-from kraftlake.tables.changes.partition_changes import changes_of_image
+from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin
+from kraftlake.replay.log.partition_changes import changes_of_image
+from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.local_changes.columns import local_change_table
 from kraftlake.tables.local_changes.table import LOCAL_CHANGES
 

@@ -13,10 +13,10 @@ from kraftlake.image.cluster_counts import count_brokers
 from kraftlake.kernels import compiled
 from kraftlake.kernels.columns.change_buffers import COUNTS, CountedChanges
 from kraftlake.records import metadata_records as r
-from kraftlake.tables.changes.effective_records import UNKNOWN_KIND, EffectiveRecords
-from kraftlake.tables.changes.log_deltas import LogBegin
-from kraftlake.tables.changes.object_deltas import object_deltas
-from kraftlake.tables.changes.partition_changes import PartitionChanges
+from kraftlake.replay.log.delta_chunk import LogBegin
+from kraftlake.replay.log.effective_records import UNKNOWN_KIND, EffectiveRecords
+from kraftlake.replay.log.object_deltas import object_deltas
+from kraftlake.replay.log.partition_changes import PartitionChanges
 
 BROKER_KINDS: Final = tuple(
     cls.API_KEY

@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlake.image import ClusterCounts
-from kraftlake.tables.changes.changes_writer import ChangesWriter
-from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
-from kraftlake.tables.changes.effective_records import EffectiveRecords
-from kraftlake.tables.changes.log_deltas import DeltaChunk, LogBegin
+from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
+from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin
+from kraftlake.replay.log.effective_records import EffectiveRecords
+from kraftlake.tables.changes_writer import ChangesWriter
+from kraftlake.tables.history.columns import delta_columns
 from kraftlake.tables.lake_table import TableDescription
 from kraftlake.tables.metrics.cluster_counts import ClusterCounter, topic_counts
 
@@ -93,5 +94,5 @@ class ClusterMetricsWriter(ChangesWriter):
 
     def _add(self, boundaries: DeltaBoundaries, deltas: Any, counts: Any) -> None:
         """Add the rows of deltas (int64[n], by number), with their counts (int64[n, 9])."""
-        columns = boundaries.columns(deltas) | dict(zip(_COUNTED, counts.T, strict=True))
+        columns = delta_columns(boundaries, deltas) | dict(zip(_COUNTED, counts.T, strict=True))
         self.rows.add_table(pa.table(columns))

@@ -10,8 +10,8 @@ from enum import IntEnum
 import attrs
 import pyarrow as pa
 
+from kraftlake.replay.log.shard_records import ShardRecords
 from kraftlake.runtime.errors import KraftlakeError
-from kraftlake.tables.changes.shard_records import ShardRecords
 from kraftlake.tables.shards.faults import fault_to_json
 
 

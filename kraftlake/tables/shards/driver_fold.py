@@ -10,9 +10,9 @@ from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.replay.log.delta_chunk import TopicsState
+from kraftlake.replay.log.effective_records import TransactionReader, standing_alone
 from kraftlake.runtime.errors import CorruptDataError
-from kraftlake.tables.changes.effective_records import TransactionReader, standing_alone
-from kraftlake.tables.changes.log_deltas import TopicsState
 from kraftlake.tables.shards.chunks import Chunk, Part
 from kraftlake.tables.shards.driver_step import NO_SHARD, DriverState
 

@@ -10,17 +10,19 @@ import numpy as np
 
 from kraftlake.image import ClusterCounts, MetadataImage, MetadataProvenance, count_cluster
 from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.replay.log.delta_chunk import LogBegin, TopicsState
+from kraftlake.replay.log.effective_records import NO_RECORDS, joined
+from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.tables.catch_up.delta_images import DeltaImages
-from kraftlake.tables.changes.changes_writer import ChangesWriter
-from kraftlake.tables.changes.effective_records import NO_RECORDS, joined
-from kraftlake.tables.changes.log_deltas import LogBegin, LogDeltas, RunDeltas, SharedDeltas, TopicsState
+from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.metrics.cluster_metrics import ClusterMetricsWriter
 from kraftlake.tables.shards.count_changes import CountChanges
+from kraftlake.tables.shared_deltas import RunDeltas, SharedDeltas
 
 if TYPE_CHECKING:
+    from kraftlake.replay.log.shard_records import ShardRecords
     from kraftlake.replay.reading.open_reader import LakeReader
-    from kraftlake.tables.changes.shard_records import ShardRecords
 
 
 NO_SHARD: Final = "a record of a topic has a frame that Kafka does not write, so no shard has taken it."
@@ -64,7 +66,7 @@ class DriverStep:
         `is_load` as in LogBegin; `bulk` is that of PartitionStore.
         """
         at = attrs.evolve(state.image.provenance, epoch=state.epoch)
-        self._deltas = LogDeltas(bulk=bulk)
+        self._deltas = LogReplay(bulk=bulk)
         self._deltas.go_on(state.open_topics, at, state.quorum)
         self.begin = LogBegin(
             image=attrs.evolve(state.image, provenance=at),

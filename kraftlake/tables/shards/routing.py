@@ -25,7 +25,7 @@ from kraftlake.records.metadata_records import (
 from kraftlake.records.record_ids import TOPIC_ID_AT
 from kraftlake.records.serde import encode_value
 from kraftlake.records.varint import MalformedError, read_uvarint
-from kraftlake.tables.changes.shard_records import NO_CONTROL, ShardRecords
+from kraftlake.replay.log.shard_records import NO_CONTROL, ShardRecords
 from kraftlake.tables.shards.chunks import Chunk
 
 _CHUNKS_AT = 16 << 20

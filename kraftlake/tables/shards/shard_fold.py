@@ -10,8 +10,8 @@ import numpy as np
 from kraftlake.delta import MetadataDelta, TopicsDelta
 from kraftlake.image import MetadataImage, MetadataProvenance, TopicsImage
 from kraftlake.records.metadata_records import ClearElrRecord
-from kraftlake.tables.changes.effective_records import EffectiveRecords, TransactionReader, standing_alone
-from kraftlake.tables.changes.log_deltas import TopicsState
+from kraftlake.replay.log.delta_chunk import TopicsState
+from kraftlake.replay.log.effective_records import EffectiveRecords, TransactionReader, standing_alone
 from kraftlake.tables.shards.chunks import Chunk, Part
 
 

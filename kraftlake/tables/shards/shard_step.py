@@ -9,10 +9,12 @@ from collections.abc import Sequence
 
 from kraftlake.image import ClusterCounts, MetadataImage, MetadataProvenance, count_cluster
 from kraftlake.replay.loader.quorum_state import QuorumState
-from kraftlake.tables.changes.changes_writer import ChangesWriter
-from kraftlake.tables.changes.log_deltas import LogBegin, LogDeltas, RunDeltas, SharedDeltas, TopicsState
-from kraftlake.tables.changes.shard_records import ShardRecords
+from kraftlake.replay.log.delta_chunk import LogBegin, TopicsState
+from kraftlake.replay.log.log_replay import LogReplay
+from kraftlake.replay.log.shard_records import ShardRecords
+from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.shards.count_changes import CountChanges
+from kraftlake.tables.shared_deltas import RunDeltas, SharedDeltas
 
 
 class ShardStep:
@@ -36,7 +38,7 @@ class ShardStep:
         """
         image = MetadataImage(topics=state.topics, provenance=at)
         begin = LogBegin(image=image, is_load=is_load)
-        self._deltas = LogDeltas(bulk=bulk, of_shard=True)
+        self._deltas = LogReplay(bulk=bulk, of_shard=True)
         self._deltas.go_on(state, at, QuorumState())
         self._writers = writers
         run = RunDeltas(begun=SharedDeltas(deltas=self._deltas, begin=begin))

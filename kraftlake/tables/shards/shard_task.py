@@ -13,9 +13,9 @@ import attrs
 from kraftlake.image import ClusterCounts, MetadataProvenance
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.storage.location import Location, lake_location
+from kraftlake.replay.log.delta_chunk import TopicsState
 from kraftlake.tables.catch_up.updating import writers_of
-from kraftlake.tables.changes.changes_writer import ChangesWriter
-from kraftlake.tables.changes.log_deltas import TopicsState
+from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.history.open_intervals import partitions_since
 from kraftlake.tables.history.writers import PartitionHistoryWriter
 from kraftlake.tables.lazy_table import LazyTable

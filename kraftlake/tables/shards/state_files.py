@@ -27,9 +27,9 @@ from kraftlake.records.serde import encode_value
 from kraftlake.replay import topics_from_arrow, topics_to_arrow
 from kraftlake.replay.loader.image_cache import quorum_from_json, quorum_to_json
 from kraftlake.replay.loader.image_columns import image_from_arrow, image_to_arrow
+from kraftlake.replay.log.delta_chunk import TopicsState
+from kraftlake.replay.log.effective_records import EffectiveRecords, records_of
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, LakeError
-from kraftlake.tables.changes.effective_records import EffectiveRecords, records_of
-from kraftlake.tables.changes.log_deltas import TopicsState
 from kraftlake.tables.shards.driver_step import DriverState
 from kraftlake.tables.table_locks import JOBS_FOLDER
 

@@ -17,7 +17,7 @@ from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.runtime.errors import ReplayError, UnknownRecordError
 from kraftlake.tables.catch_up.delta_images import DeltaImages
 from kraftlake.tables.catch_up.published_images import PublishedImages
-from kraftlake.tables.changes.log_deltas import RunDeltas
+from kraftlake.tables.shared_deltas import RunDeltas
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import UNKNOWN, begin, data, end, leader_change, no_op, topic
 from tests.tables.telling import cut

@@ -15,8 +15,8 @@ from kraftlake.image import LeaderRecoveryState, PartitionRegistration
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.image.topics.partition_rows import COLUMNS, RowWriter
 from kraftlake.records.uuid import Uuid
-from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
-from kraftlake.tables.changes.partition_changes import HAD, HAS, Heaps, Names, PartitionChanges
+from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
+from kraftlake.replay.log.partition_changes import HAD, HAS, Heaps, Names, PartitionChanges
 from kraftlake.tables.events import event_rows as made
 from kraftlake.tables.events.distinct_changes import distinct_changes
 from kraftlake.tables.events.event_rows import SingleEvents, event_rows
@@ -31,6 +31,8 @@ LISTS = st.lists(BROKERS, max_size=5)
 BOUNDARIES = DeltaBoundaries(
     offsets=np.array([7, 8]), epochs=np.array([1, 1], np.int32), times=np.array([-1, 1], np.int64)
 )
+ENDS = [(7, 1, None), (8, 1, 1000)]
+"""The same as rows have it: offset, epoch, and time in microseconds."""
 
 
 @st.composite
@@ -110,7 +112,7 @@ def test_rows_are_those_of_the_objects_with_single_events_among_them(
     ]
     expected += [(rank, 1, 1, event) for rank, event in zip(singles, events, strict=True)]
     expected.sort(key=lambda row: row[:2])
-    one_by_one = [(*BOUNDARIES.row(delta), *event) for _, _, delta, event in expected]
+    one_by_one = [(*ENDS[delta], *event) for _, _, delta, event in expected]
     assert table.to_pylist() == table_of_rows(one_by_one, EVENTS.schema).to_pylist()
     assert table.schema.equals(ENCODED_EVENTS)
     table.validate(full=True)

@@ -16,9 +16,10 @@ from kraftlake.api import open_source
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.batch_values import BatchValues
+from kraftlake.replay.log.delta_chunk import DeltaChunk
+from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.queries.changes import LogChanges
 from kraftlake.runtime.errors import KraftlakeError
-from kraftlake.tables.changes.log_deltas import DeltaChunk, LogDeltas
 from kraftlake.tables.events import bulk_log_events, log_events
 from kraftlake.tables.events.log_events import LogEvents
 from tests.metadata_logs import metadata_logs
@@ -35,13 +36,13 @@ def parts_taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(log_events, "BULK_FROM", 0)
     monkeypatch.setattr("kraftlake.replay.reading.chunks.BULK_FROM", 0)
     taken: list[int] = []
-    take_parts = bulk_log_events.LogDeltas.take_parts
+    take_parts = bulk_log_events.LogReplay.take_parts
 
-    def noted(self: LogDeltas, parts: Sequence[BatchValues | RecordBatch]) -> Iterator[DeltaChunk]:
+    def noted(self: LogReplay, parts: Sequence[BatchValues | RecordBatch]) -> Iterator[DeltaChunk]:
         yield from take_parts(self, parts)
         taken.append(parts[-1].last_offset)
 
-    monkeypatch.setattr(bulk_log_events.LogDeltas, "take_parts", noted)
+    monkeypatch.setattr(bulk_log_events.LogReplay, "take_parts", noted)
     return taken
 
 

@@ -12,8 +12,8 @@ from kraftlake.image import MetadataImage
 from kraftlake.kafka_files import open_directory
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
+from kraftlake.replay.log.effective_records import TransactionReader
 from kraftlake.runtime.errors import CorruptDataError, ReplayError
-from kraftlake.tables.changes.effective_records import TransactionReader
 from kraftlake.tables.history.entity_history import EntityHistory
 from kraftlake.tables.history.entity_tables import (
     ACLS,

@@ -14,10 +14,10 @@ from kraftlake.records.rows import to_rows
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
+from kraftlake.replay.log import compiled_partitions
+from kraftlake.replay.log.compiled_partitions import CompiledPartitions
+from kraftlake.replay.log.effective_records import TransactionReader
 from kraftlake.runtime.errors import ReplayError
-from kraftlake.tables.changes import compiled_partitions
-from kraftlake.tables.changes.compiled_partitions import CompiledPartitions
-from kraftlake.tables.changes.effective_records import TransactionReader
 from kraftlake.tables.history.columns import PARTITION_COLUMNS
 from kraftlake.tables.history.writers import PartitionHistoryWriter
 from tests.metadata_logs import START_TIME, metadata_logs

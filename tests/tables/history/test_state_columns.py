@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from kraftlake.image.topics.partition_rows import COLUMNS
-from kraftlake.tables.changes.partition_changes import Heaps, Names
+from kraftlake.replay.log.partition_changes import Heaps, Names
 from kraftlake.tables.history import state_columns
 from kraftlake.tables.history.columns import STILL_SO
 from kraftlake.tables.history.state_columns import GatheredStates, StateColumns, States

@@ -21,9 +21,9 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.schema import Message
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.manifest import LogDeltaManifest
+from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
+from kraftlake.replay.log.partition_changes import changes_of_image
 from kraftlake.runtime.errors import ReplayError
-from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
-from kraftlake.tables.changes.partition_changes import changes_of_image
 from kraftlake.tables.local_changes.columns import _order, local_change_table
 from kraftlake.tables.local_changes.table import SCHEMA
 from kraftlake.tables.local_changes.writer import LocalChangesWriter

@@ -13,10 +13,10 @@ import pyarrow as pa
 from kraftlake.image import MetadataProvenance
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
+from kraftlake.replay.log.delta_chunk import TopicsState
+from kraftlake.replay.log.shard_records import ShardRecords
 from kraftlake.runtime.errors import KraftlakeError
-from kraftlake.tables.changes.changes_writer import ChangesWriter
-from kraftlake.tables.changes.log_deltas import RunDeltas, TopicsState
-from kraftlake.tables.changes.shard_records import ShardRecords
+from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.history.history_table import OpenRows
 from kraftlake.tables.jobs import ALL
 from kraftlake.tables.shards.chunks import Part, batch_of, chunks_of
@@ -25,6 +25,7 @@ from kraftlake.tables.shards.driver_step import DriverState, DriverStep
 from kraftlake.tables.shards.faults import fault_to_json, raise_first
 from kraftlake.tables.shards.routing import Router
 from kraftlake.tables.shards.shard_step import ShardStep
+from kraftlake.tables.shared_deltas import RunDeltas
 
 READER: Any = SimpleNamespace(start_offset=0)
 Rows = dict[str, Counter[str]]

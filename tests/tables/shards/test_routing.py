@@ -14,7 +14,7 @@ from kraftlake.records.rows import to_rows
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import encode_value
 from kraftlake.records.uuid import Uuid
-from kraftlake.tables.changes.shard_records import ShardRecords
+from kraftlake.replay.log.shard_records import ShardRecords
 from kraftlake.tables.shards.chunks import Part
 from kraftlake.tables.shards.routing import Router, shards_of
 from tests.replay.made_logs import data, topic, uuid_of

@@ -13,7 +13,7 @@ import pytest
 from kraftlake.image import FeaturesImage, MetadataImage
 from kraftlake.records.metadata_version import from_feature_level
 from kraftlake.replay.loader.quorum_state import QuorumState
-from kraftlake.tables.changes.log_deltas import TopicsState
+from kraftlake.replay.log.delta_chunk import TopicsState
 from kraftlake.tables.shards.driver_step import DriverState
 from kraftlake.tables.shards.state_files import (
     StateManifest,

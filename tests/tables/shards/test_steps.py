@@ -13,8 +13,8 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.schema import Message
+from kraftlake.replay.log.delta_chunk import TopicsState
 from kraftlake.runtime.errors import KraftlakeError, UnwritableMetadataError
-from kraftlake.tables.changes.log_deltas import TopicsState
 from kraftlake.tables.jobs import ALL
 from kraftlake.tables.shards.driver_step import DriverState
 from kraftlake.tables.shards.state_files import read_driver, read_shard, write_driver, write_shard

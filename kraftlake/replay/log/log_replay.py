@@ -1,113 +1,42 @@
-"""The metadata deltas of a log's rows: decoded and folded once, for all tables of a run. Imports numpy."""
+"""The replay of a log: cut into metadata deltas, decoded and folded once. Imports numpy."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.image import ClusterCounts, MetadataImage, MetadataProvenance, TopicsImage
+from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.records.row_values import values_of_rows
 from kraftlake.replay.loader.fold import loader_at, snapshot_image
 from kraftlake.replay.loader.quorum_state import QuorumState
-from kraftlake.replay.reading.open_reader import LakeReader
-from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot
-from kraftlake.runtime.errors import ReplayError
-from kraftlake.tables.changes.delta_boundaries import DeltaBoundaries
-from kraftlake.tables.changes.effective_records import (
-    NO_RECORDS,
+from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
+from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin, TopicsState
+from kraftlake.replay.log.effective_records import (
     EffectiveRecords,
     TransactionReader,
     joined,
     refuse_newer,
     standing_alone,
 )
-from kraftlake.tables.changes.partition_changes import PartitionChanges
-from kraftlake.tables.changes.partition_store import PartitionStore
+from kraftlake.replay.log.partition_store import PartitionStore
+from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot
+from kraftlake.runtime.errors import ReplayError
 
 if TYPE_CHECKING:
-    from kraftlake.tables.changes.effective_records import LogPart
+    from kraftlake.replay.log.effective_records import LogPart
 
 _NO_OP: Final = NoOpRecord.API_KEY
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class DeltaChunk:
-    """Whole metadata deltas that follow each other: what a table makes its rows of. Never modified.
-
-    Delta i ends at `boundaries.offsets[i]`. `records` are those that take effect, of all kinds; `deltas` (int64,
-    ascending) are the numbers of their deltas. `partitions` are the changes that the records of topics make; the
-    records' numbers in it are those of `records`.
-    """
-
-    boundaries: DeltaBoundaries
-    records: EffectiveRecords
-    deltas: Any
-    partitions: PartitionChanges
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class LogBegin:
-    """Where a table goes on: the `image` that it covers.
-
-    `is_load`: it covers nothing, and the image is the snapshot that a log begins with which starts above 0: loading it
-    is the first delta. `any_delta`: the log has at least one delta up to there.
-
-    `counts` are those of the cluster where the image has topics without partitions: these are in shards, which make the
-    rows of topics and partitions.
-    """
-
-    image: MetadataImage = MetadataImage.EMPTY
-    is_load: bool = False
-    any_delta: bool = False
-    counts: ClusterCounts | None = None
-
-    @property
-    def epoch(self) -> int:
-        """The epoch there, -1 for none."""
-        return self.image.provenance.epoch
-
-    @property
-    def boundaries(self) -> DeltaBoundaries:
-        """The delta that ends here."""
-        at = self.image.provenance
-        return DeltaBoundaries.single(at.offset, at.epoch, at.timestamp)
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class TopicsState:
-    """The topics after some deltas, and the records that wait for the end of a metadata transaction.
-
-    `since` and `since_times` (int64; epoch ms, -1 for none) are where the state of each partition began, in the order
-    of `topics.rows()`. `open_since` is the offset of the BeginTransactionRecord of the transaction that is open, None
-    without one.
-    """
-
-    topics: TopicsImage
-    since: Any
-    since_times: Any
-    open_since: int | None = None
-    held: EffectiveRecords = NO_RECORDS
-
-    @classmethod
-    def of_image(cls, topics: TopicsImage = TopicsImage.EMPTY, at: MetadataProvenance | None = None) -> TopicsState:
-        """The state at the offset of an image, as far as the image alone says: all partitions are so since then."""
-        provenance, count = at or MetadataProvenance.EMPTY, topics.partition_count
-        return cls(
-            topics=topics,
-            since=np.full(count, provenance.offset, np.int64),
-            since_times=np.full(count, provenance.timestamp, np.int64),
-        )
-
-
-class LogDeltas:
+class LogReplay:
     """Cuts a log into deltas from an offset on. `store` has the partitions after the last of them.
 
     `provenance` is that of an image there; it moves on over batches of nothing but no-op records too. `quorum` is the
@@ -257,83 +186,3 @@ class LogDeltas:
                 partitions=changes.counted_from(of_first, first),
             )
             first, of_first = last, of_last
-
-
-class SharedDeltas:
-    """The LogDeltas of those takers of a run that begin at the same offset: each of them gets the same chunks."""
-
-    def __init__(self, *, bulk: bool = True, deltas: LogDeltas | None = None, begin: LogBegin | None = None) -> None:
-        """`bulk` is that of PartitionStore; `deltas` may have begun already, with `begin`."""
-        self.deltas = deltas or LogDeltas(bulk=bulk)
-        self._begin = begin
-        self._lock, self._making = threading.Lock(), threading.Lock()
-        self._takers = 0
-        self._made: dict[int, tuple[list[DeltaChunk], int]] = {}
-        """By the last offset of rows the chunks, and how many takers are yet to get them."""
-        self._fault: Exception | None = None
-
-    @property
-    def store(self) -> PartitionStore:
-        """The partitions after the rows that were made last."""
-        return self.deltas.store
-
-    def open(self, reader: LakeReader, covers: int | None) -> LogBegin:
-        """Begin for one more taker; see `LogDeltas.open`."""
-        self._takers += 1
-        if self._begin is None:
-            self._begin = self.deltas.open(reader, covers)
-        return self._begin
-
-    def take(self, rows: pa.Table) -> list[DeltaChunk]:
-        """As `LogDeltas.take`, on any thread; each taker takes the same rows once, and in order.
-
-        The first to ask for rows makes the chunks, and does not keep the others from those of earlier rows.
-        """
-        last: int = rows.column("offset")[-1].as_py()
-        chunks = self._waiting(last)
-        if chunks is not None:
-            return chunks
-        with self._making:
-            chunks = self._waiting(last)
-            return self._make(rows, last) if chunks is None else chunks
-
-    def _waiting(self, last: int) -> list[DeltaChunk] | None:
-        with self._lock:
-            if last not in self._made:
-                return None
-            chunks, waiting = self._made.pop(last)
-            if waiting > 1:
-                self._made[last] = chunks, waiting - 1
-            return chunks
-
-    def _make(self, rows: pa.Table, last: int) -> list[DeltaChunk]:
-        self._begin = None  # its image is not kept alive
-        if self._fault is not None:
-            raise self._fault
-        try:
-            chunks = self.deltas.take(rows)
-        except Exception as fault:
-            self._fault = fault
-            raise
-        if self._takers > 1:
-            with self._lock:
-                self._made[last] = chunks, self._takers - 1
-        return chunks
-
-
-class RunDeltas:
-    """The SharedDeltas of one run, by the offset that tables cover."""
-
-    def __init__(self, *, bulk: bool = True, begun: SharedDeltas | None = None) -> None:
-        """`bulk` is that of PartitionStore; `begun` are those of all tables of the run, wherever these say they are."""
-        self._bulk = bulk
-        self._begun = begun
-        self._by_offset: dict[int | None, SharedDeltas] = {}
-
-    def after(self, covers: int | None) -> SharedDeltas:
-        """Those of the tables that cover offsets up to this one, None for nothing."""
-        if self._begun is not None:
-            return self._begun
-        if covers not in self._by_offset:
-            self._by_offset[covers] = SharedDeltas(bulk=self._bulk)
-        return self._by_offset[covers]

@@ -9,10 +9,10 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from kraftlake.image.topics.row_lists import RowLists
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.kernels.columns.change_buffers import HAD, HAS, WRITTEN
 from kraftlake.records.uuid import Uuid
-from kraftlake.tables.row_lists import RowLists
 
 __all__ = [
     "HAD",

@@ -11,8 +11,8 @@ from kraftlake.delta.topics.bulk_change import BulkChange
 from kraftlake.image.topics.partition_rows import COLUMNS
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.kernels.replay.change_state import DIRECTORIES_WRITTEN, N_FRESH, N_TOUCHED, TOUCHED
-from kraftlake.tables.changes.object_partitions import GatheredChanges
-from kraftlake.tables.changes.partition_changes import HAD, HAS, WRITTEN, Heaps, Names, PartitionChanges
+from kraftlake.replay.log.object_partitions import GatheredChanges
+from kraftlake.replay.log.partition_changes import HAD, HAS, WRITTEN, Heaps, Names, PartitionChanges
 
 
 def changes_of_delta(delta: TopicsDelta) -> PartitionChanges:

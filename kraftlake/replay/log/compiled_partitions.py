@@ -15,8 +15,8 @@ from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.kernels import compiled
 from kraftlake.kernels.columns.change_buffers import FoldedChanges, PartitionsNow
 from kraftlake.records.metadata_records import TopicRecord
-from kraftlake.tables.changes.effective_records import EffectiveRecords
-from kraftlake.tables.changes.partition_changes import HAD, HAS, Heaps, Names, PartitionChanges, PartitionRows
+from kraftlake.replay.log.effective_records import EffectiveRecords
+from kraftlake.replay.log.partition_changes import HAD, HAS, Heaps, Names, PartitionChanges, PartitionRows
 
 _WORN_BYTES = 1 << 26
 

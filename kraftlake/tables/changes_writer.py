@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
-from kraftlake.tables.changes.log_deltas import DeltaChunk, LogBegin, RunDeltas, SharedDeltas
+from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin
+from kraftlake.tables.shared_deltas import RunDeltas, SharedDeltas
 from kraftlake.tables.table_writer import TableWriter
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ import numpy as np
 
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records import metadata_records as r
-from kraftlake.tables.changes.compiled_partitions import CompiledPartitions
-from kraftlake.tables.changes.effective_records import UNKNOWN_KIND, EffectiveRecords
-from kraftlake.tables.changes.object_partitions import ObjectPartitions
-from kraftlake.tables.changes.partition_changes import PartitionChanges, PartitionRows
+from kraftlake.replay.log.compiled_partitions import CompiledPartitions
+from kraftlake.replay.log.effective_records import UNKNOWN_KIND, EffectiveRecords
+from kraftlake.replay.log.object_partitions import ObjectPartitions
+from kraftlake.replay.log.partition_changes import PartitionChanges, PartitionRows
 
 TOPIC_KINDS: Final = tuple(
     cls.API_KEY

@@ -12,9 +12,9 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import EndTransactionRecord
 from kraftlake.records.rows import to_rows
 from kraftlake.records.schema import Message
+from kraftlake.replay.log.effective_records import TransactionReader
+from kraftlake.replay.log.shard_records import ShardRecords
 from kraftlake.runtime.errors import CorruptDataError, ReplayError
-from kraftlake.tables.changes.effective_records import TransactionReader
-from kraftlake.tables.changes.shard_records import ShardRecords
 from kraftlake.tables.shards.routing import Router
 from tests.replay.made_logs import abort, begin, data, end, topic
 

@@ -22,9 +22,9 @@ from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records import metadata_records as r
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.loader.record_faults import decode_record
+from kraftlake.replay.log.effective_records import EffectiveRecords
+from kraftlake.replay.log.partition_changes import HAD, HAS, WRITTEN, Heaps, Names, PartitionChanges, PartitionRows
 from kraftlake.runtime.errors import ReplayError
-from kraftlake.tables.changes.effective_records import EffectiveRecords
-from kraftlake.tables.changes.partition_changes import HAD, HAS, WRITTEN, Heaps, Names, PartitionChanges, PartitionRows
 
 Key: TypeAlias = tuple[Uuid, int]
 """A topic's id and a partition's number."""

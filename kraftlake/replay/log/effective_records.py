@@ -19,9 +19,9 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import METADATA_RECORDS
 from kraftlake.records.serde import AnyMessage, UnknownRecord
 from kraftlake.replay.loader.record_faults import decode_record
-from kraftlake.replay.loader.transactions import OpenTransaction
-from kraftlake.tables.changes.shard_records import ShardRecords
-from kraftlake.tables.changes.transactions import marks_among
+from kraftlake.replay.log.open_transaction import OpenTransaction
+from kraftlake.replay.log.shard_records import ShardRecords
+from kraftlake.replay.log.transaction_marks import marks_among
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues

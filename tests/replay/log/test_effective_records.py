@@ -9,8 +9,8 @@ from kraftlake.records.row_values import values_of_rows
 from kraftlake.records.rows import to_rows
 from kraftlake.records.serde import decode_value
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
+from kraftlake.replay.log.effective_records import UNKNOWN_KIND, EffectiveRecords, TransactionReader
 from kraftlake.runtime.errors import ReplayError
-from kraftlake.tables.changes.effective_records import UNKNOWN_KIND, EffectiveRecords, TransactionReader
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import UNKNOWN, abort, begin, data, end, leader_change, topic
 

@@ -16,9 +16,9 @@ from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
 from kraftlake.records.uuid import Uuid
-from kraftlake.tables.changes import compiled_partitions
-from kraftlake.tables.changes.log_deltas import LogDeltas
-from kraftlake.tables.changes.partition_changes import HAD, HAS, WRITTEN, PartitionChanges
+from kraftlake.replay.log import compiled_partitions
+from kraftlake.replay.log.log_replay import LogReplay
+from kraftlake.replay.log.partition_changes import HAD, HAS, WRITTEN, PartitionChanges
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import begin, data, end, partition, topic, uuid_of
 from tests.tables.telling import WAYS, cut
@@ -59,7 +59,7 @@ def described(changes: PartitionChanges) -> list[tuple[Any, ...]]:
 
 def folded(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool, by_delta: bool = False) -> list[tuple[Any, ...]]:
     """All changes of a log, with the last offset of its delta in the place of its number."""
-    deltas, found = LogDeltas(bulk=bulk), []
+    deltas, found = LogReplay(bulk=bulk), []
     for piece in pieces:
         for chunk in deltas.take(to_rows(piece)) if piece else ():
             changes = chunk.partitions.by_delta() if by_delta else chunk.partitions
@@ -72,7 +72,7 @@ def folded(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool, by_delta: boo
 
 def topic_changes(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool) -> tuple[list[Any], list[Any], list[Any]]:
     """The topics that deltas create and remove, and the partitions that those with changes have at the end."""
-    deltas, created, removed, sizes = LogDeltas(bulk=bulk), list[Any](), list[Any](), dict[str, int]()
+    deltas, created, removed, sizes = LogReplay(bulk=bulk), list[Any](), list[Any](), dict[str, int]()
     for piece in pieces:
         for chunk in deltas.take(to_rows(piece)) if piece else ():
             changes, ends = chunk.partitions, chunk.boundaries.offsets.tolist()
@@ -100,7 +100,7 @@ def test_where_a_log_is_cut_changes_nothing(log: list[RecordBatch], cuts: list[i
 
 @given(log=metadata_logs(max_steps=60), bulk=st.booleans())
 def test_the_rows_of_the_store_are_those_of_the_image(log: list[RecordBatch], bulk: bool) -> None:
-    deltas = LogDeltas(bulk=bulk)
+    deltas = LogReplay(bulk=bulk)
     since: dict[tuple[str, int], int] = {}
     for batch in log:
         for chunk in deltas.take(to_rows([batch])):
@@ -114,7 +114,7 @@ def test_the_rows_of_the_store_are_those_of_the_image(log: list[RecordBatch], bu
     keys = [(ids[number], id_) for number, id_ in zip(rows.topics.tolist(), rows.partitions.tolist(), strict=True)]
     assert dict(zip(keys, rows.since.tolist(), strict=True)) == since
     assert deltas.store.count == len(since)
-    other = LogDeltas(bulk=False)
+    other = LogReplay(bulk=False)
     other.store.begin(deltas.store.topics(), -1, -1)
     assert other.store.topics() == deltas.store.topics()
 
@@ -146,7 +146,7 @@ def test_an_odd_record_makes_its_whole_delta_and_the_rest_go_by_objects() -> Non
         data(4, topic(2), partition(2), r.RemoveTopicRecord(topic_id=uuid_of(5)), topic(3, "föö"), partition(3)),
         data(9, r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(2), leader=2)),
     ]
-    deltas = LogDeltas()
+    deltas = LogReplay()
     first, rest = deltas.take(to_rows(log))
     assert first.boundaries.offsets.tolist() == [3]
     assert rest.boundaries.offsets.tolist() == [8, 9]
@@ -166,7 +166,7 @@ def test_memory_of_what_is_gone_is_given_back(monkeypatch: pytest.MonkeyPatch) -
     for number in range(60):
         log.append(data(3 * number, topic(number), partition(number, replicas=(1, 2, 3, 4))))
         log.append(data(3 * number + 2, r.RemoveTopicRecord(topic_id=uuid_of(number))))
-    deltas, places, found = LogDeltas(bulk=True), [0], []
+    deltas, places, found = LogReplay(bulk=True), [0], []
     for batch in log:
         for chunk in deltas.take(to_rows([batch])):
             places += chunk.partitions.places.tolist()
@@ -189,10 +189,10 @@ def test_lists_of_any_length_are_kept(bulk: bool) -> None:
 
 
 def test_a_store_begins_with_what_is_known() -> None:
-    deltas = LogDeltas(bulk=False)
+    deltas = LogReplay(bulk=False)
     [*deltas.take(to_rows([data(0, topic(1), partition(1), partition(1, partition_id=1))]))]
     topics = deltas.store.topics()
-    other = LogDeltas(bulk=False)
+    other = LogReplay(bulk=False)
     other.store.begin(topics, np.array([7, 8]), np.array([70, -1]))
     (chunk,) = other.take(to_rows([data(9, r.RemoveTopicRecord(topic_id=uuid_of(1)))]))
     assert chunk.partitions.since.tolist() == [7, 8]

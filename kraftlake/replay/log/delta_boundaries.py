@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
-import pyarrow as pa
 
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import NoOpRecord
-from kraftlake.tables.changes.effective_records import EffectiveRecords
-from kraftlake.tables.changes.shard_records import ShardRecords
-from kraftlake.tables.changes.transactions import BEGIN, marks_among, open_around
-from kraftlake.tables.history.columns import times_of
+from kraftlake.replay.log.effective_records import EffectiveRecords
+from kraftlake.replay.log.shard_records import ShardRecords
+from kraftlake.replay.log.transaction_marks import BEGIN, marks_among, open_around
 
 if TYPE_CHECKING:
-    from kraftlake.tables.changes.effective_records import LogPart
+    from kraftlake.replay.log.effective_records import LogPart
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -61,19 +59,6 @@ class DeltaBoundaries:
         return DeltaBoundaries(
             **{field.name: getattr(self, field.name)[some] for field in attrs.fields(DeltaBoundaries)}
         )
-
-    def row(self, number: int) -> tuple[int, int, int | None]:
-        """One delta as the tables' rows have it: offset, epoch, and time (epoch microseconds or None)."""
-        time = int(self.times[number])
-        return int(self.offsets[number]), int(self.epochs[number]), None if time < 0 else time * 1000
-
-    def columns(self, deltas: Any) -> dict[str, pa.Array]:
-        """The columns `offset`, `epoch` and `timestamp` of rows that are of deltas, by number (int64[n])."""
-        return {
-            "offset": pa.array(self.offsets[deltas]),
-            "epoch": pa.array(self.epochs[deltas]),
-            "timestamp": times_of(self.times[deltas]),
-        }
 
     @classmethod
     def of_part(

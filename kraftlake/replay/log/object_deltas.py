@@ -11,7 +11,7 @@ import numpy as np
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.replay.loader.record_faults import decode_record
-from kraftlake.tables.changes.effective_records import EffectiveRecords
+from kraftlake.replay.log.effective_records import EffectiveRecords
 
 
 def object_deltas(

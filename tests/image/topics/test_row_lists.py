@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kraftlake.image import PartitionRegistration
 from kraftlake.image.topics.partition_rows import COLUMNS, RowWriter, registration_of
-from kraftlake.tables.row_lists import LISTS, RowLists
+from kraftlake.image.topics.row_lists import LISTS, RowLists
 from tests.at_least_one import at_least_one
 from tests.tables.events.test_event_rows import registrations
 

@@ -1,0 +1,82 @@
+"""What a replay of the log gives: whole metadata deltas as columns, and where they begin. Imports numpy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+
+from kraftlake.image import ClusterCounts, MetadataImage, MetadataProvenance, TopicsImage
+from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
+from kraftlake.replay.log.effective_records import NO_RECORDS, EffectiveRecords
+from kraftlake.replay.log.partition_changes import PartitionChanges
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class DeltaChunk:
+    """Whole metadata deltas that follow each other: what a table makes its rows of. Never modified.
+
+    Delta i ends at `boundaries.offsets[i]`. `records` are those that take effect, of all kinds; `deltas` (int64,
+    ascending) are the numbers of their deltas. `partitions` are the changes that the records of topics make; the
+    records' numbers in it are those of `records`.
+    """
+
+    boundaries: DeltaBoundaries
+    records: EffectiveRecords
+    deltas: Any
+    partitions: PartitionChanges
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class LogBegin:
+    """Where a table goes on: the `image` that it covers.
+
+    `is_load`: it covers nothing, and the image is the snapshot that a log begins with which starts above 0: loading it
+    is the first delta. `any_delta`: the log has at least one delta up to there.
+
+    `counts` are those of the cluster where the image has topics without partitions: these are in shards, which make the
+    rows of topics and partitions.
+    """
+
+    image: MetadataImage = MetadataImage.EMPTY
+    is_load: bool = False
+    any_delta: bool = False
+    counts: ClusterCounts | None = None
+
+    @property
+    def epoch(self) -> int:
+        """The epoch there, -1 for none."""
+        return self.image.provenance.epoch
+
+    @property
+    def boundaries(self) -> DeltaBoundaries:
+        """The delta that ends here."""
+        at = self.image.provenance
+        return DeltaBoundaries.single(at.offset, at.epoch, at.timestamp)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class TopicsState:
+    """The topics after some deltas, and the records that wait for the end of a metadata transaction.
+
+    `since` and `since_times` (int64; epoch ms, -1 for none) are where the state of each partition began, in the order
+    of `topics.rows()`. `open_since` is the offset of the BeginTransactionRecord of the transaction that is open, None
+    without one.
+    """
+
+    topics: TopicsImage
+    since: Any
+    since_times: Any
+    open_since: int | None = None
+    held: EffectiveRecords = NO_RECORDS
+
+    @classmethod
+    def of_image(cls, topics: TopicsImage = TopicsImage.EMPTY, at: MetadataProvenance | None = None) -> TopicsState:
+        """The state at the offset of an image, as far as the image alone says: all partitions are so since then."""
+        provenance, count = at or MetadataProvenance.EMPTY, topics.partition_count
+        return cls(
+            topics=topics,
+            since=np.full(count, provenance.offset, np.int64),
+            since_times=np.full(count, provenance.timestamp, np.int64),
+        )

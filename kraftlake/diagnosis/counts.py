@@ -11,6 +11,7 @@ from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.records import METADATA_RECORDS, UnknownRecord
 from kraftlake.replay import LogReader, chunks_of, readable_batches
+from kraftlake.replay.log.effective_records import newer_among, refuse
 from kraftlake.tables import (
     BROKER_KINDS,
     TOPIC_KINDS,
@@ -20,7 +21,6 @@ from kraftlake.tables import (
     LogBegin,
     PartitionStore,
     TransactionReader,
-    refuse_newer,
     standing_alone,
     topic_counts,
 )
@@ -89,7 +89,7 @@ def _counted(records: EffectiveRecords, store: PartitionStore, counter: ClusterC
 
 def _refuse_unknown(records: EffectiveRecords) -> None:
     """Raise UnknownRecordError, with the offset, for a record that this release can't replay."""
-    refuse_newer(records)
+    refuse(records, np.flatnonzero(newer_among(records)))
     for place in np.flatnonzero(~np.isin(records.kinds, _KNOWN)).tolist():
         message = records.message(place)
         if isinstance(message, UnknownRecord):

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
         UNKNOWN_KIND,
         EffectiveRecords,
         TransactionReader,
-        refuse_newer,
         standing_alone,
     )
     from kraftlake.replay.log.log_replay import LogReplay
@@ -170,7 +169,6 @@ __all__ = [
     "read_part",
     "read_shard",
     "read_stream",
-    "refuse_newer",
     "row_of_fault",
     "row_of_others",
     "row_of_shard",

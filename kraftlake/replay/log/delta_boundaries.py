@@ -9,7 +9,6 @@ import attrs
 import numpy as np
 
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.replay.log.effective_records import EffectiveRecords
 from kraftlake.replay.log.shard_records import ShardRecords
 from kraftlake.replay.log.transaction_marks import BEGIN, marks_among, open_around
@@ -87,7 +86,7 @@ class DeltaBoundaries:
         if isinstance(part, ShardRecords):
             noop = part.noop
         elif len(records):
-            noop = np.logical_and.reduceat(records.kinds == NoOpRecord.API_KEY, bases - part.base_offset)
+            noop = np.logical_and.reduceat(records.are_no_ops(), bases - part.base_offset)
         else:  # a control batch
             noop = np.zeros(len(lasts), np.bool_)
         return cls(

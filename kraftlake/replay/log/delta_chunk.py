@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -10,6 +11,7 @@ import numpy as np
 from kraftlake.image import ClusterCounts, MetadataImage, MetadataProvenance, TopicsImage
 from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
 from kraftlake.replay.log.effective_records import NO_RECORDS, EffectiveRecords
+from kraftlake.replay.log.other_records import OtherChange
 from kraftlake.replay.log.partition_changes import PartitionChanges
 
 
@@ -19,13 +21,25 @@ class DeltaChunk:
 
     Delta i ends at `boundaries.offsets[i]`. `records` are those that take effect, of all kinds; `deltas` (int64,
     ascending) are the numbers of their deltas. `partitions` are the changes that the records of topics make; the
-    records' numbers in it are those of `records`.
+    records' numbers in it are those of `records`. `others` are the changes of all other parts, in order.
     """
 
     boundaries: DeltaBoundaries
     records: EffectiveRecords
     deltas: Any
     partitions: PartitionChanges
+    others: Sequence[OtherChange] = ()
+
+    def in_front_of(self, delta: int) -> DeltaChunk:
+        """The deltas in front of one, by number."""
+        last = int(np.searchsorted(self.deltas, delta))
+        return DeltaChunk(
+            boundaries=self.boundaries.part(0, delta),
+            records=self.records.part(0, last),
+            deltas=self.deltas[:last],
+            partitions=self.partitions.in_front_of(delta),
+            others=[change for change in self.others if change.delta < delta],
+        )
 
 
 @attrs.frozen(kw_only=True, eq=False)

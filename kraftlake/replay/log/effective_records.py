@@ -6,8 +6,8 @@ one never do. Imports numpy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 import numpy as np
@@ -16,12 +16,13 @@ from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.records import with_short_frame
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.metadata_records import METADATA_RECORDS
+from kraftlake.records.metadata_records import METADATA_RECORDS, NoOpRecord
 from kraftlake.records.serde import AnyMessage, UnknownRecord
-from kraftlake.replay.loader.record_faults import decode_record
+from kraftlake.replay.loader.record_faults import RECORD_FAULTS, decode_record
 from kraftlake.replay.log.open_transaction import OpenTransaction
 from kraftlake.replay.log.shard_records import ShardRecords
 from kraftlake.replay.log.transaction_marks import marks_among
+from kraftlake.runtime.errors import KraftlakeError
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     """Records of a log with their batches."""
 
 _KINDS: Final = 128
+Stop: TypeAlias = tuple[int, KraftlakeError]
+"""The first offset that can't be taken, and what is wrong with it."""
+NO_OP_BYTES: Final = 4
+"""The length of a no-op record's value without tagged fields."""
 UNKNOWN_KIND: Final = -1
 """The kind of a record whose frame is not the three plain bytes that all of Kafka's have so far."""
 _NEWEST: Final[Any] = np.full(_KINDS, 0x7F, np.uint8)
@@ -62,6 +67,10 @@ class EffectiveRecords:
         wanted = np.zeros(_KINDS + 1, np.bool_)  # the last place is that of UNKNOWN_KIND
         wanted[[*kinds]] = True
         return wanted[self.kinds]
+
+    def are_no_ops(self) -> Any:
+        """Which records (bool) are no-op records with nothing in them."""
+        return (self.kinds == NoOpRecord.API_KEY) & (self.stops - self.starts == NO_OP_BYTES)
 
     def where(self, chosen: Any) -> EffectiveRecords:
         """The records at places that a mask or an array of indices names."""
@@ -144,6 +153,36 @@ class TransactionReader:
             done = place + 1
         yield from self._pass(records, done, len(records))
 
+    def with_good_marks(
+        self, alone: EffectiveRecords, skip: Callable[[int, KraftlakeError], None] | None
+    ) -> tuple[EffectiveRecords, EffectiveRecords, Stop | None]:
+        """Records that come next, with the kind UNKNOWN_KIND where one is no mark to be heeded; and the good of them.
+
+        A mark in a version that this release doesn't know is a record as others. One that contradicts those before it
+        is left out and passed to `skip` with its number; without `skip` it is where the records stop that can be taken.
+        """
+        marks = marks_among(alone.kinds).tolist()
+        if not marks:
+            return alone, alone, None
+        following, kinds, good = OpenTransaction[None](), alone.kinds.copy(), np.ones(len(alone), np.bool_)
+        following.begin_offset = self._open.begin_offset
+        for place in marks:
+            offset = int(alone.offsets[place])
+            try:
+                message = alone.message(place)
+                if not isinstance(message, UnknownRecord):
+                    following.mark(message.API_KEY, offset)
+                    continue
+            except RECORD_FAULTS as error:
+                good[place] = False
+                if skip is None:
+                    kinds[place] = UNKNOWN_KIND
+                    return attrs.evolve(alone, kinds=kinds), alone, (offset, error)
+                skip(place, error)
+            kinds[place] = UNKNOWN_KIND
+        alone = attrs.evolve(alone, kinds=kinds)
+        return alone, alone if good.all() else alone.where(good), None
+
     def go_on(self, records: EffectiveRecords, begin_offset: int) -> None:
         """Hold records of a transaction that began at an offset and is still open."""
         self._open.begin_offset = begin_offset
@@ -160,14 +199,12 @@ class TransactionReader:
             self._open.hold(part.kept())
 
 
-def refuse_newer(records: EffectiveRecords) -> None:
-    """Raise UnknownRecordError, with the offset, for a record of a known type in a version that this release lacks.
-
-    Without it whatever it says would be missing in silence, be it the mark of a transaction.
-    """
+def newer_among(records: EffectiveRecords) -> Any:
+    """Which records (bool) are of a known type in a version that this release lacks."""
+    newer = np.zeros(len(records), np.bool_)
     framed = np.flatnonzero(records.kinds != UNKNOWN_KIND)
-    versions = records.data[records.starts[framed] + 2]
-    refuse(records, framed[versions > _NEWEST[records.kinds[framed]]])
+    newer[framed] = records.data[records.starts[framed] + 2] > _NEWEST[records.kinds[framed]]
+    return newer
 
 
 def refuse(records: EffectiveRecords, places: Any) -> None:

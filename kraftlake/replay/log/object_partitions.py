@@ -24,7 +24,7 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.replay.loader.record_faults import decode_record
 from kraftlake.replay.log.effective_records import EffectiveRecords
 from kraftlake.replay.log.partition_changes import HAD, HAS, WRITTEN, Heaps, Names, PartitionChanges, PartitionRows
-from kraftlake.runtime.errors import ReplayError
+from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, ReplayError
 
 Key: TypeAlias = tuple[Uuid, int]
 """A topic's id and a partition's number."""
@@ -61,33 +61,48 @@ class ObjectPartitions:
         """The number of partitions."""
         return self._topics.partition_count
 
-    def fold(self, records: EffectiveRecords, deltas: Any) -> PartitionChanges:
-        """Fold records of topics of whole deltas.
+    def fold(self, records: EffectiveRecords, deltas: Any) -> tuple[int, PartitionChanges, KraftlakeError | None]:
+        """Fold records of topics of whole deltas; gives the first that was not folded, and the changes.
 
-        Raises ReplayError or CorruptDataError, naming the offset, for a record that contradicts what is there.
+        A record that contradicts what is there, or can't be decoded, ends the fold in front of its delta; the error
+        names the offset.
         """
-        gathered = GatheredChanges()
+        gathered, done, fault = GatheredChanges(), len(records), None
         for number, first, last in _runs(deltas, 0, len(records)):
-            change = ObjectChange(self._topics)
-            change.of_log = True
-            for offset, begin, end in _runs(records.effective, first, last):
-                step = _Step(change, of_shard=self._of_shard)
-                for index in range(begin, end):
-                    step.replay(records, index)
-                at = (offset, int(records.times[begin]))
-                for key, touched in step.touched.items():
-                    after = step.state(key)
-                    gathered.add(
-                        key, touched, after, (*at, number, *(at if touched.before is None else self._since_of(key)))
-                    )
-                    if after is None:
-                        self._since.pop(key, None)
-                    elif after != touched.before:
-                        self._since[key] = at
-                gathered.created += [(number, gathered.topic(*created)) for created in step.created]
-                gathered.removed += [(number, gathered.topic(id_, name), record) for id_, name, record in step.removed]
-            self._topics = change.apply()
-        return gathered.changes(self._topics)
+            mark = gathered.mark()
+            try:
+                self._fold_delta(gathered, number, records, first, last)
+            except (CorruptDataError, ReplayError) as error:
+                gathered.go_back(mark)
+                done, fault = first, error
+                break
+        return done, gathered.changes(self._topics), fault
+
+    def _fold_delta(
+        self, gathered: GatheredChanges, number: int, records: EffectiveRecords, first: int, last: int
+    ) -> None:
+        change = ObjectChange(self._topics)
+        change.of_log = True
+        since: dict[Key, tuple[int, int] | None] = {}
+        for offset, begin, end in _runs(records.effective, first, last):
+            step = _Step(change, of_shard=self._of_shard)
+            for index in range(begin, end):
+                step.replay(records, index)
+            at = (offset, int(records.times[begin]))
+            for key, touched in step.touched.items():
+                after = step.state(key)
+                began = at if touched.before is None else since.get(key) or self._since_of(key)
+                gathered.add(key, touched, after, (*at, number, *began))
+                if after is None:
+                    since[key] = None
+                elif after != touched.before:
+                    since[key] = at
+            gathered.created += [(number, gathered.topic(*created)) for created in step.created]
+            gathered.removed += [(number, gathered.topic(id_, name), record) for id_, name, record in step.removed]
+        self._topics = change.apply()
+        self._since.update((key, at) for key, at in since.items() if at is not None)
+        for key in (key for key, at in since.items() if at is None):
+            self._since.pop(key, None)
 
     def rows(self) -> PartitionRows:
         """All partitions."""
@@ -235,6 +250,17 @@ class GatheredChanges:
         self._numbers: list[tuple[int, ...]] = []
         self._places: dict[Key, int] = {}
         self._topics: dict[Uuid, tuple[int, str]] = {}
+
+    def mark(self) -> tuple[int, int, int]:
+        """How much there is now, for `go_back`."""
+        return len(self._numbers), len(self.created), len(self.removed)
+
+    def go_back(self, mark: tuple[int, int, int]) -> None:
+        """Drop what was added since."""
+        changes, created, removed = mark
+        for of_changes in (self._numbers, self._before, self._after):
+            del of_changes[changes:]
+        del self.created[created:], self.removed[removed:]
 
     def topic(self, topic_id: Uuid, name: str) -> int:
         """The number of a topic."""

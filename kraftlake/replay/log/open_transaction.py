@@ -44,22 +44,32 @@ class OpenTransaction(Generic[T]):
 
         Raises ReplayError with the offset for a record that contradicts those before it; it then changes nothing.
         """
+        fault = self.fault_of(api_key, offset)
+        if fault is not None:
+            raise fault
         if api_key == BeginTransactionRecord.API_KEY:
-            if self.begin_offset is not None:
-                raise ReplayError(
-                    f"Offset {offset}, BEGIN_TRANSACTION_RECORD: the transaction that began at offset "
-                    f"{self.begin_offset} is still open.",
-                    offset=offset,
-                )
             self.begin_offset = offset
             return []
-        name = METADATA_RECORDS[api_key].__name__
-        assert api_key in (EndTransactionRecord.API_KEY, AbortTransactionRecord.API_KEY), f"{name} is no mark"
-        if self.begin_offset is None:
-            raise ReplayError(f"Offset {offset}: {name} without a BeginTransactionRecord before it.", offset=offset)
         begin, held = self.begin_offset, self._held
+        assert begin is not None, "a transaction is open"
         self._held, self.begin_offset = [], None
         if api_key == EndTransactionRecord.API_KEY:
             return held
         self.aborted = begin, offset
         return []
+
+    def fault_of(self, api_key: int, offset: int) -> ReplayError | None:
+        """The error that `mark` would raise, None where it would raise none."""
+        if api_key == BeginTransactionRecord.API_KEY:
+            if self.begin_offset is None:
+                return None
+            return ReplayError(
+                f"Offset {offset}, BEGIN_TRANSACTION_RECORD: the transaction that began at offset "
+                f"{self.begin_offset} is still open.",
+                offset=offset,
+            )
+        name = METADATA_RECORDS[api_key].__name__
+        assert api_key in (EndTransactionRecord.API_KEY, AbortTransactionRecord.API_KEY), f"{name} is no mark"
+        if self.begin_offset is not None:
+            return None
+        return ReplayError(f"Offset {offset}: {name} without a BeginTransactionRecord before it.", offset=offset)

@@ -121,6 +121,11 @@ class PartitionChanges:
     def __len__(self) -> int:
         return len(self.flags)
 
+    @property
+    def touches_topics(self) -> bool:
+        """Whether a topic or a partition was named."""
+        return len(self) > 0 or len(self.created) > 0 or len(self.removed) > 0
+
     def take(self, some: Any) -> PartitionChanges:
         """The changes that a slice or an array of indices names."""
         by_change = ("offsets", "times", "deltas", "partitions", "topics", "places", "before", "after", "flags",
@@ -129,6 +134,15 @@ class PartitionChanges:
         if isinstance(some, slice):
             return attrs.evolve(self, **{name: column[some] for name, column in columns.items()})
         return attrs.evolve(self, **{name: column.take(some, axis=0) for name, column in columns.items()})
+
+    def in_front_of(self, delta: int) -> PartitionChanges:
+        """The changes of the deltas in front of one, by number."""
+        count = int(np.searchsorted(self.deltas, delta))
+        flags, topics, sizes = self.flags[count:] & (HAD | HAS), self.topics[count:], self.sizes.copy()
+        np.subtract.at(sizes, topics[flags == HAS], 1)
+        np.add.at(sizes, topics[flags == HAD], 1)
+        created, removed = (of[of[:, 0] < delta] for of in (self.created, self.removed))
+        return attrs.evolve(self.take(slice(0, count)), created=created, removed=removed, sizes=sizes)
 
     def none(self) -> PartitionChanges:
         """No changes of partitions or topics."""

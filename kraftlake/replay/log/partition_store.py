@@ -83,7 +83,9 @@ class PartitionStore:
 
         `deltas` (int64, ascending) are the numbers of the records' deltas. Gives the changes by runs of whole deltas,
         each run with the number of the record behind it; records of other kinds make none. At least one run is given.
-        Raises ReplayError or CorruptDataError, naming the offset, for a record that contradicts the state.
+        Raises ReplayError or CorruptDataError, naming the offset, for a record that
+        contradicts the state, after the changes of the deltas before its own; the records of that delta, and those
+        after it, may then be folded without it.
         """
         chosen = np.flatnonzero(records.are_of((*TOPIC_KINDS, UNKNOWN_KIND)))
         some, deltas_of = records.where(chosen), deltas[chosen]
@@ -99,8 +101,12 @@ class PartitionStore:
             if done:
                 yield int(np.searchsorted(deltas, deltas_of[done])), _numbered(changes, chosen)
             partitions = self._held = ObjectPartitions(*partitions.image(), of_shard=self._of_shard)
-        changes = partitions.fold(some.where(np.s_[done:]), deltas_of[done:])
-        yield len(records), _numbered(changes, chosen[done:])
+        more, changes, fault = partitions.fold(some.where(np.s_[done:]), deltas_of[done:])
+        if fault is None:
+            yield len(records), _numbered(changes, chosen[done:])
+            return
+        yield int(np.searchsorted(deltas, deltas_of[done + more])), _numbered(changes, chosen[done:])
+        raise fault
 
     @property
     def _partitions(self) -> CompiledPartitions | ObjectPartitions:

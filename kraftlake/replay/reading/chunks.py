@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
+from kraftlake.replay.reading.replay_base import readable_batches
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
@@ -37,8 +38,13 @@ def bulk_chunks(reader: LogReader, first: int, last: int) -> Iterator[Chunk] | N
     return chunks
 
 
-def chunks_of(reader: LogReader, first: int, last: int) -> Iterator[Chunk]:
-    """The whole batches that hold any offset of [first, last], in order; raises what `reader.batches` raises."""
+def chunks_of(
+    reader: LogReader, first: int, last: int, lost: Callable[[int, int, str], None] | None = None
+) -> Iterator[Chunk]:
+    """The whole batches that hold any offset of [first, last], in order; raises what `reader.batches` raises.
+
+    With `lost`, missing and damaged offsets are passed over as in `readable_batches`.
+    """
     for chunk in bulk_chunks(reader, first, last) or ():
         if isinstance(chunk, RecordBatch) or (chunk.base_offset >= first and chunk.last_offset <= last):
             yield chunk
@@ -46,7 +52,7 @@ def chunks_of(reader: LogReader, first: int, last: int) -> Iterator[Chunk]:
             yield from (batch for batch in chunk.batches(first) if batch.base_offset <= last)
         first = chunk.last_offset + 1
     if first <= last:
-        yield from reader.batches(first, last)
+        yield from readable_batches(reader, first, last, lost)
 
 
 def chunks_of_snapshot(snapshot: SnapshotReader) -> Iterator[Chunk]:

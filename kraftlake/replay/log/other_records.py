@@ -1,0 +1,116 @@
+"""The records that are of no topic, replayed once for images, tables and questions. Imports numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from typing import Final, TypeAlias
+
+import attrs
+import numpy as np
+
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import MetadataImage, TopicsImage
+from kraftlake.image.configurations_image import TOPIC_RESOURCE, ConfigResource
+from kraftlake.records.metadata_records import NoOpRecord
+from kraftlake.records.serde import AnyMessage
+from kraftlake.replay.loader.record_faults import RECORD_FAULTS
+from kraftlake.replay.log.effective_records import EffectiveRecords, newer_among
+from kraftlake.replay.log.partition_store import TOPIC_KINDS
+from kraftlake.runtime.errors import KraftlakeError
+
+_PASSED_OVER: Final = frozenset((*TOPIC_KINDS, NoOpRecord.API_KEY))
+
+Fault: TypeAlias = tuple[int, KraftlakeError]
+"""The number of a record and what is wrong with it."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class OtherChange:
+    """What the records that take effect at one offset make of all parts of the image but the topics.
+
+    `delta` is the number of their metadata delta, `time` that of the offset's batch (epoch ms, -1 for none). `change`
+    has led from `change.image` to `image`, both without topics; `messages` are the records. The configs of a topic are
+    deleted with it: a change without messages is that of a removed topic with configs.
+    """
+
+    delta: int
+    offset: int
+    time: int
+    change: MetadataDelta
+    image: MetadataImage
+    messages: Sequence[AnyMessage]
+
+
+class OtherRecords:
+    """Replays the records of no topic. `image` is the image without topics after those that were replayed."""
+
+    def __init__(self, image: MetadataImage = MetadataImage.EMPTY) -> None:
+        """Begin with an image."""
+        self.image = attrs.evolve(image, topics=TopicsImage.EMPTY)
+
+    def replay(
+        self,
+        records: EffectiveRecords,
+        deltas: Sequence[int],
+        removed: Mapping[int, str],
+        skip: Callable[[int, KraftlakeError], None] | None,
+    ) -> tuple[list[OtherChange], Fault | None]:
+        """Replay records that follow those before; `deltas` are the numbers of their deltas.
+
+        `removed` has the names of removed topics by the numbers of the records that removed them. A record that can't
+        be replayed is left out and passed to `skip` with its number; without `skip` it ends the replay: the changes
+        before it are given, and the fault. Nothing is to be replayed after that.
+        """
+        passed_over = records.are_of(TOPIC_KINDS) | records.are_no_ops()
+        places = np.flatnonzero(~passed_over | newer_among(records)).tolist()
+        if removed:
+            places = sorted({*places, *removed})
+        found: list[OtherChange] = []
+        for offset, group in groupby(places, key=lambda place: int(records.effective[place])):
+            step = _Step(self.image)
+            for place in group:
+                try:
+                    step.replay(records, place, removed.get(place))
+                except RECORD_FAULTS as error:
+                    if skip is None:
+                        return found, (place, error)
+                    skip(place, error)
+            if step.is_empty:
+                continue
+            self.image = step.change.apply(self.image.provenance)
+            number, time = int(deltas[place]), int(records.times[place])
+            found.append(
+                OtherChange(
+                    delta=number, offset=offset, time=time, change=step.change, image=self.image, messages=step.messages
+                )
+            )
+        return found, None
+
+
+class _Step:
+    """The records that take effect at one offset."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        self.change = MetadataDelta(image, of_log=True)
+        self.messages: list[AnyMessage] = []
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.messages and self.change.configs_delta is None
+
+    def replay(self, records: EffectiveRecords, place: int, removed: str | None) -> None:
+        """Replay one of the records; `removed` is the name of the topic that it removes."""
+        if removed is not None:
+            if self._has_configs(removed):
+                self.change.get_or_create_configs_delta().replay_remove_topic(removed)
+            return
+        message = records.message(place)
+        if getattr(message, "API_KEY", None) not in _PASSED_OVER:
+            self.change.replay(message, int(records.offsets[place]))
+            self.messages.append(message)
+
+    def _has_configs(self, topic: str) -> bool:
+        resource, configs = ConfigResource(TOPIC_RESOURCE, topic), self.change.image.configs
+        changed = self.change.configs_delta is not None
+        return changed or resource in configs.resource_data or resource in configs.ignored

@@ -34,6 +34,8 @@ from benchmarks.spark.cpu import tree_cpu
 from kraftlake.generate import Plan, generate_lake
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.replay.loader.fold import image_at
+from kraftlake.replay.log.delta_chunk import LogBegin
+from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.spark_jobs import build_snapshot, image_frame, run_job, spark_session, state_frame
 from kraftlake.tables import state_at
@@ -54,10 +56,12 @@ def states_alone(lake: Path) -> float:
     """CPU seconds from the log's rows in memory to the states of partitions."""
     log = MetadataLog.open(lake)
     spent = 0.0
-    writer = PartitionHistoryWriter()
+    replay, writer = LogReplay(), PartitionHistoryWriter()
+    writer.open(replay, LogBegin())
     for rows in log.batch_rows(0, log.end_offset - 1):
         started = time.process_time()
-        writer.take_rows(rows)
+        for chunk in replay.take(rows):
+            writer.take_deltas(chunk)
         writer.drain()
         spent += time.process_time() - started
     started = time.process_time()

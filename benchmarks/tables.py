@@ -39,15 +39,18 @@ def run(what: str, lake: Path) -> dict[str, float]:
     configure_process()  # as `kraftlake tables` does
     import pyarrow as pa
 
+    from kraftlake.replay.log.delta_chunk import DeltaChunk
     from kraftlake.tables.catch_up.snapshot_publisher import DEFAULT_SNAPSHOT_BYTES
     from kraftlake.tables.catch_up.table_run import table_run
+    from kraftlake.tables.changes_writer import ChangesWriter
     from kraftlake.tables.jobs import JOBS
-    from kraftlake.tables.table_writer import TableDescription, TableWriter
+    from kraftlake.tables.lake_table import TableDescription
 
-    class NoRows(TableWriter):
+    class NoRows(ChangesWriter):
         description = TableDescription("no_rows", "Nothing.", ((pa.field("offset", pa.int64()), "an offset"),))
-        wants_changes = False
-        wants_images = True
+
+        def take_deltas(self, chunk: DeltaChunk) -> None:
+            pass
 
     writers = [NoRows()] if what == "snapshots" else JOBS[what].new_writers()
     snapshots = DEFAULT_SNAPSHOT_BYTES if what == "snapshots" or JOBS[what].snapshots else None

@@ -191,9 +191,12 @@ if sys.argv[1] == "partition_table":
     rows = partition_table(delta.apply(MetadataProvenance.EMPTY).topics)
 else:
     from kraftlake.records.rows import to_rows
+    from kraftlake.replay.log.delta_chunk import LogBegin
+    from kraftlake.replay.log.log_replay import LogReplay
     from kraftlake.tables.history.writers import PartitionHistoryWriter
-    writer = PartitionHistoryWriter(bulk=False)
-    writer.take_rows(to_rows([batch]))
+    replay, writer = LogReplay(bulk=False), PartitionHistoryWriter()
+    writer.open(replay, LogBegin())
+    replay.take(to_rows([batch]))
     (rows,) = writer.open_tables()
 assert rows.num_rows == 1
 """

@@ -12,15 +12,13 @@ import pyarrow.compute as pc
 from kraftlake.delta import MetadataDelta, delta_from_empty
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import Location, MetadataLog, fixed_location
-from kraftlake.records.rows import LOG_SCHEMA
-from kraftlake.replay import LakeReader, LoaderManifest, SnapshotManifest
+from kraftlake.records.rows import LOG_SCHEMA, from_rows
+from kraftlake.replay import ChangeFold, LakeReader, LoaderManifest, SnapshotManifest
 from kraftlake.replay.reading.replay_base import first_image_offset
 from kraftlake.spark_jobs.data_source import FORMAT, KraftDataSource
 from kraftlake.spark_jobs.source_faults import in_one_sentence
 from kraftlake.spark_jobs.source_options import EARLIEST
 from kraftlake.spark_jobs.spark_versions import register
-from kraftlake.tables import Published
-from kraftlake.tables.catch_up.published_images import PublishedImages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -71,7 +69,7 @@ class ImageSteps:
     def __init__(self, lake: Location, receive: Receiver) -> None:
         self._lake = lake
         self._receive = receive
-        self._images: PublishedImages | None = None
+        self._fold: ChangeFold | None = None
         self._covered = self._next = -1
 
     def take(self, frame: DataFrame, step: int) -> None:
@@ -93,34 +91,45 @@ class ImageSteps:
         if not rows.num_rows:
             if is_first:
                 reader = LakeReader(MetadataLog.open(self._lake))
-                self._images, self._next = self._begin(reader, reader.end_offset, is_first=True), reader.end_offset
+                self._fold, self._next = self._begin(reader, reader.end_offset, is_first=True), reader.end_offset
             return
         rows = rows.select(LOG_SCHEMA.names).cast(LOG_SCHEMA).sort_by("offset")
         first, last = rows.column("offset")[0].as_py(), rows.column("offset")[-1].as_py()
-        images, self._images = self._images, None  # none is kept if the step fails
-        if images is None or first != self._next:
+        fold, self._fold = self._fold, None  # none is kept if the step fails
+        if fold is None or first != self._next:
             reader = LakeReader(MetadataLog.open(self._lake))
             batch = rows.column("batch")[0].as_py()
             rows = pa.concat_tables([reader.log.rows(batch, first - 1), rows]) if batch < first else rows
-            images = self._begin(reader, batch, is_first=is_first)
+            fold = self._begin(reader, batch, is_first=is_first)
         rows = rows.filter(pc.greater(rows.column("offset"), self._covered))
-        if rows.num_rows:
-            images.take(rows)
-        self._images, self._next = images, last + 1
+        for batch in from_rows(rows):
+            for change in fold.take(batch):
+                self._receive(change.delta, change.image, change.manifest)
+        self._fold, self._next = fold, last + 1
 
-    def _begin(self, reader: LakeReader, first: int, *, is_first: bool) -> PublishedImages:
+    def _begin(self, reader: LakeReader, first: int, *, is_first: bool) -> ChangeFold:
         """The image before the batch at offset `first`; if that was trimmed away, the next one that there is."""
         self._covered = first - 1
-        images = PublishedImages(reader, [self._publish])
         if first == 0:
-            return images
+            return ChangeFold.after(reader, -1)
         image_offset = first_image_offset(reader, first - 1)
         self._covered = first - 1 if image_offset is None else image_offset
-        images.begin(self._covered)
-        image = images.image
+        fold = _fold_behind(reader, self._covered)
+        image = fold.loader.image
         if is_first and not image.is_empty():
             self._receive(delta_from_empty(image), image, SnapshotManifest(provenance=image.provenance))
-        return images
+        return fold
 
-    def _publish(self, change: Published) -> None:
-        self._receive(change.delta, change.image, change.manifest)
+
+def _fold_behind(reader: LakeReader, covered: int) -> ChangeFold:
+    """The changes behind an offset; where a transaction is open there, the image is the one before its begin.
+
+    That image was published last: the next delta is the same whether or not a query has ended in between.
+    """
+    fold = ChangeFold.after(reader, covered, cluster_id=reader.cluster_id)
+    begins = fold.loader.transaction_begin_offset
+    if begins is not None:
+        fold = ChangeFold.after(reader, begins - 1, cluster_id=reader.cluster_id)
+        for batch in reader.batches(begins, covered):
+            fold.take(batch)
+    return fold

@@ -190,10 +190,8 @@ class _Phase:
         else:
             state = self._folded(done, at)
         driver = DriverStep(
-            state, self._writers, self._reader, [shard.begins_with for shard in done.shards], is_load=load
+            state, self._writers, self._tables, [shard.begins_with for shard in done.shards], is_load=load
         )
-        for writer, table in zip(self._writers, self._tables, strict=True):
-            writer.open(self._reader, table)
         rows = dict.fromkeys(task.tables, 0)
         while True:
             driver.take([chunk.records() for chunk in done.driver if chunk.part == Part.STEP], done.counts)

@@ -78,7 +78,7 @@ if TYPE_CHECKING:
         write_manifest,
     )
     from kraftlake.tables.table_locks import hold_tables
-    from kraftlake.tables.table_writer import Published, TableWriter
+    from kraftlake.tables.table_writer import TableWriter
     from kraftlake.tables.trimming import first_offsets, known_offset_since, trim_tables
 
 __all__ = [
@@ -119,7 +119,6 @@ __all__ = [
     "PartitionColumns",
     "PartitionStore",
     "Progress",
-    "Published",
     "RecordScan",
     "Router",
     "RowBuffer",

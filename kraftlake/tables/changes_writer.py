@@ -4,60 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-import pyarrow as pa
-
 from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin
-from kraftlake.tables.shared_deltas import RunDeltas, SharedDeltas
 from kraftlake.tables.table_writer import TableWriter
 
 if TYPE_CHECKING:
-    from kraftlake.replay.reading.open_reader import LakeReader
+    from kraftlake.replay.log.log_replay import LogReplay
     from kraftlake.tables.lake_table import LakeTable
 
 
 class ChangesWriter(TableWriter):
-    """Takes the log's rows as chunks of metadata deltas, which it shares with the other tables of a run."""
+    """Takes the metadata deltas of a replay, which it shares with the other tables of a run."""
 
-    wants_rows = True
-    wants_changes = False
-    wants_images = True
     of_topics: ClassVar[bool] = False
     """Whether shards make rows of topics and partitions for it."""
 
-    def __init__(self, *, bulk: bool = True) -> None:
-        """`bulk` is that of PartitionStore, for a writer that shares its deltas with no other."""
-        super().__init__()
-        self._deltas: SharedDeltas
-        self.share(RunDeltas(bulk=bulk))
-        self.begin_deltas(LogBegin())
+    def open(self, replay: LogReplay, begin: LogBegin, table: LakeTable | None = None) -> None:  # noqa: ARG002 - of histories
+        """Begin where the table ends: `replay` has the state there, and `take_deltas` gets what it gives.
 
-    def share(self, run: RunDeltas) -> None:
-        """Take the deltas of the log from those of a run."""
-        self._run = run
-        self._deltas = run.after(None)
-
-    def open(self, reader: LakeReader, table: LakeTable) -> None:
-        """Begin after the offset that the table covers.
-
-        Where it covers nothing and the log starts above 0, that is the snapshot that covers its start, whose load is
-        the first metadata delta.
+        Where the table covers nothing and the log starts above 0, that is the snapshot that covers its start, whose
+        load is the first metadata delta. Without a table, the replay knows since when each partition is so. What the
+        table on the disk covers by now may be of another run; `table.covered` is where this one begins.
         """
-        covers = table.covered
-        self._deltas = self._run.after(covers)
-        self.begin_deltas(self._deltas.open(reader, covers))
-
-    def take_rows(self, rows: pa.Table) -> None:
-        """Make the rows of the deltas that end in rows of the log.
-
-        Raises ReplayError, UnknownRecordError or CorruptDataError, naming the offset, for a record that contradicts
-        what is there, or can't be replayed.
-        """
-        for chunk in self._deltas.take(rows):
-            self.take_deltas(chunk)
+        self.begin_deltas(begin)
 
     def begin_deltas(self, begin: LogBegin) -> None:
-        """Begin where the table ends; the rows of a load are added. Called for an empty log first."""
+        """Begin where the table ends; the rows of a load are added."""
 
     def take_deltas(self, chunk: DeltaChunk) -> None:
-        """Add the rows of deltas."""
+        """Add the rows of deltas, which follow those before, on any thread."""
         raise NotImplementedError

@@ -46,9 +46,7 @@ class RecordsWriter(TableWriter):
     """Makes the rows of `records/`."""
 
     description = RECORDS
-    wants_rows = True
     log_columns = tuple(LOG_SCHEMA.names)
-    wants_changes = False
 
     def take_rows(self, rows: pa.Table) -> None:
         """Add the rows with their records decoded."""

@@ -39,13 +39,13 @@ POLICY = UpkeepPolicy(compact_from=3)
 def bring_events_up(lake: Path) -> None:
     """Bring `events/` up to the log's end as the job does, without Spark."""
     log = MetadataLog.open(lake)
-    writer = EventsWriter(bulk=False)
+    writer = EventsWriter()
     table = writer.table(lake)
     feed = TableFeed(writer, table.last_offset())
     fold = LogFold(LakeReader(log), [feed])
     fold.begin()
     table.create("log-1")
-    writer.open(LakeReader(log), table)
+    fold.open([table])
     for rows in log.batch_rows(fold.last_offset + 1):
         for _ in fold.take(rows):
             pass

@@ -23,8 +23,7 @@ def fold_into(log: MetadataLog, writers: Sequence[TableWriter], covers: int | No
     """The rows that the writers make of a whole log, or of what lies beyond the offset that their tables cover."""
     fold = LogFold(LakeReader(log), [TableFeed(writer, covers) for writer in writers])
     fold.begin()
-    for writer in writers:
-        writer.open(LakeReader(log), CoveringTable(covers))  # type: ignore[arg-type]
+    fold.open([CoveringTable(covers)] * len(writers))  # type: ignore[list-item]
     for rows in log.batch_rows(fold.last_offset + 1):
         for _ in fold.take(rows):
             pass

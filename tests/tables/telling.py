@@ -15,8 +15,10 @@ from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
 from kraftlake.records.schema import Message
+from kraftlake.replay.log.delta_chunk import LogBegin
+from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.runtime.errors import UnknownRecordError
-from kraftlake.tables.table_writer import TableWriter
+from kraftlake.tables.changes_writer import ChangesWriter
 from tests.generate.made_up import MadeUp
 from tests.replay.made_logs import begin, data, end, partition, topic, uuid_of
 from tests.tables.sample_log import SAMPLES
@@ -48,11 +50,26 @@ def generated_log(factor: int) -> list[RecordBatch]:
     return made.batches
 
 
-def taken(writer: TableWriter, pieces: Iterable[Sequence[RecordBatch]], schema: pa.Schema) -> pa.Table:
+def begun(writer: ChangesWriter, *, bulk: bool = True) -> LogReplay:
+    """The replay of a log from its beginning that a writer takes the deltas of; `bulk` is that of PartitionStore."""
+    replay = LogReplay(bulk=bulk)
+    writer.open(replay, LogBegin())
+    return replay
+
+
+def take_into(writer: ChangesWriter, replay: LogReplay, piece: Sequence[RecordBatch]) -> None:
+    """Let a writer take the deltas of batches."""
+    for chunk in replay.take(to_rows(piece)) if piece else ():
+        writer.take_deltas(chunk)
+
+
+def taken(
+    writer: ChangesWriter, pieces: Iterable[Sequence[RecordBatch]], schema: pa.Schema, *, bulk: bool = True
+) -> pa.Table:
     """What a writer makes of the log's rows, by batches taken so many at a time."""
+    replay = begun(writer, bulk=bulk)
     for piece in pieces:
-        if piece:
-            writer.take_rows(to_rows(piece))
+        take_into(writer, replay, piece)
     return writer.drain().cast(schema)
 
 

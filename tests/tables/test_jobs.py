@@ -16,7 +16,6 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed
 from kraftlake.tables.jobs import ALL
-from kraftlake.tables.shared_deltas import RunDeltas
 from kraftlake.tables.table_writer import TableWriter
 from tests.metadata_logs import metadata_logs
 from tests.tables.sample_log import append_in
@@ -27,14 +26,11 @@ def bring_up(lake: Path, writers: Sequence[TableWriter], ends: Sequence[int]) ->
     log = MetadataLog.open(lake)
     tables = [writer.table(lake) for writer in writers]
     feeds = [TableFeed(writer, table.last_offset()) for writer, table in zip(writers, tables, strict=True)]
-    run = RunDeltas()
-    for writer in writers:
-        writer.share(run)
-    fold = LogFold(LakeReader(log), feeds, run=run)
+    fold = LogFold(LakeReader(log), feeds)
     fold.begin()
-    for writer, table in zip(writers, tables, strict=True):
+    for table in tables:
         table.create("log-1")
-        writer.open(LakeReader(log), table)
+    fold.open(tables)
     for end in ends:
         if fold.last_offset < end:
             for rows in log.batch_rows(fold.last_offset + 1, end):

@@ -7,9 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from types import TracebackType
-from typing import Final, TypeVar
-
-T = TypeVar("T")
+from typing import Final
 
 CHUNKS_AHEAD: Final = 3
 """The number of chunks of the log that may wait for the background thread."""
@@ -38,22 +36,6 @@ class BackgroundWorker:
         """Wait for all tasks. Raises what one of them raised, once."""
         while self._tasks:
             self._end_first()
-
-    def run_alongside(self, task: Callable[[], None], own: Callable[[], T]) -> T:
-        """Queue `task`, run `own` on the calling thread meanwhile, and return the result of `own`.
-
-        Raises what an earlier task raised, else what `own` raised, else what `task` raised. No task is running when
-        this raises, unless the process was interrupted.
-        """
-        self.start(task)
-        try:
-            return own()
-        except Exception:
-            while len(self._tasks) > 1:
-                self._end_first()
-            with suppress(Exception):
-                self.wait()
-            raise
 
     def _run(self, task: Callable[[], None]) -> None:
         if self._failed:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot
 from kraftlake.runtime.errors import LakeError, OffsetError
+from kraftlake.tables.changes_writer import ChangesWriter
 
 if TYPE_CHECKING:
     from kraftlake.replay.reading.log_reader import LogReader
@@ -28,11 +29,11 @@ def covered_by(reader: LakeReader, writers: Sequence[TableWriter]) -> dict[str, 
             continue
         if offset >= reader.end_offset:
             raise LakeError(not_of_log(name, reader, offset))
-        of_images = writer.wants_changes or writer.wants_images
-        if of_images and not has_beginning(reader) and offset + 1 < oldest_snapshot(reader).end_offset:
-            raise OffsetError(trimmed_past(name, reader, offset))
-        if offset + 1 < reader.start_offset:
-            raise OffsetError(trimmed_past(name, reader, offset, f"offset {writer.first_offset(reader)}"))
+        begins = reader.start_offset
+        if isinstance(writer, ChangesWriter) and not has_beginning(reader):
+            begins = oldest_snapshot(reader).end_offset
+        if offset + 1 < begins:
+            raise OffsetError(trimmed_past(writer, reader, offset))
     return covers
 
 
@@ -44,8 +45,10 @@ def not_of_log(table: str, reader: LogReader, covered: int) -> str:
     )
 
 
-def trimmed_past(table: str, reader: LogReader, covered: int, begins: str = "the oldest snapshot") -> str:
+def trimmed_past(writer: TableWriter, reader: LogReader, covered: int) -> str:
     """What is wrong with a table that covers an offset after which the log was trimmed, and the way out."""
+    table = writer.description.name
+    begins = "the oldest snapshot" if isinstance(writer, ChangesWriter) else f"offset {reader.start_offset}"
     return (
         f"{table}/ of {reader.name} ends at offset {covered}, and the log that followed was trimmed: delete the folder "
         f"{table}/ and run again, it then begins with {begins}"

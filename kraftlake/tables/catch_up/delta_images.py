@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 import numpy as np
-import pyarrow as pa
 
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage, MetadataProvenance
@@ -16,44 +15,40 @@ from kraftlake.replay.loader.record_faults import decode_record
 from kraftlake.replay.log.delta_chunk import DeltaChunk
 from kraftlake.replay.log.effective_records import UNKNOWN_KIND
 from kraftlake.replay.log.partition_store import TOPIC_KINDS
-from kraftlake.tables.shared_deltas import RunDeltas
 
 if TYPE_CHECKING:
     from kraftlake.replay.loader.quorum_state import QuorumState
-    from kraftlake.replay.reading.open_reader import LakeReader
+    from kraftlake.replay.log.log_replay import LogReplay
 
 _OF_TOPICS: Final = frozenset(TOPIC_KINDS)
 
 
 class DeltaImages:
-    """Makes an image on request; `deltas` is the number of metadata deltas that were taken, but for no-op records."""
+    """Makes an image on request."""
 
-    def __init__(self, reader: LakeReader, run: RunDeltas) -> None:
-        """Begin with the empty image; `run` has the deltas that tables share."""
-        self._reader = reader
-        self._run = run
-        self._shared = run.after(None)
-        self._others = MetadataImage.EMPTY
+    def __init__(self, replay: LogReplay, image: MetadataImage) -> None:
+        """Begin with an image; `replay` has the deltas that follow it."""
+        self.replay = replay
+        self._others = attrs.evolve(image, topics=TopicsImage.EMPTY)
         """The image without topics."""
-        self._topics: TopicsImage | None = TopicsImage.EMPTY
+        self._topics: TopicsImage | None = image.topics
         """The topics, None where the store has newer ones."""
-        self.deltas = 0
 
     @property
     def provenance(self) -> MetadataProvenance:
         """That of the image."""
-        return self._shared.deltas.provenance
+        return self.replay.provenance
 
     @property
     def quorum(self) -> QuorumState:
         """The state of the quorum by the control records so far."""
-        return self._shared.deltas.quorum
+        return self.replay.quorum
 
     @property
     def image(self) -> MetadataImage:
         """The image after the last delta."""
         if self._topics is None:
-            self._topics = self._shared.store.topics()
+            self._topics = self.replay.store.topics()
         return attrs.evolve(self._others, topics=self._topics, provenance=self.provenance)
 
     @property
@@ -61,22 +56,10 @@ class DeltaImages:
         """The number of topics, and of partitions."""
         if self._topics is not None:
             return self._topics.topic_count, self._topics.partition_count
-        return self._shared.store.topic_count, self._shared.store.count
-
-    def begin(self, covered: int | None) -> None:
-        """Load the state at an offset, None for nothing; raises as `LogReplay.open`."""
-        self._shared = self._run.after(covered)
-        image = self._shared.open(self._reader, covered).image
-        self._others, self._topics = attrs.evolve(image, topics=TopicsImage.EMPTY), image.topics
-
-    def take(self, rows: pa.Table) -> None:
-        """Take rows of whole batches. Raises as `LogReplay.take`, for any record that can't be replayed."""
-        for chunk in self._shared.take(rows):
-            self.take_deltas(chunk)
+        return self.replay.store.topic_count, self.replay.store.count
 
     def take_deltas(self, chunk: DeltaChunk) -> None:
-        """Take deltas, after the store. Raises as `take`."""
-        self.deltas += int(np.count_nonzero(~chunk.boundaries.noop))
+        """Take deltas, after the store. Raises for any record that can't be replayed."""
         if chunk.records.are_of((*TOPIC_KINDS, UNKNOWN_KIND)).any():
             self._topics = None
         self._take_others(chunk)

@@ -1,8 +1,9 @@
-"""Folds rows of the log into images, and passes each metadata delta to the tables' writers once."""
+"""Replays rows of the log once for all tables of a run, and makes the lake's snapshots on the way."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,67 +12,67 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlake.image import MetadataImage
+from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin
+from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot
 from kraftlake.runtime.errors import LakeError, OffsetError
 from kraftlake.tables.catch_up.background import BackgroundWorker
 from kraftlake.tables.catch_up.covered import not_of_log, trimmed_past
 from kraftlake.tables.catch_up.delta_images import DeltaImages
-from kraftlake.tables.catch_up.published_images import PublishedImages
-from kraftlake.tables.shared_deltas import RunDeltas
-from kraftlake.tables.table_writer import Published, TableWriter
+from kraftlake.tables.changes_writer import ChangesWriter
+from kraftlake.tables.table_writer import TableWriter
 
 if TYPE_CHECKING:
     from kraftlake.replay.reading.open_reader import LakeReader
     from kraftlake.tables.catch_up.snapshot_publisher import SnapshotPublisher
+    from kraftlake.tables.lake_table import LakeTable
 
 _PIECE_ROWS = 1 << 16
 """As in a row group of the log's files: smaller pieces would make two of each."""
 
 
 class TableFeed:
-    """One table of a fold: the writer of its rows, and the last offset that it covers (None: it covers nothing).
-
-    The writer gets only what is after `covers`, wherever the fold itself began: tables at different offsets each go on
-    from their own.
-    """
+    """One table of a fold: the writer of its rows, and the last offset that it covers (None: it covers nothing)."""
 
     def __init__(self, writer: TableWriter, covers: int | None) -> None:
         self.writer = writer
         self.covers = covers
-        self._begun = False
 
     @property
     def name(self) -> str:
         """The table's name."""
         return self.writer.description.name
 
-    def publish(self, change: Published) -> None:
-        """Pass a published change to the writer if the table lacks it."""
-        if self._lacks(change.offset):
-            if not self._begun:
-                self._begun = True
-                self.writer.begin(change.before)
-            self.writer.publish(change)
 
-    def take_rows(self, rows: pa.Table) -> None:
-        """Pass the rows that the table lacks, of sorted rows of the log, to the writer."""
-        if not self.writer.wants_rows or not self._lacks(rows.column("offset")[-1].as_py()):
-            return
-        if not self._lacks(rows.column("offset")[0].as_py()):
-            rows = rows.filter(pc.greater(rows.column("offset"), self.covers))
-        self.writer.take_rows(rows)
+class _Replaying:
+    """The replay of the log after the offset that some tables cover (None: nothing), and the tables' writers."""
 
-    def _lacks(self, offset: int) -> bool:
-        return self.covers is None or offset > self.covers
+    def __init__(self, covers: int | None, writers: Sequence[ChangesWriter]) -> None:
+        self.covers = covers
+        self.replay = LogReplay()
+        self.begin = LogBegin()
+        self._writers = writers
+
+    def take(self, rows: pa.Table) -> list[DeltaChunk]:
+        """The deltas that end in those of the rows that the tables lack."""
+        lacking = rows_after(rows, self.covers)
+        return self.replay.take(lacking) if lacking.num_rows else []
+
+    def pass_on(self, chunks: Sequence[DeltaChunk]) -> None:
+        """Let the writers make rows of deltas."""
+        for chunk in chunks:
+            for writer in self._writers:
+                writer.take_deltas(chunk)
 
 
 class LogFold:
-    """Folds the log of a lake: one metadata delta for each log batch, or for each metadata transaction.
+    """Replays the log of a lake: one metadata delta for each log batch, or for each metadata transaction.
 
-    Batches of nothing but no-op records make no delta: only the image's provenance changes. If no table wants the
-    deltas as objects, the fold shares those of the tables, and an image is made on request only.
+    Tables at different offsets each go on from their own: those at the same offset share a LogReplay. A fold of tables
+    that are made of rows alone, without snapshots, replays nothing: its image stays empty.
 
-    `last_offset` is the last offset that was taken, -1 for none; `batches` counts those that were taken.
+    `last_offset` is the last offset that was taken, -1 for none; `batches` counts those that were taken, `deltas` their
+    metadata deltas, without batches of nothing but no-op records.
     """
 
     def __init__(
@@ -80,55 +81,71 @@ class LogFold:
         feeds: Sequence[TableFeed],
         snapshots: SnapshotPublisher | None = None,
         *,
-        run: RunDeltas | None = None,
         background: BackgroundWorker | None = None,
     ) -> None:
-        """`run` has the deltas that the feeds' writers share, None if they share none.
-
-        With `background`, writers that want only rows work on that thread while this thread makes the deltas.
-        """
+        """With `background`, writers work on that thread while this thread replays."""
         self._reader = reader
         self._feeds = tuple(feeds)
         self._snapshots = snapshots
-        wants_changes = any(feed.writer.wants_changes for feed in self._feeds)
-        self._background = None if wants_changes else background
-        self._images: DeltaImages | PublishedImages
-        if wants_changes:
-            self._images = PublishedImages(reader, [feed.publish for feed in self._feeds])
-        else:
-            self._images = DeltaImages(reader, run or RunDeltas())
+        self._background = background
+        self._replays: dict[int | None, _Replaying] = {}
+        self._images: DeltaImages | None = None
         self.last_offset = -1
         self.batches = 0
+        self.deltas = 0
 
     @property
     def image(self) -> MetadataImage:
         """The newest image, without a metadata transaction that is open at `last_offset`."""
-        return self._images.image
+        return MetadataImage.EMPTY if self._images is None else self._images.image
 
     @property
     def topic_counts(self) -> tuple[int, int]:
         """The number of topics, and of partitions, in the newest image."""
-        return self._images.topic_counts
-
-    @property
-    def deltas(self) -> int:
-        """The number of metadata deltas that were taken."""
-        return self._images.deltas
+        return (0, 0) if self._images is None else self._images.topic_counts
 
     def begin(self) -> None:
-        """Load the state at the last offset that all tables cover.
+        """Load the state at each offset that tables cover; `open` lets the writers begin there.
 
         If a table covers nothing, the state is the empty image, or, if the log starts above 0, the oldest snapshot that
-        covers its start; loading it is then published as the first delta. Raises OffsetError if the log has no image at
-        the end of a table, LakeError if a table is of another log.
+        covers its start; loading it is then the first delta. Raises OffsetError if the log has no image at the end of a
+        table, LakeError if a table is of another log.
         """
         for feed in self._feeds:
             self._check_in_log(feed)
-        covered = [feed.covers for feed in self._feeds if feed.covers is not None]
-        if len(covered) < len(self._feeds):
-            self._begin_anew(covered)
-        else:
-            self._go_on_from(min(covered))
+        writers: dict[int | None, list[ChangesWriter]] = {}
+        for feed in self._feeds:
+            if isinstance(feed.writer, ChangesWriter):
+                writers.setdefault(feed.covers, []).append(feed.writer)
+        covered = sorted(feed.covers for feed in self._feeds if feed.covers is not None)
+        lowest = None if len(covered) < len(self._feeds) else covered[0]
+        if not writers and self._snapshots is None:
+            self.last_offset = self._reader.start_offset - 1 if lowest is None else lowest
+            return
+        writers.setdefault(lowest, [])
+        if lowest is None and not has_beginning(self._reader):
+            end_offset = oldest_snapshot(self._reader).end_offset
+            for offset in covered:
+                if offset < end_offset - 1:
+                    raise OffsetError(self._trimmed_past(offset))
+        self._replays = {covers: self._opened(covers, of) for covers, of in writers.items()}
+        first = self._replays[lowest]
+        self._images = DeltaImages(first.replay, first.begin.image)
+        self.last_offset = self._images.provenance.offset if lowest is None else lowest
+        if self._snapshots is not None and lowest is None:
+            self._snapshots.start_at(self.image)
+        elif self._snapshots is not None and lowest is not None:
+            with self._not_trimmed_past(lowest):
+                self._snapshots.go_on_behind(lowest)
+
+    def open(self, tables: Sequence[LakeTable]) -> None:
+        """Let the writers begin where their tables end, given in the order of the feeds."""
+        for feed, table in zip(self._feeds, tables, strict=True):
+            if isinstance(feed.writer, ChangesWriter):
+                of = self._replays[feed.covers]
+                feed.writer.open(of.replay, of.begin, table)
+        for of in self._replays.values():
+            of.begin = LogBegin()  # its image is not kept alive
 
     def take(self, rows: pa.Table) -> Iterator[int]:
         """Take whole batches, sorted by offset, that follow `last_offset`; yields the bytes of each piece of them.
@@ -137,7 +154,7 @@ class LogFold:
         """
         for piece in pieces(rows):
             first = 0
-            if self._snapshots is not None:
+            if self._snapshots is not None and self._images is not None:
                 for place, is_there in self._snapshots.stops(piece):
                     self._take_part(piece.slice(first, place - first))
                     self._snapshots.pass_stop(self.image, self._images.quorum, is_there=is_there)
@@ -154,48 +171,55 @@ class LogFold:
 
     def finish(self) -> None:
         """Publish a snapshot: a run has ended with nothing left to read."""
-        if self._snapshots is not None and self._images.provenance.offset == self.last_offset:
-            self._snapshots.publish(self.image, self._images.quorum)
+        images = self._images
+        if self._snapshots is not None and images is not None and images.provenance.offset == self.last_offset:
+            self._snapshots.publish(self.image, images.quorum)
 
     def _take_part(self, rows: pa.Table) -> None:
         try:
-            self._images.take(rows)
+            made = [(of, of.take(rows)) for of in self._replays.values()]
         except Exception:
             self.wait()  # what a writer raised is of an earlier offset
             raise
+        for of, chunks in made:
+            if self._images is not None and of.replay is self._images.replay:
+                self.deltas += sum(int(np.count_nonzero(~chunk.boundaries.noop)) for chunk in chunks)
+                for chunk in chunks:
+                    self._images.take_deltas(chunk)
         if self._background is None:
-            self._pass_on(rows, self._feeds)
+            self._pass_on(rows, made)
         else:
-            self._background.start(partial(self._pass_on, rows, self._feeds))
+            self._background.start(partial(self._pass_on, rows, made))
         self.last_offset = rows.column("offset")[-1].as_py()
 
-    def _pass_on(self, rows: pa.Table, feeds: Iterable[TableFeed]) -> None:
-        for feed in feeds:
-            feed.take_rows(rows)
+    def _pass_on(self, rows: pa.Table, made: Sequence[tuple[_Replaying, Sequence[DeltaChunk]]]) -> None:
+        for of, chunks in made:
+            of.pass_on(chunks)
+        for feed in self._feeds:
+            if not isinstance(feed.writer, ChangesWriter):
+                lacking = rows_after(rows, feed.covers)
+                if lacking.num_rows:
+                    feed.writer.take_rows(lacking)
 
-    def _begin_anew(self, covered: Sequence[int]) -> None:
-        if not has_beginning(self._reader):
-            end_offset = oldest_snapshot(self._reader).end_offset
-            for offset in sorted(covered):
-                if offset < end_offset - 1:
-                    raise OffsetError(self._trimmed_past(offset))
-        self._images.begin(None)
-        self.last_offset = self._images.provenance.offset
-        if self._snapshots is not None:
-            self._snapshots.start_at(self.image)
-
-    def _go_on_from(self, covered: int) -> None:
-        if self._ends_inside_of_batch(covered):
+    def _opened(self, covers: int | None, writers: Sequence[ChangesWriter]) -> _Replaying:
+        opened = _Replaying(covers, writers)
+        if covers is not None and self._ends_inside_of_batch(covers):
             raise OffsetError(
-                f"the tables of {self._reader.name} cover offsets up to {covered}, which is inside of a batch"
+                f"the tables of {self._reader.name} cover offsets up to {covers}, which is inside of a batch"
             )
+        with self._not_trimmed_past(covers):
+            opened.begin = opened.replay.open(self._reader, covers)
+        return opened
+
+    @contextmanager
+    def _not_trimmed_past(self, covers: int | None) -> Iterator[None]:
+        """Say which table is at fault where the log has nothing at the offset that it covers."""
         try:
-            self._images.begin(covered)
-            if self._snapshots is not None:
-                self._snapshots.go_on_behind(covered)
+            yield
         except OffsetError as fault:
-            raise OffsetError(self._trimmed_past(covered)) from fault
-        self.last_offset = covered
+            if covers is None:
+                raise
+            raise OffsetError(self._trimmed_past(covers)) from fault
 
     def _ends_inside_of_batch(self, covered: int) -> bool:
         log, following = self._reader.log, covered + 1
@@ -207,10 +231,12 @@ class LogFold:
     def _check_in_log(self, feed: TableFeed) -> None:
         if feed.covers is not None and feed.covers >= self._reader.end_offset:
             raise LakeError(not_of_log(feed.name, self._reader, feed.covers))
+        if feed.covers is not None and feed.covers + 1 < self._reader.start_offset:
+            raise OffsetError(trimmed_past(feed.writer, self._reader, feed.covers))
 
     def _trimmed_past(self, covered: int) -> str:
-        ended = [feed.name for feed in self._feeds if feed.covers is not None and feed.covers == covered]
-        return trimmed_past(ended[0], self._reader, covered)
+        ended = next(feed.writer for feed in self._feeds if feed.covers == covered)
+        return trimmed_past(ended, self._reader, covered)
 
 
 def pieces(rows: pa.Table) -> Iterator[pa.Table]:
@@ -224,3 +250,11 @@ def pieces(rows: pa.Table) -> Iterator[pa.Table]:
             stop = cut if cut > start else int(np.searchsorted(bases, bases[stop], side="right"))
         yield rows.slice(start, stop - start)
         start = stop
+
+
+def rows_after(rows: pa.Table, covers: int | None) -> pa.Table:
+    """The rows, sorted by offset, behind an offset; all of them for None."""
+    offsets = rows.column("offset")
+    if covers is None or offsets[0].as_py() > covers:
+        return rows
+    return rows.filter(pc.greater(offsets, covers))

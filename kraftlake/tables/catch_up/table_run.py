@@ -25,9 +25,7 @@ from kraftlake.runtime.log import get_logger
 from kraftlake.runtime.prefetching import prefetch
 from kraftlake.tables.catch_up.background import CHUNKS_AHEAD, BackgroundWorker
 from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed
-from kraftlake.tables.catch_up.row_fold import RowFold
 from kraftlake.tables.catch_up.snapshot_publisher import SnapshotPublisher
-from kraftlake.tables.shared_deltas import RunDeltas
 from kraftlake.tables.table_locks import hold_tables
 from kraftlake.tables.table_writer import TableWriter, open_rows_of
 
@@ -158,18 +156,13 @@ class TableRun:
         self.log_table = read_table(lake / LOG_TABLE)
         self._log = MetadataLog.open(lake)
         self.end_offset = self._log.end_offset
-        reader, run = LakeReader(self._log), RunDeltas()
+        reader = LakeReader(self._log)
         self._snapshots = None if snapshot_every_bytes is None else SnapshotPublisher(reader, snapshot_every_bytes)
-        for writer in writers:
-            writer.share(run)
         self._tables = [writer.table(lake) for writer in writers]
         self._feeds = [
             TableFeed(writer, table.last_offset()) for writer, table in zip(writers, self._tables, strict=True)
         ]
-        images = self._snapshots is not None or any(writer.wants_changes or writer.wants_images for writer in writers)
-        self._fold = (LogFold if images else RowFold)(
-            reader, self._feeds, self._snapshots, run=run, background=background
-        )
+        self._fold = LogFold(reader, self._feeds, self._snapshots, background=background)
         self._on_progress = on_progress
         self._rows = dict.fromkeys((table.name for table in self._tables), 0)
         self._base_offset = -1
@@ -195,8 +188,7 @@ class TableRun:
         self._fold.begin()
         for table in self._tables:
             table.create(self.log_table.metadata.id)
-        for feed, table in zip(self._feeds, self._tables, strict=True):
-            feed.writer.open(LakeReader(self._log), table)
+        self._fold.open(self._tables)
         covered = [table.covered for table in self._tables if table.covered is not None]
         self._published_to = self._base_offset = min(covered) if len(covered) == len(self._tables) else -1
 

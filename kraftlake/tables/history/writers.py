@@ -14,7 +14,7 @@ from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.metadata_records import METADATA_RECORDS
 from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin
 from kraftlake.replay.log.effective_records import refuse
-from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot
+from kraftlake.replay.log.partition_store import PartitionStore
 from kraftlake.runtime import LakeError
 from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.history.columns import PARTITION_COLUMNS
@@ -28,21 +28,15 @@ from kraftlake.tables.lazy_table import LazyTable
 from kraftlake.tables.table_writer import TableWriter
 
 if TYPE_CHECKING:
-    from kraftlake.replay.reading.open_reader import LakeReader
+    from kraftlake.replay.log.log_replay import LogReplay
 
 
 class HistoryWriter(ChangesWriter):
     """Gives the table the states that have ended, and keeps the open states."""
 
-    wants_images = False
-
     def table(self, lake: Location) -> HistoryTable:
         """The table in a lake; it takes the open rows from this writer."""
         return HistoryTable(self.description, lake, self)
-
-    def first_offset(self, reader: LakeReader) -> int:
-        """0; of a log without its beginning the offset after its oldest snapshot. Raises OffsetError without one."""
-        return 0 if has_beginning(reader) else oldest_snapshot(reader).end_offset
 
     @property
     def open_count(self) -> int:
@@ -53,20 +47,6 @@ class HistoryWriter(ChangesWriter):
         """The open states as rows of the table, a bounded number in each table."""
         raise NotImplementedError
 
-    def open(self, reader: LakeReader, table: LakeTable) -> None:
-        """Load the states at the offset that the table covers: from the image there, with the begins of the table.
-
-        If the table covers nothing and the log starts above 0, the states are those of the oldest snapshot that covers
-        the log's start, and begin at the snapshot's offset. Raises LakeError if table and log contradict each other.
-        """
-        assert isinstance(table, HistoryTable), "the table is the one of `table`"
-        covers = table.covered
-        self._deltas = self._run.after(covers)
-        self._open(self._deltas.open(reader, covers), table, covers)
-
-    def _open(self, begin: LogBegin, table: HistoryTable, covers: int | None) -> None:
-        raise NotImplementedError
-
 
 class PartitionHistoryWriter(HistoryWriter):
     """Writes `partition_history/`. Raises UnknownRecordError for a record of a type that this release doesn't know."""
@@ -74,19 +54,29 @@ class PartitionHistoryWriter(HistoryWriter):
     description = TableDescription("partition_history", "What each partition was, from when to when", PARTITION_COLUMNS)
     of_topics = True
 
-    def __init__(self, *, bulk: bool = True) -> None:
-        """`bulk` is that of PartitionStore, for a writer that shares its deltas with no other writer."""
-        super().__init__(bulk=bulk)
+    def __init__(self) -> None:
+        super().__init__()
         self._ended = EndedStates()
+        self._store = PartitionStore()
+
+    def open(self, replay: LogReplay, begin: LogBegin, table: LakeTable | None = None) -> None:
+        """Begin with the partitions of the replay, each since when the table says.
+
+        If the table covers nothing and the log starts above 0, the states are those of the oldest snapshot that covers
+        the log's start, and begin at the snapshot's offset. Raises LakeError if table and log contradict each other.
+        """
+        self._store = replay.store
+        if isinstance(table, HistoryTable) and table.covered is not None and begin.counts is None:
+            replay.store.begin(begin.image.topics, *partitions_since(begin.image.topics, table))
 
     @property
     def open_count(self) -> int:
         """The number of partitions."""
-        return self._deltas.store.count
+        return self._store.count
 
     def open_tables(self) -> Iterator[pa.Table]:
         """The open states of the partitions."""
-        return open_state_tables(self._deltas.store.rows())
+        return open_state_tables(self._store.rows())
 
     def drain_later(self) -> LazyTable:
         """The states that ended since the last call, made on request."""
@@ -96,10 +86,6 @@ class PartitionHistoryWriter(HistoryWriter):
         """Keep the states that deltas end."""
         refuse(chunk.records, np.flatnonzero(~chunk.records.are_of(METADATA_RECORDS)))
         self._ended.add(chunk.partitions)
-
-    def _open(self, begin: LogBegin, table: HistoryTable, covers: int | None) -> None:
-        if covers is not None and begin.counts is None:
-            self._deltas.store.begin(begin.image.topics, *partitions_since(begin.image.topics, table))
 
 
 class SmallHistories:
@@ -147,7 +133,10 @@ class SmallHistoryWriter(HistoryWriter):
         """The open states, as one table."""
         return iter([] if self._together is None else [self._together.states.open_table(self.of)])
 
-    def _open(self, begin: LogBegin, table: HistoryTable, covers: int | None) -> None:
+    def open(self, replay: LogReplay, begin: LogBegin, table: LakeTable | None = None) -> None:  # noqa: ARG002
+        """Begin with the states of the image, each since when the table says; raises as that of partitions."""
+        assert isinstance(table, HistoryTable), "the table is the one of `table`"
+        covers = table.covered
         if covers not in self._all_together:
             self._all_together[covers] = SmallHistories(begin.image)
         self._together = self._all_together[covers]

@@ -18,11 +18,10 @@ from kraftlake.tables.catch_up.delta_images import DeltaImages
 from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.metrics.cluster_metrics import ClusterMetricsWriter
 from kraftlake.tables.shards.count_changes import CountChanges
-from kraftlake.tables.shared_deltas import RunDeltas, SharedDeltas
 
 if TYPE_CHECKING:
     from kraftlake.replay.log.shard_records import ShardRecords
-    from kraftlake.replay.reading.open_reader import LakeReader
+    from kraftlake.tables.lake_table import LakeTable
 
 
 NO_SHARD: Final = "a record of a topic has a frame that Kafka does not write, so no shard has taken it."
@@ -55,31 +54,30 @@ class DriverStep:
         self,
         state: DriverState,
         writers: Sequence[ChangesWriter],
-        reader: LakeReader,
+        tables: Sequence[LakeTable],
         shards: Iterable[ClusterCounts] = (),
         *,
         is_load: bool = False,
         bulk: bool = True,
     ) -> None:
-        """Begin with the state at an offset; `shards` are the counts of the shards' topics there.
+        """Begin with the state at an offset; `tables` are those of the writers, `shards` the counts of
+        the shards' topics there.
 
         `is_load` as in LogBegin; `bulk` is that of PartitionStore.
         """
         at = attrs.evolve(state.image.provenance, epoch=state.epoch)
         self._deltas = LogReplay(bulk=bulk)
         self._deltas.go_on(state.open_topics, at, state.quorum)
-        self.begin = LogBegin(
+        begin = LogBegin(
             image=attrs.evolve(state.image, provenance=at),
             is_load=is_load,
             any_delta=state.epoch >= 0,
             counts=_summed(count_cluster(attrs.evolve(state.image, topics=TopicsState.of_image().topics)), shards),
         )
         self._writers = writers
-        run = RunDeltas(begun=SharedDeltas(deltas=self._deltas, begin=self.begin))
-        for writer in writers:
-            writer.share(run)
-        self._images = DeltaImages(reader, run)
-        self._images.begin(None)
+        for writer, table in zip(writers, tables, strict=True):
+            writer.open(self._deltas, begin, table)
+        self._images = DeltaImages(self._deltas, begin.image)
 
     def take(self, records: Iterable[ShardRecords], counts: CountChanges) -> None:
         """Take the records of a step, which follow those before, and by how much the shards changed the counts.

@@ -14,7 +14,6 @@ from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.log.shard_records import ShardRecords
 from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.shards.count_changes import CountChanges
-from kraftlake.tables.shared_deltas import RunDeltas, SharedDeltas
 
 
 class ShardStep:
@@ -41,10 +40,8 @@ class ShardStep:
         self._deltas = LogReplay(bulk=bulk, of_shard=True)
         self._deltas.go_on(state, at, QuorumState())
         self._writers = writers
-        run = RunDeltas(begun=SharedDeltas(deltas=self._deltas, begin=begin))
         for writer in writers:
-            writer.share(run)
-            writer.begin_deltas(begin)
+            writer.open(self._deltas, begin)
         self._counts: list[CountChanges] = []
         self.begins_with: ClusterCounts = count_cluster(image)
 

@@ -45,17 +45,6 @@ def fail_as(word: str) -> Callable[[], None]:
     return fail
 
 
-def test_of_two_that_fail_side_by_side_the_fault_of_the_own_thread_is_raised() -> None:
-    with BackgroundWorker() as background:
-        assert background.run_alongside(lambda: None, lambda: 3) == 3
-        with pytest.raises(ValueError, match="own"):
-            background.run_alongside(fail_as("task"), fail_as("own"))
-        assert background.run_alongside(fail_as("task"), lambda: 3) == 3
-        with pytest.raises(ValueError, match="task"):
-            background.wait()
-        background.wait()
-
-
 def test_the_own_thread_may_be_some_tasks_ahead_and_no_more() -> None:
     go, done = threading.Event(), []
 
@@ -66,10 +55,12 @@ def test_the_own_thread_may_be_some_tasks_ahead_and_no_more() -> None:
     with BackgroundWorker(3) as background:
         for number in range(3):
             task = wait if number == 0 else partial(done.append, number)
-            assert background.run_alongside(task, lambda: len(done)) == 0
+            background.start(task)
+            assert not done
         go.set()
         for number in range(3, 9):
-            assert background.run_alongside(partial(done.append, number), lambda number=number: len(done) >= number - 2)
+            background.start(partial(done.append, number))
+            assert len(done) >= number - 2
         background.wait()
         assert done == list(range(9))
 
@@ -85,15 +76,11 @@ def test_nothing_is_begun_behind_a_task_that_failed_and_the_first_fault_is_told(
         background.start(fail_late)
         background.start(lambda: done.append(1))
         background.start(fail_as("second"))
-
-        def own() -> None:
-            go.set()
-            raise ValueError("own, of a later piece")
-
+        go.set()
         with pytest.raises(ValueError, match="first"):
-            background.run_alongside(lambda: done.append(2), own)
+            background.wait()
         assert not done
-        background.run_alongside(lambda: done.append(3), lambda: None)
+        background.start(lambda: done.append(3))
         background.wait()
         assert done == [3]
 
@@ -116,16 +103,3 @@ def test_what_waits_for_its_turn_is_left_when_the_run_ends_with_a_fault() -> Non
     with pytest.raises(KeyboardInterrupt):
         stop()
     assert not done
-
-
-def test_who_fails_waits_for_the_task_beside_it() -> None:
-    go, done = threading.Event(), []
-
-    def fail() -> None:
-        go.set()
-        raise ValueError("own")
-
-    with BackgroundWorker() as background:
-        with pytest.raises(ValueError, match="own"):
-            background.run_alongside(lambda: done.append(go.wait(30)), fail)
-        assert done == [True]

@@ -1,10 +1,11 @@
-"""The images that a fold makes, from the deltas that tables share or from published ones, are those of a loader."""
+"""The images that a fold makes from the deltas that tables share are those of a loader."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Final
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,21 +15,26 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.runtime.errors import ReplayError, UnknownRecordError
 from kraftlake.tables.catch_up.delta_images import DeltaImages
-from kraftlake.tables.catch_up.published_images import PublishedImages
-from kraftlake.tables.shared_deltas import RunDeltas
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import UNKNOWN, begin, data, end, leader_change, no_op, topic
 from tests.tables.telling import cut
 
-Images = DeltaImages | PublishedImages
 
-WAYS: Final[dict[str, Callable[[], Images]]] = {
-    "compiled": lambda: DeltaImages(None, RunDeltas(bulk=True)),  # type: ignore[arg-type]
-    "objects": lambda: DeltaImages(None, RunDeltas(bulk=False)),  # type: ignore[arg-type]
-    "published": lambda: PublishedImages(None, []),  # type: ignore[arg-type]
-}
+class Images(DeltaImages):
+    """The images of a log from its beginning."""
+
+    def __init__(self, *, bulk: bool = True) -> None:
+        super().__init__(LogReplay(bulk=bulk), MetadataImage.EMPTY)
+
+    def take(self, rows: pa.Table) -> None:
+        for chunk in self.replay.take(rows):
+            self.take_deltas(chunk)
+
+
+WAYS: Final[dict[str, Callable[[], Images]]] = {"compiled": Images, "objects": lambda: Images(bulk=False)}
 
 
 def by_loader(batches: Sequence[RecordBatch]) -> tuple[MetadataImage, QuorumState]:

@@ -16,6 +16,8 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
+from kraftlake.replay.log.delta_chunk import DeltaChunk
+from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError, OffsetError
 from kraftlake.tables.catch_up.background import BackgroundWorker
@@ -23,7 +25,6 @@ from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed
 from kraftlake.tables.catch_up.snapshot_publisher import SnapshotPublisher
 from kraftlake.tables.local_changes.table import SCHEMA
 from kraftlake.tables.local_changes.writer import LocalChangesWriter
-from kraftlake.tables.shared_deltas import RunDeltas
 from tests.replay.made_logs import abort, begin, data, end, metadata_version, partition, topic
 from tests.tables.folding import CoveringTable
 from tests.tables.sample_log import append_in, batches_between, image_without_spark
@@ -85,15 +86,13 @@ class Folded:
         reader: LakeReader,
         covers: int | None = None,
         there: tuple[int, ...] = (),
-        bulk: bool = False,
         background: BackgroundWorker | None = None,
     ) -> None:
-        self.writer, run = LocalChangesWriter(), RunDeltas(bulk=bulk)
-        self.writer.share(run)
+        self.writer = LocalChangesWriter()
         self.snapshots = RecordingPublisher(reader, there)
-        self.fold = LogFold(reader, [TableFeed(self.writer, covers)], self.snapshots, run=run, background=background)
+        self.fold = LogFold(reader, [TableFeed(self.writer, covers)], self.snapshots, background=background)
         self.fold.begin()
-        self.writer.open(reader, CoveringTable(covers))  # type: ignore[arg-type]
+        self.fold.open([CoveringTable(covers)])  # type: ignore[list-item]
 
     def take_rows(self, rows: pa.Table) -> None:
         for _ in self.fold.take(rows.filter(pc.greater(rows.column("offset"), self.fold.last_offset))):
@@ -112,8 +111,8 @@ class Folded:
         return self.fold.last_offset
 
 
-def fold_of(reader: LakeReader, covers: int | None = None, there: tuple[int, ...] = (), bulk: bool = False) -> Folded:
-    return Folded(reader, covers, there, bulk)
+def fold_of(reader: LakeReader, covers: int | None = None, there: tuple[int, ...] = ()) -> Folded:
+    return Folded(reader, covers, there)
 
 
 @pytest.fixture(scope="module")
@@ -139,17 +138,16 @@ def snapshots_of(fold: Folded) -> list[int]:
     return fold.snapshots.written
 
 
-@given(pieces=micro_batches(), bulk=st.booleans(), ahead=st.integers(0, 4))
+@given(pieces=micro_batches(), ahead=st.integers(0, 4))
 def test_every_cut_of_the_rows_gives_the_same(
     reader: LakeReader,
     whole: tuple[Folded, pa.Table],
     pieces: list[pa.Table],
-    bulk: bool,
     ahead: int,
 ) -> None:
     rows = []
     with BackgroundWorker(max(ahead, 1)) as background:
-        fold = Folded(reader, bulk=bulk, background=background if ahead else None)
+        fold = Folded(reader, background=background if ahead else None)
         for piece in pieces:
             fold.take_rows(piece)
             rows.append(fold.drain())
@@ -161,13 +159,13 @@ def test_every_cut_of_the_rows_gives_the_same(
     assert (fold.fold.batches, fold.fold.deltas) == (expected.fold.batches, expected.fold.deltas)
 
 
-@given(published_to=st.sampled_from([batch.last_offset for batch in BATCHES]), bulk=st.booleans())
+@given(published_to=st.sampled_from([batch.last_offset for batch in BATCHES]))
 def test_a_run_that_begins_anew_anywhere_goes_on_the_same(
-    reader: LakeReader, whole: tuple[Folded, pa.Table], published_to: int, bulk: bool
+    reader: LakeReader, whole: tuple[Folded, pa.Table], published_to: int
 ) -> None:
     expected, expected_rows = whole
     there = tuple(end_offset for end_offset in snapshots_of(expected) if end_offset <= published_to + 1)
-    fold = fold_of(reader, published_to, there, bulk)
+    fold = fold_of(reader, published_to, there)
     assert fold.last_offset == published_to
     fold.take_rows(ROWS)
     later = [row for row in expected_rows.to_pylist() if row["offset"] > published_to]
@@ -194,19 +192,19 @@ def test_rows_are_made_while_the_next_deltas_are(reader: LakeReader, monkeypatch
     pieces, second = count(), threading.Event()
     with BackgroundWorker(3) as background:
         fold = Folded(reader, background=background)
-        take, make = fold.fold._images.take, fold.writer.take_rows
+        take, make = LogReplay.take, fold.writer.take_deltas
 
-        def take_later(rows: pa.Table) -> None:
+        def take_later(replay: LogReplay, rows: pa.Table) -> list[DeltaChunk]:
             if next(pieces):
                 second.set()
-            take(rows)
+            return take(replay, rows)
 
-        def make_later(rows: pa.Table) -> None:
+        def make_later(chunk: DeltaChunk) -> None:
             assert second.wait(60)
-            make(rows)
+            make(chunk)
 
-        monkeypatch.setattr(fold.fold._images, "take", take_later)
-        monkeypatch.setattr(fold.writer, "take_rows", make_later)
+        monkeypatch.setattr(LogReplay, "take", take_later)
+        monkeypatch.setattr(fold.writer, "take_deltas", make_later)
         fold.take_rows(ROWS)
         assert fold.last_offset == LAST
         assert fold.drain().num_rows
@@ -259,14 +257,14 @@ def test_snapshots_are_due_at_the_same_places_when_batches_are_replayed_at_once(
     there = knows.draw(st.sets(st.integers(1, batches[-1].last_offset + 1), max_size=4))
     cut = knows.draw(st.integers(0, len(batches)))
     pieces = (batches[:cut], batches[cut:])
-    assert folded(reader, pieces, there, every, True) == folded(reader, pieces, there, every, False)
+    assert folded(reader, pieces, there, every) == folded(reader, [[batch] for batch in batches], there, every)
 
 
 def folded(
-    reader: LakeReader, pieces: Sequence[Sequence[RecordBatch]], there: set[int], every: int, bulk: bool
+    reader: LakeReader, pieces: Sequence[Sequence[RecordBatch]], there: set[int], every: int
 ) -> tuple[object, ...]:
     """What became of a log: snapshots, the bytes since the last one, image and counts."""
-    fold = fold_of(reader, there=tuple(there), bulk=bulk)
+    fold = fold_of(reader, there=tuple(there))
     fold.snapshots._every_bytes = every
     for piece in pieces:
         if piece:
@@ -288,5 +286,4 @@ def test_bytes_count_from_a_snapshot_that_ends_inside_of_a_batch_of_no_op_record
     last = sum(map(len, log[2].values)) if end_offset < 6 else 0
     quiet = len(log[1].values[0])
     expected = counted * quiet + last + (0 if end_offset == 7 else 2 * quiet)
-    for bulk in (True, False):
-        assert folded(reader, [log], {end_offset}, 1 << 30, bulk)[1] == expected
+    assert folded(reader, [log], {end_offset}, 1 << 30)[1] == expected

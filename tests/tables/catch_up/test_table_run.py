@@ -117,8 +117,6 @@ class ColumnsOfRows(TableWriter):
     """A table of what it was given."""
 
     description = TableDescription("given", "Nothing.", ((pa.field("offset", pa.int64()), "an offset"),))
-    wants_rows = True
-    wants_changes = False
     given: ClassVar[set[tuple[str, ...]]] = set()
 
     def take_rows(self, rows: pa.Table) -> None:
@@ -143,9 +141,6 @@ class LateRows(TableWriter):
     """A table of offsets, by a writer that is behind the images."""
 
     description = TableDescription("late", "Nothing.", ((pa.field("offset", pa.int64()), "an offset"),))
-    wants_rows = True
-    wants_changes = False
-    wants_images = True
 
     def __init__(self, go: threading.Event) -> None:
         super().__init__()

@@ -11,9 +11,10 @@ from kraftlake.image import MetadataImage
 from kraftlake.image.diff import diff_images
 from kraftlake.metadata_log import MetadataLog, SnapshotFacts
 from kraftlake.records import metadata_records as r
+from kraftlake.replay.queries.changes import LogChanges
+from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.tables.events.table import COLUMNS, EVENTS, KINDS
 from kraftlake.tables.events.writer import EventsWriter
-from kraftlake.tables.table_writer import Published, TableWriter
 from tests.replay.made_logs import data, partition, topic
 from tests.tables.folding import fold_into
 from tests.tables.sample_log import LAST_OFFSET, batches_between, lake_of
@@ -21,25 +22,11 @@ from tests.tables.sample_log import LAST_OFFSET, batches_between, lake_of
 Row = dict[str, Any]
 
 
-class ImageKeeper(TableWriter):
-    """Keeps the images before and after each change."""
-
-    description = EVENTS
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.changes: list[tuple[MetadataImage, MetadataImage]] = []
-
-    def publish(self, change: Published) -> None:
-        self.changes.append((change.before, change.image))
-
-
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[pa.Table, list[tuple[MetadataImage, MetadataImage]]]:
     log = lake_of(tmp_path_factory.mktemp("events") / "lake", commits=1)
-    keeper = ImageKeeper()
-    rows, _ = fold_into(log, [EventsWriter(), keeper])
-    return rows, keeper.changes
+    (rows,) = fold_into(log, [EventsWriter()])
+    return rows, [(change.before, change.image) for change in LogChanges(LakeReader(log))]
 
 
 def test_the_events_of_partitions_are_what_a_diff_of_the_images_shows(

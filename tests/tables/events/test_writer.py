@@ -71,9 +71,9 @@ def published(batches: Sequence[RecordBatch]) -> pa.Table:
     return table_of(rows, EVENTS.schema)
 
 
-def told(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool | None) -> pa.Table:
+def told(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool) -> pa.Table:
     """The rows that the writer makes of the log's rows, piece by piece."""
-    return taken(EventsWriter(bulk=bulk), pieces, EVENTS.schema)
+    return taken(EventsWriter(), pieces, EVENTS.schema, bulk=bulk)
 
 
 @given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4), bulk=st.booleans())

@@ -21,9 +21,9 @@ class Run:
         self.feeds = [TableFeed(w, table.last_offset()) for w, table in zip(self.writers, self.tables, strict=True)]
         self.fold = LogFold(LakeReader(self.log), self.feeds)
         self.fold.begin()
-        for writer, table in zip(self.writers, self.tables, strict=True):
+        for table in self.tables:
             table.create("log-1")
-            writer.open(LakeReader(self.log), table)
+        self.fold.open(self.tables)
 
     def take(self, to_offset: int, *, goes_on: bool = False) -> None:
         """Go on to an offset, and publish."""

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from kraftlake.image import MetadataImage
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.rows import to_rows
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
@@ -23,7 +22,7 @@ from kraftlake.tables.history.writers import PartitionHistoryWriter
 from tests.metadata_logs import START_TIME, metadata_logs
 from tests.replay.made_logs import abort, begin, end, topic, uuid_of
 from tests.tables.history.reference import KEYS, Row, images, partition_rows, plain
-from tests.tables.telling import REAL_LOGS, WAYS, cut, generated_log, real_log
+from tests.tables.telling import REAL_LOGS, WAYS, begun, cut, generated_log, real_log, take_into
 
 KEY = KEYS["partition_history"]
 
@@ -48,14 +47,19 @@ def log_of(*groups: Sequence[Message]) -> list[RecordBatch]:
 
 
 def history(
-    pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool, writer: PartitionHistoryWriter | None = None
+    pieces: Iterable[Sequence[RecordBatch]],
+    *,
+    bulk: bool,
+    writer: PartitionHistoryWriter | None = None,
+    start: MetadataImage = MetadataImage.EMPTY,
 ) -> list[Row]:
     """The whole history, by batches taken so many at a time."""
-    writer = writer or PartitionHistoryWriter(bulk=bulk)
+    writer = writer or PartitionHistoryWriter()
+    replay = begun(writer, bulk=bulk)
+    replay.store.begin(start.topics, start.provenance.offset, start.provenance.timestamp)
     ended = []
     for piece in pieces:
-        if piece:
-            writer.take_rows(to_rows(piece))
+        take_into(writer, replay, piece)
         ended.append(writer.drain_later())
     # Rows are made when the states have long moved on.
     return plain(pa.concat_tables([*(rows.table() for rows in ended), *writer.open_tables()]).to_pylist(), KEY)
@@ -82,9 +86,7 @@ def test_it_goes_on_from_any_image_and_what_was_open_there(log: list[RecordBatch
     for batch in log[:at]:
         [*reader.take(batch)]
     assume(reader.open_since is None)  # a snapshot is made outside of transactions only
-    writer = PartitionHistoryWriter(bulk=bulk)
-    writer._deltas.store.begin(start.topics, start.provenance.offset, start.provenance.timestamp)
-    assert history([log[at:]], bulk=bulk, writer=writer) == partition_rows(log[at:], start)
+    assert history([log[at:]], bulk=bulk, start=start) == partition_rows(log[at:], start)
 
 
 @pytest.mark.parametrize("bulk", WAYS)
@@ -169,7 +171,7 @@ def test_an_odd_record_is_left_to_objects_and_columns_take_over_again() -> None:
         [r.PartitionChangeRecord(partition_id=2, topic_id=uuid_of(1), leader=1)],
         [r.PartitionChangeRecord(partition_id=9, topic_id=uuid_of(3), leader=1)],
     )
-    writer = PartitionHistoryWriter(bulk=True)
+    writer = PartitionHistoryWriter()
     assert history(cut(log, (1, 2, 3)), bulk=True, writer=writer) == partition_rows(log)
     assert writer.open_count == 7
     assert history([log], bulk=True) == partition_rows(log)
@@ -187,10 +189,10 @@ def test_lists_of_ended_states_are_dropped_when_they_take_much(monkeypatch: pyte
     wide = (1, 2, 3, 4)
     changes = [r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), isr=wide[: n % 4]) for n in range(20_000)]
     log = log_of([topic(1), partition(1, replicas=wide)], *(changes[n : n + 500] for n in range(0, 20_000, 500)))
-    writer = PartitionHistoryWriter(bulk=True)
+    writer = PartitionHistoryWriter()
     rows = history(cut(log, range(40)), bulk=True, writer=writer)
     assert len(rows) == 20_001
-    assert writer._deltas.store.rows().heaps.added.nbytes < 1_000_000, "all of them take 1.7 million"
+    assert writer._store.rows().heaps.added.nbytes < 1_000_000, "all of them take 1.7 million"
 
 
 def test_every_column_says_what_it_means() -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import threading
-import time
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from deltalake import DeltaTable
@@ -26,10 +24,7 @@ from kraftlake.replay import import_source
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError, UnknownRecordError
-from kraftlake.tables import update_tables
-from kraftlake.tables.catch_up import log_fold, row_fold
 from kraftlake.tables.history import history_table
-from kraftlake.tables.history.entity_history import EntityHistory
 from kraftlake.tables.history.entity_tables import SMALL_TABLES
 from kraftlake.tables.jobs import HISTORY
 from tests.cli.running import run, run_json
@@ -93,27 +88,6 @@ def test_the_tables_say_of_the_sample_what_its_images_say(
     run_to_end(tmp_path / "lake")
     assert tables_of(tmp_path / "lake") == expected
     assert sum(map(len, expected.values())) > 4000
-
-
-def test_small_tables_that_two_threads_make_take_each_part_of_the_log_once_and_in_order(
-    tmp_path: Path, expected: dict[str, list[Row]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    take, taking = EntityHistory.take, threading.Lock()
-
-    def take_slowly(self: EntityHistory, records: Any) -> Any:
-        assert taking.acquire(blocking=False), "another thread is at it"
-        try:
-            time.sleep(0.01)
-            return take(self, records)
-        finally:
-            taking.release()
-
-    monkeypatch.setattr(EntityHistory, "take", take_slowly)
-    monkeypatch.setattr(log_fold, "_PIECE_ROWS", 200)
-    monkeypatch.setattr(row_fold, "_ALONGSIDE_FROM", 1)
-    lake_of(tmp_path / "lake", commits=3)
-    update_tables(tmp_path / "lake", ["topic_history", "config_history"])
-    assert tables_of(tmp_path / "lake") == {name: expected[name] for name in ("topic_history", "config_history")}
 
 
 def test_a_run_with_nothing_new_commits_nothing(tmp_path: Path) -> None:

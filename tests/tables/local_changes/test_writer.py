@@ -61,9 +61,9 @@ def published(batches: Iterable[RecordBatch]) -> pa.Table:
     return table_of(rows, SCHEMA)
 
 
-def told(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool | None) -> pa.Table:
+def told(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool) -> pa.Table:
     """What the writer makes of the log's rows, by batches taken so many at a time."""
-    return taken(LocalChangesWriter(bulk=bulk), pieces, SCHEMA)
+    return taken(LocalChangesWriter(), pieces, SCHEMA, bulk=bulk)
 
 
 @given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4), bulk=st.booleans())

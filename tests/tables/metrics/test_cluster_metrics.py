@@ -19,21 +19,21 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.publisher.controller_metrics import ControllerMetadataMetrics
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.rows import to_rows
 from kraftlake.records.schema import Message
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.manifest import LogDeltaManifest
+from kraftlake.replay.queries.changes import LogChanges
+from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError
 from kraftlake.spark_jobs import counts_by_minute
 from kraftlake.tables.lake_table import LakeTable
 from kraftlake.tables.metrics.cluster_metrics import CLUSTER_METRICS, ClusterMetricsWriter
-from kraftlake.tables.table_writer import Published, TableWriter
 from tests.generate.made_up import MadeUp
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import data, metadata_version, partition, topic, uuid_of
 from tests.tables.folding import fold_into
 from tests.tables.sample_log import LAST_OFFSET, batches_between, lake_of
-from tests.tables.telling import NEWER, WAYS, check_refused_in_a_newer_version, cut
+from tests.tables.telling import NEWER, WAYS, check_refused_in_a_newer_version, cut, taken
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,25 +42,11 @@ NAMES = [field.name for field in attrs.fields(ClusterCounts)]
 Row = dict[str, Any]
 
 
-class Recount(TableWriter):
-    """Counts each published image anew."""
-
-    description = CLUSTER_METRICS
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.counts: dict[int, tuple[int, ...]] = {}
-
-    def publish(self, change: Published) -> None:
-        self.counts[change.offset] = attrs.astuple(count_cluster(change.image))
-
-
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[pa.Table, dict[int, tuple[int, ...]]]:
     log = lake_of(tmp_path_factory.mktemp("metrics") / "lake", commits=1)
-    recount = Recount()
-    rows, _ = fold_into(log, [ClusterMetricsWriter(), recount])
-    return rows, recount.counts
+    (rows,) = fold_into(log, [ClusterMetricsWriter()])
+    return rows, {each.offset: attrs.astuple(count_cluster(each.image)) for each in LogChanges(LakeReader(log))}
 
 
 def test_the_last_row_at_or_before_an_offset_has_its_counts(
@@ -114,11 +100,7 @@ def counted(batches: Sequence[RecordBatch]) -> list[tuple[Any, ...]]:
 
 
 def written(pieces: Sequence[Sequence[RecordBatch]], *, bulk: bool) -> list[tuple[Any, ...]]:
-    writer = ClusterMetricsWriter(bulk=bulk)
-    for piece in pieces:
-        if piece:
-            writer.take_rows(to_rows(piece))
-    rows = writer.drain()
+    rows = taken(ClusterMetricsWriter(), pieces, CLUSTER_METRICS.schema, bulk=bulk)
     times = rows.column("timestamp").cast(pa.int64()).fill_null(-1000).to_pylist()
     plain = [tuple(row.values()) for row in rows.to_pylist()]
     return [(*row[:2], time // 1000, *row[3:]) for row, time in zip(plain, times, strict=True)]

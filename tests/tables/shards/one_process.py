@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pyarrow as pa
 
 from kraftlake.image import MetadataProvenance
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
-from kraftlake.replay.log.delta_chunk import TopicsState
+from kraftlake.replay.log.delta_chunk import LogBegin, TopicsState
+from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.log.shard_records import ShardRecords
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.tables.changes_writer import ChangesWriter
@@ -25,9 +24,8 @@ from kraftlake.tables.shards.driver_step import DriverState, DriverStep
 from kraftlake.tables.shards.faults import fault_to_json, raise_first
 from kraftlake.tables.shards.routing import Router
 from kraftlake.tables.shards.shard_step import ShardStep
-from kraftlake.tables.shared_deltas import RunDeltas
 
-READER: Any = SimpleNamespace(start_offset=0)
+NOWHERE = Path("/nowhere")
 Rows = dict[str, Counter[str]]
 
 
@@ -58,13 +56,12 @@ def drained(writers: Sequence[ChangesWriter], *, ended: bool = True) -> Rows:
 
 def in_process(log: Sequence[RecordBatch], *, bulk: bool) -> Rows:
     """The rows of all tables of a log, by the writers of one process."""
-    writers, run = writers_of_all(), RunDeltas(bulk=bulk)
+    writers, replay = writers_of_all(), LogReplay(bulk=bulk)
     for writer in writers:
-        writer.share(run)
-        writer.open(READER, writer.table(Path("/nowhere")))
-    if log:
+        writer.open(replay, LogBegin(), writer.table(NOWHERE))
+    for chunk in replay.take(to_rows(log)) if log else ():
         for writer in writers:
-            writer.take_rows(to_rows(log))
+            writer.take_deltas(chunk)
     return drained(writers)
 
 
@@ -99,9 +96,7 @@ def by_shards(
 
     states, at = [TopicsState.of_image() for _ in range(shards)], MetadataProvenance.EMPTY
     writers = writers_of_all()
-    driver = DriverStep(DriverState(), writers, READER, bulk=bulk)
-    for writer in writers:
-        writer.open(READER, writer.table(Path("/nowhere")))
+    driver = DriverStep(DriverState(), writers, [writer.table(NOWHERE) for writer in writers], bulk=bulk)
     for number, piece in enumerate(pieces):
         records, last, counts, faults = routed(piece, shards), number + 1 == len(pieces), list[CountChanges](), []
         for shard in range(shards):

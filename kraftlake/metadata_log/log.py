@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kraftlake.metadata_log.append.appendable import check_batches, checked_rows, leader_change
 from kraftlake.metadata_log.append.creation import Contents, check_store, create_lake, was_begun
-from kraftlake.metadata_log.append.extent_check import check_rows
-from kraftlake.metadata_log.append.log_file import LogFile
-from kraftlake.metadata_log.append.protocol import (
+from kraftlake.metadata_log.append.log_commit import (
+    LogEnd,
     LogWentOnError,
     append_file,
     check_claimed,
     check_newest_link,
     commit_outcome,
+    file_that_follows,
 )
-from kraftlake.metadata_log.chain import hash_before
+from kraftlake.metadata_log.append.log_file import LogFile
 from kraftlake.metadata_log.delta_table.actions import transaction
 from kraftlake.metadata_log.delta_table.commit import UnknownOutcomeError, now_ms
+from kraftlake.metadata_log.delta_table.delta_log import NotADeltaTableError, check_none_lost, read_table
 from kraftlake.metadata_log.delta_table.schema import holds_columns
-from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, TableState, check_none_lost, read_table
-from kraftlake.metadata_log.log_facts import (
-    COMMITTED_TO,
-    LOG_TABLE,
-    ROLE,
-    ROLES,
-    SNAPSHOTS_TABLE,
-    START_OFFSET,
-    LogEnd,
-)
+from kraftlake.metadata_log.delta_table.table_state import TableState
+from kraftlake.metadata_log.log_facts import COMMITTED_TO, LOG_TABLE, ROLE, ROLES, SNAPSHOTS_TABLE, START_OFFSET
 from kraftlake.metadata_log.reading.readable_log import ReadableLog
 from kraftlake.metadata_log.reading.tail import LogTail, tail_async
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
@@ -40,9 +32,10 @@ from kraftlake.metadata_log.storage.disk import Disk, Durability, disk_for
 from kraftlake.metadata_log.storage.location import Location, lake_location
 from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.records.batch import RecordBatch
+from kraftlake.records.control_records import LeaderChangeMessage, LeaderChangeVoter
 from kraftlake.records.rows import LOG_SCHEMA, to_rows
 from kraftlake.runtime.arguments import whole
-from kraftlake.runtime.errors import EndOffsetError, LakeError
+from kraftlake.runtime.errors import CorruptDataError, EndOffsetError, LakeError
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
@@ -160,19 +153,19 @@ class MetadataLog(ReadableLog):
             rows = list(rows)
         if epoch is not None:
             if expected_end_offset is None:
-                expected_end_offset = self.end_offset if not rows else _first_offset(rows)
+                expected_end_offset = _first_offset(rows) if rows else LogEnd.of(self._state).end_offset
             self._check_claimed(epoch, expected_end_offset)
             self._check_to_write()
-        file = self._file_that_follows(rows, epoch)
-        end_offset = self.end_offset + (0 if file is None else file.record_count)
-        actions: list[dict[str, Any]] = []
-        committed_to = -1 if committed_to is None else min(committed_to, end_offset)
-        if committed_to > self.committed_to:
+        end = LogEnd.of(self._state)
+        file = file_that_follows(end, rows, claimed_epoch=epoch)
+        end_offset = end.end_offset + (0 if file is None else file.record_count)
+        actions = []
+        if committed_to is not None and (committed_to := min(committed_to, end_offset)) > self.committed_to:
             actions.append(transaction(COMMITTED_TO, committed_to, now_ms()))
         if file is None and not actions:
             return
-        self._commit_file(file, actions, epoch)
-        assert self.end_offset == end_offset
+        self._commit(end, file, actions, epoch=epoch)
+        assert LogEnd.of(self._state).end_offset == end_offset
 
     def claim(self, node_id: int, *, timestamp: int | None = None, expected_end_offset: int | None = None) -> int:
         """Become the log's writer: commit the LeaderChange batch of the next epoch, and return that epoch.
@@ -190,14 +183,13 @@ class MetadataLog(ReadableLog):
         for _ in range(_CLAIM_RETRIES):
             self.refresh()
             self._check_to_write()
-            if expected_end_offset not in (None, self.end_offset):
-                raise EndOffsetError(expected_end_offset, self.end_offset)
-            epoch = max(self.epoch, 0) + 1
+            end = LogEnd.of(self._state)
+            if expected_end_offset not in (None, end.end_offset):
+                raise EndOffsetError(expected_end_offset, end.end_offset)
+            epoch = max(end.epoch, 0) + 1
             time = now_ms() if timestamp is None else timestamp
-            batch = leader_change(node_id, self.end_offset, epoch, time)
-            file = LogFile.of_batches([batch], hash_before(self._state))
             try:
-                self._commit_file(file, [], None)
+                self._commit(end, file_that_follows(end, [leader_change(node_id, end.end_offset, epoch, time)]))
             except LogWentOnError:
                 continue
             return epoch
@@ -252,7 +244,7 @@ class MetadataLog(ReadableLog):
         return SnapshotTable.open_or_create(self._path / SNAPSHOTS_TABLE, self._disk).add(rows, snapshot)
 
     def _check_role(self, role: str) -> None:
-        if self.role == role:
+        if self._state.metadata.configuration[ROLE] == role:
             return
         if role == "controlled":
             raise LakeError(
@@ -274,39 +266,46 @@ class MetadataLog(ReadableLog):
             check_newest_link(self._state)
             if isinstance(self._path, ObjectPath):  # the link of a disk's commit says so itself
                 check_store(self._path, self._disk)
-        check_rows(self._state)
+        if (fault := self.misplaced_rows()) is not None:  # what is appended to such a log could not be read
+            raise CorruptDataError(f"{fault} Nothing is appended to it: `kraftlake verify` tells more.")
         self._checked_to_write = self._state.version
 
     def _check_claimed(self, epoch: int, expected_end_offset: int) -> None:
         """Check against the newest state if this one doesn't agree: another handle may have claimed, or appended."""
-        if (self.epoch, self.end_offset) != (epoch, expected_end_offset):
-            self.refresh()
-        check_claimed(self._path, LogEnd.of(self._state), epoch, expected_end_offset)
-
-    def _file_that_follows(self, rows: pa.Table | list[RecordBatch], epoch: int | None) -> LogFile | None:
-        """The rows as a file, None for none, if they continue the log, with a claimed append's `epoch`."""
         end = LogEnd.of(self._state)
-        if isinstance(rows, pa.Table):
-            rows = checked_rows(rows, end.end_offset, end.epoch, claimed_epoch=epoch)
-            return LogFile.of_rows(rows, hash_before(self._state)) if rows.num_rows else None
-        check_batches(rows, end.end_offset, end.epoch, claimed_epoch=epoch)
-        return LogFile.of_batches(rows, hash_before(self._state)) if rows else None
+        if (end.epoch, end.end_offset) != (epoch, expected_end_offset):
+            self.refresh()
+            end = LogEnd.of(self._state)
+        check_claimed(self._path, end, epoch, expected_end_offset)
 
-    def _commit_file(self, file: LogFile | None, actions: list[dict[str, Any]], epoch: int | None) -> None:
-        """Commit rows that continue the log, and other actions; `epoch` is that of a claimed append."""
-        end_offset = self.end_offset
+    def _commit(
+        self, end: LogEnd, file: LogFile | None, actions: Sequence[Mapping[str, Any]] = (), *, epoch: int | None = None
+    ) -> None:
+        """Commit rows that continue the log behind `end`, and other actions; `epoch` is that of a claimed append."""
         self._stale = True
         before = self._state
         try:
-            self._hold(append_file(self._disk, before, file, actions))
+            state = append_file(self._disk, before, file, actions)
         except LogWentOnError:
             self.refresh()
             if epoch is not None:
-                check_claimed(self._path, LogEnd.of(self._state), epoch, end_offset)
+                check_claimed(self._path, LogEnd.of(self._state), epoch, end.end_offset)
             raise
         self._stale = False
-        if self._state is before:
+        if state is before:
             self._checked_to_write = before.version
+        else:
+            self._hold(state)
+
+
+def leader_change(node_id: int, offset: int, epoch: int, timestamp: int) -> RecordBatch:
+    """The control batch that an epoch begins with: the node leads, and is its own only voter.
+
+    Of version 0, the only one that Kafka 4.4 reads.
+    """
+    voter = LeaderChangeVoter(voter_id=node_id)
+    message = LeaderChangeMessage(version=0, leader_id=node_id, voters=(voter,), granting_voters=(voter,))
+    return RecordBatch.control_of(offset, epoch, timestamp, [message])
 
 
 def _first_offset(rows: pa.Table | list[RecordBatch]) -> int:

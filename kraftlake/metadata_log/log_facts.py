@@ -1,15 +1,6 @@
-"""What a lake's log says of itself in its table, beside its rows: names, properties, and where it ends."""
+"""The names of what a lake's log says of itself in its table, beside its rows: properties, and where it ends."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-import attrs
-
-from kraftlake.runtime.value import Value
-
-if TYPE_CHECKING:
-    from kraftlake.metadata_log.delta_table.table_state import TableState
 
 LOG_TABLE = "log"
 SNAPSHOTS_TABLE = "snapshots"
@@ -38,18 +29,3 @@ CHAIN_BEFORE = "kraftlake.chain_before"
 
 NO_EPOCH = -1
 """The epoch of a log without a record."""
-
-
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class LogEnd(Value):
-    """Where a log ends: the offset after its last one, and the epoch of its last batch."""
-
-    end_offset: int
-    epoch: int
-
-    @classmethod
-    def of(cls, state: TableState) -> LogEnd:
-        """The end of the log whose table is in this state."""
-        start = int(state.metadata.configuration[START_OFFSET])
-        facts = state.transactions
-        return cls(end_offset=facts.get(END_OFFSET, start), epoch=facts.get(EPOCH, NO_EPOCH))

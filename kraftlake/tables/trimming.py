@@ -15,15 +15,14 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log import MetadataLog, NotADeltaTableError, TableState, open_parquet_file, read_table
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.delta_table.commit import commit_beside_writers, commit_info, now_ms
 from kraftlake.metadata_log.delta_table.row_files import rewrite_row_file
-from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, TableState, read_table
 from kraftlake.metadata_log.maintenance.derived_tables import APPEND_ONLY, app_id_of
 from kraftlake.metadata_log.maintenance.trimming import set_properties
 from kraftlake.metadata_log.storage.disk import Disk, disk_for
-from kraftlake.metadata_log.storage.location import Location, fixed_location, open_parquet_file
+from kraftlake.metadata_log.storage.location import Location, fixed_location
 from kraftlake.runtime.arguments import whole
 from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError
 from kraftlake.tables.derived_tables import FIRST_OFFSET, checked_tables, first_offset_of

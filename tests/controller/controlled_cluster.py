@@ -20,7 +20,7 @@ from kraftlake.controller.quorum.bootstrap import BootstrapMetadata
 from kraftlake.controller.replication.topics import CreatableTopic, CreatedTopic, create_topics
 from kraftlake.controller.state import Command, ControllerState
 from kraftlake.image import MetadataImage, PartitionRegistration
-from kraftlake.metadata_log.append.appendable import leader_change
+from kraftlake.metadata_log.log import leader_change
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.records.metadata_version import MetadataVersion, from_feature_level

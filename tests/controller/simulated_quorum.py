@@ -15,7 +15,7 @@ from kraftlake.controller.quorum.bootstrap import BootstrapMetadata
 from kraftlake.controller.quorum.followed_log import take_over
 from kraftlake.controller.state import Command
 from kraftlake.image import MetadataImage
-from kraftlake.metadata_log.append.appendable import leader_change
+from kraftlake.metadata_log.log import leader_change
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import RegisterBrokerRecord
 from kraftlake.records.metadata_version import from_feature_level

@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.metadata_log import Contents, MetadataLog, SnapshotFacts, Upkeep, UpkeepPolicy
-from kraftlake.metadata_log.chain import FIRST_HASH, ChainLink, hash_of_columns, hash_of_rows
+from kraftlake.metadata_log.append.log_file import FIRST_HASH, hash_of_columns, hash_of_rows
+from kraftlake.metadata_log.chain import ChainLink
 from kraftlake.metadata_log.delta_table.actions import SEAL
 from kraftlake.metadata_log.delta_table.table_state import commit_path
 from kraftlake.records.batch import RecordBatch

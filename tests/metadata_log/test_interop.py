@@ -123,7 +123,8 @@ def test_rows_in_any_order_and_cut_batches_are_read_in_offset_order(tmp_path: Pa
 
 def test_a_batch_larger_than_what_is_read_at_once_comes_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kraftlake.metadata_log.reading.readable_log._LOOK_AHEAD_ROWS", 3)
-    monkeypatch.setattr("kraftlake.metadata_log.delta_table.data_files.ROW_GROUP_ROWS", 4)
+    for module in ("data_files", "scan"):
+        monkeypatch.setattr(f"kraftlake.metadata_log.delta_table.{module}.ROW_GROUP_ROWS", 4)
     batches = [data_batch(0, 2), data_batch(2, 40), data_batch(42, 2)]
     before = fill(tmp_path / "lake", [batches]).rows()
     compact_by_hand(tmp_path / "lake", [before.slice(20), before.slice(0, 20)], statistics=True)

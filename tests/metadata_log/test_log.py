@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from kraftlake.metadata_log.append.appendable import commit_groups
+from kraftlake.metadata_log.append.log_commit import commit_groups
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.checkpointing import checkpoint_if_due
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
@@ -370,10 +370,10 @@ def test_a_table_that_asks_for_more_than_we_write_is_read_only(tmp_path: Path) -
 
 
 def test_a_large_import_is_cut_between_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kraftlake.metadata_log.append.appendable.MAX_COMMIT_ROWS", 10)
+    monkeypatch.setattr("kraftlake.metadata_log.append.log_commit.MAX_COMMIT_ROWS", 10)
     batches = [data_batch(0, 4), data_batch(4, 6), data_batch(10, 1), data_batch(11, 30), data_batch(41, 2)]
     assert [[batch.base_offset for batch in group] for group in commit_groups(batches)] == [[0, 4], [10], [11], [41]]
-    monkeypatch.setattr("kraftlake.metadata_log.append.appendable.MAX_COMMIT_BYTES", 1)
+    monkeypatch.setattr("kraftlake.metadata_log.append.log_commit.MAX_COMMIT_BYTES", 1)
     assert [len(group) for group in commit_groups(batches)] == [1] * 5
     assert list(commit_groups([])) == []
 
@@ -388,11 +388,11 @@ def test_a_commit_of_an_import_may_have_exactly_the_bytes_and_rows_of_the_limits
     def groups() -> list[int]:
         return [len(group) for group in commit_groups(batches)]
 
-    monkeypatch.setattr("kraftlake.metadata_log.append.appendable.MAX_COMMIT_BYTES", 3 * size)
+    monkeypatch.setattr("kraftlake.metadata_log.append.log_commit.MAX_COMMIT_BYTES", 3 * size)
     assert groups() == [3, 3]
-    monkeypatch.setattr("kraftlake.metadata_log.append.appendable.MAX_COMMIT_BYTES", 3 * size - 1)
+    monkeypatch.setattr("kraftlake.metadata_log.append.log_commit.MAX_COMMIT_BYTES", 3 * size - 1)
     assert groups() == [2, 2, 2]
-    monkeypatch.setattr("kraftlake.metadata_log.append.appendable.MAX_COMMIT_ROWS", 1)
+    monkeypatch.setattr("kraftlake.metadata_log.append.log_commit.MAX_COMMIT_ROWS", 1)
     assert groups() == [1] * 6
 
 

@@ -21,7 +21,7 @@ _ELR = "tests/controller/replication/test_eligible_leader_replicas.py::test_elig
 _SNAPSHOTS = "tests/metadata_log/snapshots/test_snapshot_table.py"
 _LOG = "tests/metadata_log/test_log.py"
 _QUEUE = "tests/metadata_log/append/test_commit_queue.py"
-_CLAIM = "tests/metadata_log/append/test_protocol.py"
+_CLAIM = "tests/metadata_log/append/test_log_commit.py"
 _VALUES = "tests/records/test_batch_values.py"
 _PARTITION_CHANGE = "kraftlake/controller/replication/partition_change.py"
 
@@ -91,24 +91,24 @@ BUGS = (
     ),
     PlantedBug(
         "the-offset-before-a-repeated-one-is-not-looked-at",
-        "kraftlake/metadata_log/append/appendable.py",
+        "kraftlake/metadata_log/append/log_commit.py",
         "steps = pc.equal(_steps(offsets), 1)",
         "steps = pc.greater_equal(_steps(offsets), 0)",
-        "tests/metadata_log/append/test_appendable.py",
+        "tests/metadata_log/append/test_row_checks.py",
     ),
     PlantedBug(
         "epochs-may-go-down-within-an-append",
-        "kraftlake/metadata_log/append/appendable.py",
+        "kraftlake/metadata_log/append/log_commit.py",
         "pc.greater_equal(_steps(epochs), 0)",
         "pc.greater_equal(_steps(epochs), -1)",
-        "tests/metadata_log/append/test_appendable.py",
+        "tests/metadata_log/append/test_row_checks.py",
     ),
     PlantedBug(
         "a-lost-compare-and-set-is-tried-again-over-another-append",
-        "kraftlake/metadata_log/append/protocol.py",
+        "kraftlake/metadata_log/append/log_commit.py",
         "if commit.transactions or not _is_same_table(metadata, before):",
         "if not _is_same_table(metadata, before):",
-        "tests/metadata_log/append/test_protocol.py",
+        "tests/metadata_log/append/test_log_commit.py",
     ),
     PlantedBug(
         "a-commit-is-not-synced",
@@ -204,14 +204,14 @@ BUGS = (
     ),
     PlantedBug(
         "the-newest-rows-are-not-compared-with-the-chain",
-        "kraftlake/metadata_log/append/protocol.py",
-        "if hash_of_rows(rows, before) != chain.hash:",
+        "kraftlake/metadata_log/append/log_commit.py",
+        "if hash_of_rows(rows, before) != end.chain:",
         "if hash_of_rows(rows, before) == before:",
         "tests/metadata_log/test_chain.py",
     ),
     PlantedBug(
         "an-offset-may-be-repeated-in-a-data-file",
-        "kraftlake/metadata_log/delta_table/data_files.py",
+        "kraftlake/metadata_log/delta_table/scan.py",
         "(column.slice(1), column.slice(0, len(column) - 1))).as_py() > 0)",
         "(column.slice(1), column.slice(0, len(column) - 1))).as_py() >= 0)",
         "tests/metadata_log/delta_table/test_data_files.py",
@@ -274,14 +274,14 @@ BUGS = (
     ),
     PlantedBug(
         "a-commit-of-exactly-the-byte-limit-is-cut",
-        "kraftlake/metadata_log/append/appendable.py",
+        "kraftlake/metadata_log/append/log_commit.py",
         "size + part.payload_bytes > MAX_COMMIT_BYTES",
         "size + part.payload_bytes >= MAX_COMMIT_BYTES",
         f"{_LOG}::test_a_commit_of_an_import_may_have_exactly_the_bytes_and_rows_of_the_limits",
     ),
     PlantedBug(
         "a-commit-of-exactly-the-row-limit-is-cut",
-        "kraftlake/metadata_log/append/appendable.py",
+        "kraftlake/metadata_log/append/log_commit.py",
         "rows + part.record_count > MAX_COMMIT_ROWS",
         "rows + part.record_count >= MAX_COMMIT_ROWS",
         f"{_LOG}::test_a_large_import_is_cut_between_batches",
@@ -330,14 +330,14 @@ BUGS = (
     ),
     PlantedBug(
         "data-of-a-higher-epoch-is-appended-behind-a-claim",
-        "kraftlake/metadata_log/append/appendable.py",
+        "kraftlake/metadata_log/append/log_commit.py",
         "batch.epoch < least or claimed_epoch not in (None, batch.epoch):",
         "batch.epoch < least:",
         f"{_CLAIM}::test_batches_of_a_higher_epoch_than_the_claimed_one_are_refused_in_every_form",
     ),
     PlantedBug(
         "rows-of-a-higher-epoch-are-appended-behind-a-claim",
-        "kraftlake/metadata_log/append/appendable.py",
+        "kraftlake/metadata_log/append/log_commit.py",
         "            if claimed_epoch not in (None, found):",
         "            if claimed_epoch is not None and found < claimed_epoch:",
         f"{_CLAIM}::test_batches_of_a_higher_epoch_than_the_claimed_one_are_refused_in_every_form",

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kraftlake.metadata_log import MetadataLog, SnapshotFacts
-from kraftlake.metadata_log.delta_table.table_state import read_table
+from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.records import metadata_records as r
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader

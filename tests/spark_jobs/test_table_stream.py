@@ -15,7 +15,7 @@ import structlog
 from deltalake import DeltaTable
 
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.metadata_log.delta_table.table_state import read_table
+from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.metadata_log.maintenance.trimming import set_properties, trim
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.runtime.errors import EnvironmentFaultError, LakeError, OffsetError, UsageError

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 import kraftlake
 from kraftlake.metadata_log import MetadataLog
-from kraftlake.metadata_log.delta_table.table_state import read_table
+from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
 from kraftlake.tables import first_offsets, known_offset_since, state_at, trim_tables, trimming, update_tables
 from kraftlake.tables.jobs import HISTORY, JOBS

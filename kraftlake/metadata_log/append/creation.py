@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake.metadata_log.append.appendable import checked_rows, commit_groups
-from kraftlake.metadata_log.append.log_file import STATISTICS_COLUMNS, LogFile
-from kraftlake.metadata_log.append.protocol import end_facts, write_log_file
-from kraftlake.metadata_log.chain import FIRST_HASH
-from kraftlake.metadata_log.delta_table.commit import CommitConflictError, UnknownOutcomeError, create_table, disk_fault
-from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, NotADeltaTableError, TableState, read_table
+from kraftlake.metadata_log.append.log_commit import checked_rows, commit_groups, end_facts
+from kraftlake.metadata_log.append.log_file import FIRST_HASH, STATISTICS_COLUMNS, LogFile
+from kraftlake.metadata_log.delta_table.commit import CommitConflictError, UnknownOutcomeError, create_table
+from kraftlake.metadata_log.delta_table.delta_log import NotADeltaTableError, read_table
+from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, TableState
 from kraftlake.metadata_log.log_facts import (
     CLUSTER_ID,
     LOG_TABLE,
@@ -27,7 +26,7 @@ from kraftlake.metadata_log.log_facts import (
 )
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.metadata_log.snapshots.snapshot_table import SnapshotTable
-from kraftlake.metadata_log.storage.disk import FOLDER_MODE, Disk, is_probe
+from kraftlake.metadata_log.storage.disk import FOLDER_MODE, Disk, disk_fault, is_probe
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.records.batch import RecordBatch
@@ -107,7 +106,7 @@ def _written(path: Location, disk: Disk, start_offset: int, contents: Contents) 
     for group in commit_groups(contents.batches):
         rows = checked_rows(to_rows(group), end_offset, epoch)
         file = LogFile.of_rows(rows, chain)
-        actions.append(write_log_file(disk, table, file).to_action())
+        actions.append(file.write(disk, table).to_action())
         end_offset, epoch, chain = end_offset + file.record_count, file.last_epoch, file.chain
     snapshots = SnapshotTable.open_or_create(path / SNAPSHOTS_TABLE, disk)
     for facts, batches in contents.snapshots:

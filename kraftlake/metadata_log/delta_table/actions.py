@@ -221,11 +221,6 @@ class Commit(Value):
     metadata: TableMetadata | None = None
     changes_data: bool = False
 
-    @property
-    def is_maintenance(self) -> bool:
-        """Whether the table holds the same rows after it: a compaction, in which a log's end can't have moved."""
-        return not (self.changes_data or self.transactions or self.protocol or self.metadata)
-
 
 def transaction(app_id: str, version: int, time: int) -> dict[str, Any]:
     """A txn action; it survives checkpoints, which commitInfo does not. `time` in epoch milliseconds."""

@@ -14,15 +14,9 @@ import attrs
 import pyarrow as pa
 
 from kraftlake.metadata_log.delta_table.actions import SEAL, Protocol, TableMetadata, check_data_path
-from kraftlake.metadata_log.delta_table.live_files import ADD_SCHEMA, LiveFiles
-from kraftlake.metadata_log.delta_table.tombstones import REMOVE_SCHEMA, Tombstones
-from kraftlake.metadata_log.storage.location import (
-    Location,
-    is_refusal,
-    leaf_paths,
-    open_parquet_file,
-    refused_read,
-)
+from kraftlake.metadata_log.delta_table.data_files import is_refusal, leaf_paths, open_parquet_file
+from kraftlake.metadata_log.delta_table.table_state import ADD_SCHEMA, REMOVE_SCHEMA, LiveFiles, Tombstones
+from kraftlake.metadata_log.storage.location import Location, refused_read
 from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.records.crc32c import crc32c
 from kraftlake.runtime.arrow import pc, pq

@@ -17,10 +17,9 @@ import pyarrow.parquet as pq
 
 from kraftlake.metadata_log.delta_table.actions import SEAL
 from kraftlake.metadata_log.delta_table.checkpoint import VERSION_KEY, checkpoint_seal, read_checkpoint
-from kraftlake.metadata_log.delta_table.commit import disk_fault
-from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, TableState, checkpoint_path
-from kraftlake.metadata_log.delta_table.tombstones import REMOVE_SCHEMA
-from kraftlake.metadata_log.storage.disk import Disk
+from kraftlake.metadata_log.delta_table.delta_log import checkpoint_path
+from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, REMOVE_SCHEMA, TableState
+from kraftlake.metadata_log.storage.disk import Disk, disk_fault
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.runtime.errors import CorruptDataError, LakeError
 

@@ -17,17 +17,12 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from kraftlake.metadata_log.delta_table.actions import AddFile, Protocol, TableMetadata, commit_of, encode_commit
-from kraftlake.metadata_log.delta_table.following import follow, was_passed
+from kraftlake.metadata_log.delta_table.delta_log import ReplacedTableError, follow, list_log
 from kraftlake.metadata_log.delta_table.schema import schema_string
-from kraftlake.metadata_log.delta_table.table_state import (
-    LOG_FOLDER,
-    TableState,
-    commit_path,
-)
+from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, TableState, commit_path
 from kraftlake.metadata_log.maintenance.policy import LONGEST_COMMIT_MS
-from kraftlake.metadata_log.storage.disk import Disk, UnconfirmedWriteError
+from kraftlake.metadata_log.storage.disk import Disk, UnconfirmedWriteError, disk_fault
 from kraftlake.metadata_log.storage.location import Location
-from kraftlake.metadata_log.storage.sealed_files import sealed_name
 from kraftlake.runtime.errors import KraftlakeError, LakeError
 
 ENGINE = "kraftlake"
@@ -118,42 +113,6 @@ def create_table(
     return state
 
 
-def write_data_file(
-    disk: Disk,
-    table: Location,
-    prefix: str,
-    data: bytes | memoryview,
-    stats: str,
-    *,
-    suffix: str = ".parquet",
-    modification_time: int | None = None,
-    data_change: bool = True,
-    sync: bool = True,
-) -> AddFile:
-    """Write a data file, durably with `sync`, under a name that begins with `prefix`; returns the action that adds it.
-
-    The file is not part of the table until a commit adds it. `modification_time` (epoch ms) is now by default. Raises
-    LakeError when the disk refuses, and leaves nothing behind then.
-    """
-    name = sealed_name(prefix, data, suffix)
-    began = disk.clock.milliseconds()
-    path = table / name
-    with removed_unless_committed(disk, [path]):
-        try:
-            disk.write(path, data)
-            if sync:
-                disk.fsync_all([path, table])
-        except OSError as fault:
-            raise disk_fault(path, fault) from fault
-    return AddFile(
-        path=name,
-        size=len(data),
-        modification_time=began if modification_time is None else modification_time,
-        data_change=data_change,
-        stats=stats,
-    )
-
-
 @contextlib.contextmanager
 def removed_unless_committed(disk: Disk, paths: Sequence[Location]) -> Iterator[None]:
     """Delete new data files when the commit that was to add them is surely not made.
@@ -191,7 +150,7 @@ def commit(
     version = state.version + 1
     target = commit_path(state.path, version)
     data = encode_commit(actions, state.path.name, version)
-    if was_passed(state):  # a commit in the place of one that is cleaned up would be acknowledged, but never be read
+    if _was_passed(state):  # a commit in the place of one that is cleaned up would be acknowledged, but never be read
         raise CommitConflictError(state.path, version)
     try:
         _check_there(state.path, actions, disk.clock.milliseconds())
@@ -204,6 +163,22 @@ def commit(
     except OSError as fault:
         raise disk_fault(target, fault) from fault
     state.apply(commit_of(actions, version, str(target)))
+
+
+def _was_passed(state: TableState) -> bool:
+    """Whether later versions than that of `state` are there, so that the name of the next one may only look free.
+
+    The oldest commits are cleaned up first: while that of `state` is there, no later one was. This is one look at a
+    name, and a listing where that is gone. Raises ReplacedTableError, RefusedReadError.
+    """
+    with contextlib.suppress(OSError):  # a listing tells, too
+        if state.version < 0 or commit_path(state.path, state.version).exists():
+            return False
+    commits, checkpoints = list_log(state.path / LOG_FOLDER, after=state.version - 1)
+    newest = max([*commits, *checkpoints], default=-1)
+    if newest < state.version:
+        raise ReplacedTableError(state.path, state.version)
+    return newest > state.version
 
 
 def commit_beside_writers(
@@ -272,8 +247,3 @@ def append_info() -> dict[str, Any]:
 def now_ms() -> int:
     """The wall clock in epoch milliseconds, as Delta's actions carry it."""
     return time.time_ns() // 1_000_000
-
-
-def disk_fault(path: Location, fault: OSError) -> LakeError:
-    """The error for a write that the disk refused."""
-    return LakeError(f"{path} can't be written: {fault.strerror or fault}; the lake is as it was.")

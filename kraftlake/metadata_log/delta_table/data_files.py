@@ -1,26 +1,29 @@
-"""The Parquet files of a lake's tables: written sorted and small, read back in offset order with files skipped.
+"""The Parquet files of a lake's tables: encoded, described by statistics, named by what seals them, and opened.
 
-Other writers may have compacted a table: files then overlap nowhere but may hold their rows, and their row groups, in
-any order. Rows are therefore sorted after they are read.
+A name ends with the CRC32C of the file's last 64 KiB: its footer, and all of a small file. So no flipped bit and no
+other file's content passes for a row. What lies before that in a large one is guarded by the checksums of its pages.
+Files of other writers have other names, and are taken as they are.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import count
+import contextlib
+import errno
+import os
+import re
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeGuard
 
 import attrs
 import pyarrow as pa
 
-from kraftlake.metadata_log.delta_table.actions import AddFile
-from kraftlake.metadata_log.storage.location import (
-    Location,
-    is_refusal,
-    leaf_paths,
-    open_parquet_file,
-    refused_read,
-)
+from kraftlake.metadata_log.delta_table.actions import AddFile, FileStatistics
+from kraftlake.metadata_log.storage.disk import Disk, disk_fault
+from kraftlake.metadata_log.storage.location import Location, refused_read
+from kraftlake.metadata_log.storage.object_path import ObjectPath
+from kraftlake.records.crc32c import crc32c
 from kraftlake.runtime.arrow import pc, pq
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.runtime.value import Value
@@ -30,6 +33,17 @@ ROW_GROUP_ROWS = 65_536
 
 _THREADS_FROM_ROWS = 20_000
 _GROWING = frozenset({"offset", "timestamp", "batch"})
+_TAIL = 64 * 1024
+_SEALED = re.compile(r"\.c([0-9a-f]{8})(?:\.zstd)?\.parquet")
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_MS = -62_135_596_800_000
+_LAST_MS = 253_402_300_799_999
+"""The years 1 to 9999, which have four digits."""
+
+
+class DamagedFileError(OSError):
+    """The content of a file is not what its name seals."""
 
 
 class DataFileGoneError(Exception):
@@ -42,6 +56,146 @@ class DataFileGoneError(Exception):
     def as_loss(self) -> CorruptDataError:
         """The error for a file that the table still names."""
         return CorruptDataError(f"{self.path} is missing: the lake lost a data file.")
+
+
+def write_data_file(
+    disk: Disk,
+    table: Location,
+    prefix: str,
+    data: bytes | memoryview,
+    stats: str,
+    *,
+    suffix: str = ".parquet",
+    modification_time: int | None = None,
+    data_change: bool = True,
+    sync: bool = True,
+) -> AddFile:
+    """Write a data file, durably with `sync`; returns the action that adds it.
+
+    Its name is `prefix`, what makes it unique, its seal, `suffix`. The file is not part of the table until a commit
+    adds it. `modification_time` (epoch ms) is now by default. Raises LakeError when the disk refuses, and leaves
+    nothing behind then.
+    """
+    name = f"{prefix}-{uuid.uuid4()}.c{crc32c(memoryview(data)[-_TAIL:]):08x}{suffix}"
+    began = disk.clock.milliseconds()
+    path = table / name
+    try:
+        disk.write(path, data)
+        if sync:
+            disk.fsync_all([path, table])
+    except OSError as fault:
+        with contextlib.suppress(OSError):
+            disk.unlink(path)
+        raise disk_fault(path, fault) from fault
+    return AddFile(
+        path=name,
+        size=len(data),
+        modification_time=began if modification_time is None else modification_time,
+        data_change=data_change,
+        stats=stats,
+    )
+
+
+def encode_parquet(rows: pa.Table) -> memoryview:
+    """A Parquet file of rows: zstd, the type as a dictionary, numbers that only grow as differences, payload plain.
+
+    Differences make an idle log's no-ops, most of what a cluster writes, six times smaller. There are no statistics on
+    the payload: they would repeat whole values.
+    """
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(
+        sink,
+        rows.schema,
+        compression="zstd",
+        use_dictionary=["type"],
+        column_encoding={name: "DELTA_BINARY_PACKED" for name in rows.schema.names if name in _GROWING},
+        write_statistics=[name for name in rows.schema.names if name != "payload"],
+        store_schema=False,
+        write_page_checksum=True,
+    ) as writer:
+        writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
+    return memoryview(sink.getvalue())
+
+
+def file_statistics(rows: pa.Table, columns: Sequence[str]) -> FileStatistics:
+    """Record count, and for each of `columns` the smallest and largest value and the number of nulls.
+
+    A time beyond the years 1 to 9999 has no ISO form: its column gets no bounds, which means "may hold anything".
+    """
+    found = ((name, rows.column(name).null_count, _bounds(rows.column(name))) for name in columns)
+    return _statistics(rows.num_rows, found)
+
+
+def column_statistics(columns: Mapping[str, Sequence[Any]], names: Sequence[str]) -> FileStatistics:
+    """As `file_statistics` of few rows, whose columns are lists; the column `timestamp` is in microseconds."""
+    found = []
+    for name in names:
+        values = [value for value in columns[name] if value is not None]
+        bounds = (min(values), max(values)) if values else None
+        if bounds and name == "timestamp":
+            bounds = _time_bounds(*bounds)
+        found.append((name, len(columns[name]) - len(values), bounds))
+    return _statistics(len(columns[names[0]]), found)
+
+
+def _statistics(record_count: int, columns: Iterable[tuple[str, int, tuple[Any, Any] | None]]) -> FileStatistics:
+    """The statistics of rows from the name, the number of nulls and the bounds (None for none) of each column."""
+    found = [*columns]
+    known = {name: bounds for name, _, bounds in found if bounds is not None and bounds[0] is not None}
+    return FileStatistics(
+        record_count=record_count,
+        min_values={name: low for name, (low, _) in known.items()},
+        max_values={name: high for name, (_, high) in known.items()},
+        null_counts={name: null_count for name, null_count, _ in found},
+    )
+
+
+def _bounds(column: pa.ChunkedArray) -> tuple[Any, Any] | None:
+    is_time = pa.types.is_timestamp(column.type)
+    ends = pc.min_max(column.cast(pa.int64()) if is_time else column)
+    low, high = (end.as_py() for end in ends.values())
+    return _time_bounds(low, high) if is_time else (low, high)
+
+
+def _time_bounds(low_us: int | None, high_us: int | None) -> tuple[str, str] | None:
+    """Bounds in whole milliseconds that enclose microseconds: the lower rounded down, the upper up."""
+    if low_us is None or high_us is None:
+        return None
+    low, high = low_us // 1000, -(-high_us // 1000)
+    if low < _FIRST_MS or high > _LAST_MS:
+        return None
+    first = iso_milliseconds(low)
+    return first, first if high == low else iso_milliseconds(high)
+
+
+def iso_milliseconds(epoch_ms: int) -> str:
+    """Epoch milliseconds as 2023-11-14T22:13:20.000Z."""
+    moment = _EPOCH + timedelta(milliseconds=epoch_ms)
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
+
+
+def epoch_milliseconds(text: object) -> int | None:
+    """The inverse of `iso_milliseconds`, for the forms of other writers too; None for anything else."""
+    if not isinstance(text, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def may_hold_time_before(file: AddFile, time_ms: int) -> bool:
+    """Whether a row of the file may have a timestamp at or before `time_ms`, by its statistics."""
+    statistics = file.statistics
+    if statistics is None:
+        return True
+    if statistics.null_counts.get("timestamp") == statistics.record_count:
+        return False
+    low = epoch_milliseconds(statistics.min_values.get("timestamp"))
+    return low is None or low <= time_ms
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -77,88 +231,51 @@ def offset_span(file: AddFile) -> OffsetSpan:
     )
 
 
-def encode_parquet(rows: pa.Table) -> memoryview:
-    """A Parquet file of rows: zstd, the type as a dictionary, numbers that only grow as differences, payload plain.
+def open_parquet_file(place: Location, *, dictionaries: Collection[str] = ()) -> pq.ParquetFile:
+    """A Parquet file for reading; raises FileNotFoundError, OSError for another content too, pyarrow's errors.
 
-    Differences make an idle log's no-ops, most of what a cluster writes, six times smaller. There are no statistics on
-    the payload: they would repeat whole values.
+    `dictionaries` names columns of strings, or of lists of them, that are to be read as dictionaries.
     """
-    sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(
-        sink,
-        rows.schema,
-        compression="zstd",
-        use_dictionary=["type"],
-        column_encoding={name: "DELTA_BINARY_PACKED" for name in rows.schema.names if name in _GROWING},
-        write_statistics=[name for name in rows.schema.names if name != "payload"],
-        store_schema=False,
-        write_page_checksum=True,
-    ) as writer:
-        writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
-    return memoryview(sink.getvalue())
+    source = checked_source(place)
+    parquet = pq.ParquetFile(source, page_checksum_verification=True)
+    if not dictionaries:
+        return parquet
+    chosen = [path for path in leaf_paths(parquet) if path.partition(".")[0] in dictionaries]
+    return pq.ParquetFile(source, metadata=parquet.metadata, read_dictionary=chosen, page_checksum_verification=True)
 
 
-def scan(table: Location, spans: Iterable[OffsetSpan], low: int, high: int, schema: pa.Schema) -> Iterator[pa.Table]:
-    """The rows with an offset in [low, high], sorted by it, in tables of which each begins after the one before.
+def checked_source(place: Location) -> Any:
+    """What pyarrow reads the file at `place` from; raises FileNotFoundError, OSError where it isn't what it was."""
+    found = _SEALED.search(place.name)
+    if found is not None:
+        tail, size = _tail_of(place)
+        if crc32c(tail) != int(found[1], 16):
+            raise DamagedFileError(errno.EIO, "its content is not what was written", str(place))
+        if len(tail) == size:
+            import pyarrow as pa
 
-    `schema` has the wanted columns, `offset` among them. Memory is bounded by a few row groups unless files
-    overlap. Raises DataFileGoneError, RefusedReadError, and CorruptDataError naming the file for a damaged one.
-    """
-    # A heap of what may hold the lowest unread offset: first whole files, by their statistics, then, once a file's
-    # footer was read, its row groups.
-    order = count()
-    heap: list[tuple[int, int, OffsetSpan | _RowGroup]] = [
-        (span.low, next(order), span) for span in spans if span.overlaps(low, high)
-    ]
-    heapq.heapify(heap)
-    held: list[pa.Table] = []
-    held_rows = 0
-    while heap:
-        lowest, _, unit = heapq.heappop(heap)
-        if isinstance(unit, OffsetSpan):
-            for group in _row_groups(table / unit.file.path):
-                if group.low <= high and (group.high is None or group.high >= low):
-                    heapq.heappush(heap, (group.low, next(order), group))
-            continue
-        if held_rows >= ROW_GROUP_ROWS:
-            done, rest = _split(_sorted(held), lowest)
-            if done.num_rows:
-                yield done
-            held, held_rows = [rest], rest.num_rows
-        held.append(unit.read(schema, low, high))
-        held_rows += held[-1].num_rows
-    if held_rows:
-        yield _sorted(held)
+            return pa.BufferReader(tail)
+    return place.open() if isinstance(place, ObjectPath) else str(place)
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class _RowGroup(Value):
-    path: Location
-    parquet: pq.ParquetFile
-    index: int
-    low: int
-    high: int | None
-
-    def read(self, schema: pa.Schema, low: int, high: int) -> pa.Table:
-        table = read_row_groups(self.parquet, self.path, [self.index], schema)
-        if self.low >= low and self.high is not None and self.high <= high:
-            return table
-        offset = table.column("offset")
-        return table.filter(pc.and_(pc.greater_equal(offset, low), pc.less_equal(offset, high)))
+def _tail_of(place: Location) -> tuple[bytes, int]:
+    """The last bytes of a file, and its size."""
+    with place.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _TAIL))
+        return file.read(_TAIL) or b"", size
 
 
-def _row_groups(path: Location) -> list[_RowGroup]:
-    parquet = open_parquet(path)
-    return [
-        _RowGroup(
-            path=path,
-            parquet=parquet,
-            index=index,
-            low=-1 if ends is None else ends[0],
-            high=None if ends is None else ends[1],
-        )
-        for index, ends in enumerate(integer_bounds(parquet, "offset"))
-    ]
+def leaf_paths(parquet: pq.ParquetFile) -> list[str]:
+    """The dotted paths of a file's columns, in their order."""
+    schema = parquet.metadata.schema
+    return [schema.column(index).path for index in range(len(schema))]
+
+
+def is_refusal(fault: Exception) -> TypeGuard[OSError]:
+    """Whether a read was refused, while a file that is gone, or damaged, was read: pyarrow's faults have no number."""
+    gone_or_damaged = isinstance(fault, (FileNotFoundError, DamagedFileError))
+    return isinstance(fault, OSError) and bool(fault.errno) and not gone_or_damaged
 
 
 def open_parquet(path: Location) -> pq.ParquetFile:
@@ -216,38 +333,3 @@ def read_rows(path: Location, schema: pa.Schema) -> pa.Table:
     """All rows of a data file as `schema`; raises DataFileGoneError, CorruptDataError, RefusedReadError."""
     parquet = open_parquet(path)
     return read_row_groups(parquet, path, range(parquet.metadata.num_row_groups), schema)
-
-
-def is_ascending(column: pa.ChunkedArray) -> bool:
-    """Whether each value is greater than the one before it."""
-    if len(column) < 2:
-        return True
-    return bool(pc.min(pc.subtract(column.slice(1), column.slice(0, len(column) - 1))).as_py() > 0)
-
-
-def check_contiguous(table: pa.Table, expected: int, path: Location) -> None:
-    """Raises CorruptDataError unless the table's offsets are `expected`, `expected` + 1 and so on."""
-    offsets = table.column("offset")
-    first, last = offsets[0].as_py(), offsets[-1].as_py()
-    if first == expected and last - first + 1 == table.num_rows and is_ascending(offsets):
-        return
-    if first < expected:
-        raise CorruptDataError(f"{path} holds offset {first} twice.")
-    lacking = expected
-    if first == expected:
-        steps = pc.subtract(offsets.slice(1), offsets.slice(0, len(offsets) - 1))
-        at = pc.index(pc.equal(steps, 1), pa.scalar(False)).as_py()
-        lacking = offsets[at].as_py() + 1
-        if steps[at].as_py() == 0:
-            raise CorruptDataError(f"{path} holds offset {lacking - 1} twice.")
-    raise CorruptDataError(f"{path} lacks offset {lacking}.")
-
-
-def _sorted(tables: Sequence[pa.Table]) -> pa.Table:
-    table = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
-    return table if is_ascending(table.column("offset")) else table.sort_by("offset")
-
-
-def _split(table: pa.Table, offset: int) -> tuple[pa.Table, pa.Table]:
-    below = pc.sum(pc.less(table.column("offset"), offset)).as_py() or 0
-    return table.slice(0, below), table.slice(below)

@@ -8,12 +8,13 @@ import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kraftlake.metadata_log.delta_table.actions import AddFile
-from kraftlake.metadata_log.delta_table.commit import STATISTICS_COLUMNS, ZSTD_SUFFIX, write_data_file
-from kraftlake.metadata_log.delta_table.statistics import file_statistics
+from kraftlake.metadata_log.delta_table.actions import AddFile, FileStatistics
+from kraftlake.metadata_log.delta_table.commit import STATISTICS_COLUMNS, ZSTD_SUFFIX
+from kraftlake.metadata_log.delta_table.data_files import file_statistics, write_data_file
 from kraftlake.metadata_log.delta_table.table_state import TableState
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.location import Location
+from kraftlake.runtime.arrow import pc
 from kraftlake.runtime.errors import CorruptDataError
 
 _ROW_GROUP_ROWS = 131_072
@@ -27,6 +28,49 @@ _BOUNDED = (
 
 Each row group holds nearly all values of any other column: its bounds skip nothing, and take a quarter of the encoding.
 """
+
+
+_HELD_ROWS = 1 << 17
+
+
+class GrowingStatistics:
+    """`file_statistics` of rows that come table by table, of which few are kept in memory."""
+
+    def __init__(self, columns: Sequence[str], *, held_rows: int = _HELD_ROWS) -> None:
+        """Up to `held_rows` rows are processed together."""
+        self._columns = columns
+        self._holds = held_rows
+        self._record_count = 0
+        self._nulls = dict.fromkeys(columns, 0)
+        self._held: list[pa.Table] = []
+        self._held_rows = 0
+        self._ends: list[pa.Table] = []
+
+    def add(self, rows: pa.Table) -> None:
+        """Add rows."""
+        self._record_count += rows.num_rows
+        self._held.append(rows.select(self._columns))
+        self._held_rows += rows.num_rows
+        if self._held_rows >= self._holds:
+            self._fold()
+
+    def of_all(self) -> FileStatistics:
+        """The statistics of all rows, at least one table."""
+        self._fold()
+        statistics = file_statistics(pa.concat_tables(self._ends), self._columns)
+        return attrs.evolve(statistics, record_count=self._record_count, null_counts=self._nulls)
+
+    def _fold(self) -> None:
+        """Reduce the held rows to their smallest and largest values."""
+        if not self._held:
+            return
+        rows = pa.concat_tables(self._held)
+        self._held, self._held_rows = [], 0
+        columns = {name: rows.column(name) for name in self._columns}
+        for name, column in columns.items():
+            self._nulls[name] += column.null_count
+        ends = {name: [*pc.min_max(column).values()] for name, column in columns.items()}
+        self._ends.append(pa.table({name: pa.array(ends[name], column.type) for name, column in columns.items()}))
 
 
 def write_row_file(

@@ -1,62 +1,227 @@
-"""Reading the state of a Delta table from its transaction log: the newest checkpoint and the commits after it.
+"""The state of a Delta table at a version: its files, properties and transactions, moved on commit by commit. No I/O.
 
-Checkpoint and commits are opened by name, so that opening to read takes as long whatever the log's age. The folder is
-listed before a table is written to, and where the names contradict each other: only a listing tells that versions were
-lost. Under a fast writer it can look as if one were, so that each is opened by its name again before it counts as lost.
-Source: the Delta transaction log protocol, "Delta Log Entries", "Checkpoints", "Reader Requirements".
+Files are kept as columns: a log of 200,000 small files is no 200,000 objects. Those of a checkpoint are read on first
+use. Statistics on offsets are extracted from the text of all adds at once.
 """
 
 from __future__ import annotations
 
-import json
-import re
-import time
-from collections.abc import Iterator, Mapping
-from itertools import count, islice
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import attrs
+import pyarrow as pa
 
-from kraftlake.metadata_log.delta_table.actions import Commit, Protocol, TableMetadata, decode_commit
-from kraftlake.metadata_log.delta_table.live_files import LiveFiles
-from kraftlake.metadata_log.delta_table.tombstones import Tombstones
+from kraftlake.metadata_log.delta_table.actions import AddFile, Commit, Protocol, RemoveFile, TableMetadata
+from kraftlake.metadata_log.delta_table.data_files import OffsetSpan, offset_span
 from kraftlake.metadata_log.log_facts import CHAIN, CHAIN_BEFORE
-from kraftlake.metadata_log.storage.location import Location, is_there, names_in, refused_read
-from kraftlake.metadata_log.storage.object_path import ObjectPath
+from kraftlake.metadata_log.storage.location import Location
+from kraftlake.runtime.arrow import pc
 from kraftlake.runtime.errors import CorruptDataError, LakeError
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from kraftlake.metadata_log.delta_table.checkpoint import CheckpointFiles
-
 LOG_FOLDER = "_delta_log"
-ATTEMPTS = 8
-"""How often a state is read anew when writers and cleaners run beside the reader."""
-
-FAR_BEHIND = 256
-"""Number of versions above which a checkpoint takes less time than they do, one by one."""
-
-_PROBES = (2, 3, *(2**step for step in range(2, 13)))
-"""How far behind a state's version a reader looks for later ones by name: among the versions that follow some lost ones
-lies one of these distances, whenever as many follow as were lost."""
-
-_COMMIT = re.compile(r"(\d{20})\.json")
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet")
 _HARMLESS_READER_FEATURES = frozenset({"columnMapping", "timestampNtz", "vacuumProtocolCheck"})
 _HARMLESS_WRITER_FEATURES = frozenset({"appendOnly", "invariants"})
 
+ADD_SCHEMA = pa.schema(
+    [
+        ("path", pa.string()),
+        ("size", pa.int64()),
+        ("modificationTime", pa.int64()),
+        ("dataChange", pa.bool_()),
+        ("stats", pa.string()),
+    ]
+)
+"""The fields of an add that matter here; `path` is decoded."""
 
-class NotADeltaTableError(LakeError):
-    """The folder holds no transaction log with a version in it."""
+REMOVE_SCHEMA = pa.schema([("path", pa.string()), ("deletionTimestamp", pa.int64()), ("size", pa.int64())])
+"""The fields of a remove that matter here; `path` is decoded."""
+
+FOLD_AT = 4_096
+"""Number of newly committed adds that are held as objects before they become columns, where nothing asks for them."""
+
+_BOUNDS = pa.schema([("low", pa.int64()), ("high", pa.int64()), ("first_batch", pa.int64()), ("records", pa.int64())])
+_SCHEMA = pa.schema([*ADD_SCHEMA, *_BOUNDS])
+_OWN_STATISTICS = (
+    r'^\{"numRecords":(?P<records>\d+),"minValues":\{"offset":(?P<low>\d+),[^{}]*"batch":(?P<first_batch>\d+)[^{}]*\},'
+    r'"maxValues":\{"offset":(?P<high>\d+),'
+)
 
 
-class _ListingRaceError(Exception):
-    """What a listing showed and what could be opened disagree; worth another try."""
+@attrs.frozen(kw_only=True)
+class Extent:
+    """The lowest and highest offset and the number of rows of files, by their statistics; -1 as offsets of no file.
 
-    def __init__(self, version: int) -> None:
-        super().__init__(version)
-        self.version = version
+    `vague` are the paths of files without complete statistics, which are not counted.
+    """
+
+    lowest: int
+    highest: int
+    records: int
+    vague: tuple[str, ...]
+
+
+class LiveFiles(Mapping[str, AddFile]):
+    """The live files of a table by path. `load` gives those of a checkpoint (ADD_SCHEMA) when they are first needed."""
+
+    def __init__(self, load: Callable[[], pa.Table] | None = None) -> None:
+        self._load = load
+        self._columns: list[pa.Table] = []
+        self._newest: dict[str, AddFile] = {}
+        self._gone: set[str] = set()
+
+    def copy(self) -> LiveFiles:
+        """The same files, to be changed apart from these."""
+        copy = LiveFiles()
+        copy._columns = [self._table()]
+        return copy
+
+    def add(self, file: AddFile) -> None:
+        """Take in an add; one of the same path takes the older one's place."""
+        if not file.data_change:
+            self._gone.add(file.path)
+        self._newest.pop(file.path, None)
+        self._newest[file.path] = file
+        if len(self._newest) >= FOLD_AT:
+            self._fold()
+
+    def remove(self, path: str) -> None:
+        """Take in a remove."""
+        if self._newest.pop(path, None) is None:
+            self._gone.add(path)
+
+    def overlapping(self, low: int, high: int) -> list[OffsetSpan]:
+        """The files that may hold an offset in [low, high], by their statistics; in no order."""
+        table = self._table()
+        begins = pc.less_equal(table.column("low"), high)
+        ends = pc.fill_null(pc.greater_equal(table.column("high"), low), True)
+        return [_span(fields) for fields in table.filter(pc.and_(begins, ends)).to_pylist()]
+
+    def holds_all(self, paths: Sequence[str]) -> bool:
+        """Whether all of these are live; looked up at once."""
+        wanted = pa.array(paths, pa.string())
+        held: int = pc.sum(pc.is_in(self._table().column("path"), value_set=wanted)).as_py() or 0
+        return held == len(paths)
+
+    def extent(self) -> Extent:
+        """The extent of all files, by their statistics."""
+        table = self._table()
+        bounds = [table.column(name) for name in ("low", "high", "records")]
+        known = pc.and_(pc.greater_equal(bounds[0], 0), pc.and_(*map(pc.is_valid, bounds[1:])))
+        vague = table.filter(pc.invert(known)).column("path").to_pylist()
+        lows, highs, records = (column.filter(known) for column in bounds)
+        if not len(lows):
+            return Extent(lowest=-1, highest=-1, records=0, vague=tuple(vague))
+        return Extent(
+            lowest=pc.min(lows).as_py(),
+            highest=pc.max(highs).as_py(),
+            records=pc.sum(records).as_py(),
+            vague=tuple(vague),
+        )
+
+    def highest_offset(self) -> int:
+        """The highest offset in the statistics of the files; -1 without any."""
+        highest: int | None = pc.max(self._table().column("high")).as_py()
+        return -1 if highest is None else highest
+
+    def last_offset_of(self, batch: int) -> int | None:
+        """The last offset of the files that may hold a part of `batch`, -1 if there are none, None if unknown."""
+        table = self._table()
+        ends = table.filter(pc.less_equal(table.column("first_batch"), batch)).column("high")
+        last: int | None = pc.max(ends, skip_nulls=False).as_py() if len(ends) else -1
+        return last
+
+    def to_table(self) -> pa.Table:
+        """All of them as ADD_SCHEMA."""
+        return self._table().select(ADD_SCHEMA.names)
+
+    def __getitem__(self, path: str) -> AddFile:
+        table = self._table()
+        found = table.filter(pc.equal(table.column("path"), path)).to_pylist()
+        if not found:
+            raise KeyError(path)
+        return _file(found[0])
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._table().column("path").to_pylist()
+
+    def values(self) -> list[AddFile]:  # type: ignore[override]
+        """Every file as an object."""
+        if self._load is None and not self._columns:  # columns of objects would make pyarrow import pandas
+            return list(self._newest.values())
+        return [_file(fields) for fields in self._table().to_pylist()]
+
+    def __len__(self) -> int:
+        rows: int = self._table().num_rows
+        return rows
+
+    def _table(self) -> pa.Table:
+        """All files with their bounds."""
+        if self._load is not None:
+            self._columns.insert(0, _with_bounds(self._load()))
+            self._load = None
+        if self._gone:
+            gone = pa.array(self._gone, pa.string())
+            self._columns = [
+                table.filter(pc.invert(pc.is_in(table.column("path"), value_set=gone))) for table in self._columns
+            ]
+            self._gone = set()
+        self._fold()
+        return pa.concat_tables(self._columns or [_SCHEMA.empty_table()])
+
+    def _fold(self) -> None:
+        """Turn the files that are held as objects into columns."""
+        if self._gone:
+            self._table()
+        elif self._newest:
+            self._columns.append(_with_bounds(_rows(list(self._newest.values()))))
+            self._newest = {}
+            # each table has twice the rows of the next one: there are few, and each row is copied a few times only
+            while len(self._columns) > 1 and self._columns[-2].num_rows < 2 * self._columns[-1].num_rows:
+                self._columns[-2:] = [pa.concat_tables(self._columns[-2:]).combine_chunks()]
+
+
+class Tombstones:
+    """Removed files by path. `load` returns those of a checkpoint (REMOVE_SCHEMA) when they are first needed.
+
+    With `kept` false they are ignored, for a handle that lives for months and writes no checkpoint.
+    """
+
+    def __init__(self, load: Callable[[], pa.Table] | None = None, *, kept: bool = True) -> None:
+        self._load = load
+        self._kept = kept
+        self._newest: dict[str, RemoveFile] = {}
+        self._back: set[str] = set()
+
+    def add(self, file: RemoveFile) -> None:
+        """Add the file of a remove action."""
+        if self._kept:
+            self._newest[file.path] = file
+
+    def discard(self, path: str) -> None:
+        """Forget a path that is added again."""
+        self._newest.pop(path, None)
+        if self._load is not None:
+            self._back.add(path)
+
+    def since(self, time_ms: int) -> dict[str, RemoveFile]:
+        """Those that were removed at `time_ms` (epoch milliseconds) or later, or at an unknown time."""
+        assert self._kept, "a checkpoint names what was removed"
+        if self._load is not None:
+            older = {
+                fields["path"]: RemoveFile(
+                    path=fields["path"], deletion_timestamp=fields["deletionTimestamp"], size=fields["size"]
+                )
+                for fields in self._load().to_pylist()
+                if fields["path"] not in self._back
+            }
+            self._newest = {**older, **self._newest}
+            self._load, self._back = None, set()
+        return {
+            path: file
+            for path, file in self._newest.items()
+            if file.deletion_timestamp is None or file.deletion_timestamp >= time_ms
+        }
 
 
 @attrs.define(kw_only=True)
@@ -80,7 +245,7 @@ class TableState:
         assert commit.version == self.version + 1
         _check_continues(self, commit)
         if commit.protocol or commit.metadata:
-            _check_readable(self.path, commit.protocol or self.protocol, commit.metadata or self.metadata)
+            check_readable(self.path, commit.protocol or self.protocol, commit.metadata or self.metadata)
         for remove in commit.removes:
             self.files.remove(remove.path)
             self.tombstones.add(remove)
@@ -101,24 +266,6 @@ class TableState:
             tombstones=Tombstones(kept=False),
         )
 
-    def advance(self) -> list[Commit]:
-        """Apply the versions made since, opened by name, and return them.
-
-        Raises LakeError when they can't be followed one by one because the log was cleaned up, or so many are left that
-        a checkpoint tells them sooner: read the table anew.
-        """
-        taken, log = [], self.path / LOG_FOLDER
-        for commit in read_commits(self.path, self.version + 1):
-            self.apply(commit)
-            taken.append(commit)
-            if len(taken) % FAR_BEHIND == 0 and hinted_checkpoint(log, above=self.version + FAR_BEHIND) is not None:
-                raise LakeError(
-                    f"A checkpoint of {self.path} is far above version {self.version}; open the lake again."
-                )
-        if is_left_behind(self.path, self.version) and not is_there(commit_path(self.path, self.version + 1)):
-            raise LakeError(f"Version {self.version + 1} of {self.path} was cleaned up; open the lake again.")
-        return taken
-
     def check_writable(self) -> None:
         """Raises LakeError when the table asks its writers for what this one doesn't do."""
         version = self.protocol.min_writer_version
@@ -135,255 +282,16 @@ def commit_path(table: Location, version: int) -> Location:
     return table / f"{LOG_FOLDER}/{version:020d}.json"
 
 
-def read_commit(table: Location, version: int) -> Commit | None:
-    """A version of a table, None when there is none (or not any more)."""
-    path = commit_path(table, version)
-    try:
-        data = path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as fault:
-        raise refused_read(path, fault) from fault
-    return decode_commit(data, version, str(path), table.name)
-
-
-def read_commits(table: Location, from_version: int) -> Iterator[Commit]:
-    """The versions of a table from one on, as far as they can be opened."""
-    for version in count(from_version):
-        commit = read_commit(table, version)
-        if commit is None:
-            return
-        yield commit
-
-
-def read_table(path: Location, *, listed: bool = False) -> TableState:
-    """The newest state of the table at `path`; with `listed` the newest of which a listing shows a version.
-
-    A checkpoint that is damaged is passed over, with a warning, where the commits that it stands for are all there.
-
-    Raises NotADeltaTableError when there is none, LakeError for one that this release can't read or that lost a
-    version, RefusedReadError (a LakeError), CorruptDataError for a log with a file that is torn.
-    """
-    version = -1
-    for attempt in range(ATTEMPTS):
-        try:
-            state = _read_hinted(path) if attempt == 0 else None
-            if state is None:
-                state = _read_listed(path)
-            elif not listed and _is_newest(state):
-                return state
-            return _with_all_listed(state)
-        except _ListingRaceError as race:
-            version = race.version
-            time.sleep(0.001 * 2**attempt)
-    raise LakeError(f"Version {version} of the Delta table {path} is missing although a later one exists.")
-
-
-def check_none_lost(table: Location, version: int) -> None:
-    """Raise where a listing shows versions of a table after `version` between which one was lost.
-
-    Raises LakeError naming it, CorruptDataError for a checkpoint after it that is torn, as `read_table` does.
-    """
-    commits, checkpoints = list_log(table / LOG_FOLDER, after=version)
-    there = {*commits, *checkpoints}
-    first = max(checkpoints, default=version) + 1
-    if any(
-        each not in there and not is_there(commit_path(table, each)) for each in range(first, max(there, default=0))
-    ):
-        read_table(table, listed=True)
-
-
-def _read_hinted(path: Location) -> TableState | None:
-    """The state reached by name from the checkpoint that `_last_checkpoint` names; None where that can't be read."""
-    hint = _read_hint(path / LOG_FOLDER)
-    if hint is None:
-        return None
-    try:
-        base = _load_checkpoint(path, hint[0], _hinted_files(path / LOG_FOLDER, *hint))
-    except (_ListingRaceError, CorruptDataError):
-        return None  # a listing finds what else there is
-    return _replay(path, base)
-
-
-def _read_listed(path: Location) -> TableState:
-    """The state reached by name from the newest checkpoint that can be read, or from version 0."""
-    commits, checkpoints = list_log(path / LOG_FOLDER)
-    base, torn = _newest_readable(path, checkpoints)
-    state = _replay(path, base)
-    if torn and (state is None or state.version < torn[0]):
-        raise _lost(checkpoints[torn[0]])
-    if state is None:
-        if commits:
-            raise _ListingRaceError(0)
-        raise NotADeltaTableError(f"{path} holds no Delta table.")
-    for version in torn:
-        _warn_of(checkpoints[version])
-    return state
-
-
-def _newest_readable(path: Location, checkpoints: Mapping[int, CheckpointFiles]) -> tuple[TableState | None, list[int]]:
-    """The state of the newest checkpoint that can be read, and the versions of those above it that can't."""
-    torn: list[int] = []
-    for version in sorted(checkpoints, reverse=True):
-        try:
-            return _load_checkpoint(path, version, checkpoints[version]), torn
-        except CorruptDataError:
-            torn.append(version)
-    return None, torn
-
-
-def _with_all_listed(state: TableState) -> TableState:
-    """The state advanced to the newest version that a listing shows; one that can be opened by name was not lost."""
-    commits, checkpoints = list_log(state.path / LOG_FOLDER, after=state.version)
-    newest = max([*commits, *checkpoints], default=-1)
-    if newest > state.version:
-        _replay(state.path, state)
-        if newest > state.version:
-            raise _ListingRaceError(state.version + 1)
-    return state
-
-
-def _is_newest(state: TableState) -> bool:
-    """Whether a state that was reached by name is the newest, by the names that exist; it advances with a fast writer.
-
-    A commit that is still there proves that the next one was never cleaned up, since the oldest go first; a version
-    further on, or a later checkpoint, shows that one was lost. In an object store a listing takes less time than this.
-    """
-    if isinstance(state.path, ObjectPath):
-        return False
-    for _ in range(ATTEMPTS):
-        version = state.version
-        if not any(is_there(commit_path(state.path, version + distance)) for distance in _PROBES):
-            later = hinted_checkpoint(state.path / LOG_FOLDER, above=version)
-            return later is None and is_there(commit_path(state.path, version))
-        _replay(state.path, state)
-        if state.version == version:
-            return False
-    return False
-
-
-def _replay(path: Location, base: TableState | None, upto: int | None = None) -> TableState | None:
-    """`base` advanced by the commits after it that can be opened by name, up to version `upto`."""
-    state = base
-    begin = 0 if base is None else base.version + 1
-    for commit in islice(read_commits(path, begin), None if upto is None else upto + 1 - begin):
-        if state is None:
-            if commit.protocol is None or commit.metadata is None:
-                raise LakeError(f"Version 0 of the Delta table {path} lacks its protocol or its metadata.")
-            _check_readable(path, commit.protocol, commit.metadata)
-            state = TableState(path=path, version=-1, protocol=commit.protocol, metadata=commit.metadata)
-        state.apply(commit)
-    return state
-
-
-def _load_checkpoint(path: Location, version: int, files: CheckpointFiles) -> TableState:
-    from kraftlake.metadata_log.delta_table.checkpoint import read_checkpoint
-
-    try:
-        content = read_checkpoint(files, lambda: _files_by_commits(path, version, files))
-    except FileNotFoundError as fault:
-        raise _ListingRaceError(version) from fault
-    _check_readable(path, content.protocol, content.metadata)
-    return TableState(
-        path=path,
-        version=version,
-        protocol=content.protocol,
-        metadata=content.metadata,
-        transactions=content.transactions,
-        files=content.files,
-        tombstones=content.tombstones,
-        checkpoint_version=version,
-    )
-
-
-def _files_by_commits(path: Location, version: int, files: CheckpointFiles) -> pa.Table:
-    """The live files of a version by the commits up to it, and an older checkpoint: its own, `files`, is torn."""
-    _, checkpoints = list_log(path / LOG_FOLDER)
-    base, _ = _newest_readable(path, {older: checkpoints[older] for older in checkpoints if older < version})
-    state = _replay(path, base, upto=version)
-    if state is None or state.version != version:
-        raise _lost(files)
-    _warn_of(files)
-    return state.files.to_table()
-
-
-def _lost(files: CheckpointFiles) -> CorruptDataError:
-    return CorruptDataError(
-        f"{files[0]} is no checkpoint of a Delta table that can be read, and the commits that it stands for are not "
-        f"all there: restore it from a copy of the lake."
-    )
-
-
-def _warn_of(files: CheckpointFiles) -> None:
-    from kraftlake.runtime.log import get_logger
-
-    get_logger(__name__).warning(
-        "checkpoint_unreadable", file=str(files[0]), way_out="the commits were read in its place: delete it"
-    )
-
-
-def is_left_behind(table: Location, version: int) -> bool:
-    """Whether a next version that is not there may be missing because it was cleaned up, or the table replaced.
-
-    It only isn't made yet where `version` itself is there, by its commit or a checkpoint, and no later checkpoint is.
-    """
-    checkpoint = hinted_checkpoint(table / LOG_FOLDER, above=version - 1)
-    return not is_there(commit_path(table, version)) if checkpoint is None else checkpoint > version
-
-
-def hinted_checkpoint(log: Location, *, above: int = -1) -> int | None:
-    """The version that `_last_checkpoint` names if it is later than `above` and that checkpoint exists.
-
-    It is a hint only: missing, torn or of a checkpoint that isn't there, it says nothing.
-    """
-    hint = _read_hint(log)
-    if hint is None or hint[0] <= above or not all(is_there(file) for file in _hinted_files(log, *hint)):
-        return None
-    return hint[0]
-
-
-def _read_hint(log: Location) -> tuple[int, int | None] | None:
-    """Version and number of parts (None: one file without a number) of the checkpoint that `_last_checkpoint` names."""
-    try:
-        hint = json.loads((log / "_last_checkpoint").read_bytes())
-        version, parts = hint["version"], hint.get("parts")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
-    if (
-        not isinstance(version, int)
-        or version < 0
-        or not (parts is None or (isinstance(parts, int) and 0 < parts < 10**6))
-    ):
-        return None
-    return version, parts
-
-
-def checkpoint_path(log: Location, version: int) -> Location:
-    """The file of a checkpoint of one part."""
-    return log / f"{version:020d}.checkpoint.parquet"
-
-
-def _hinted_files(log: Location, version: int, parts: int | None) -> CheckpointFiles:
-    if parts is None:
-        return (checkpoint_path(log, version),)
-    return tuple(log / f"{version:020d}.checkpoint.{part:010d}.{parts:010d}.parquet" for part in range(1, parts + 1))
-
-
-def list_log(log: Location, *, after: int = -1) -> tuple[list[int], dict[int, CheckpointFiles]]:
-    """The versions above `after` in a listing, and the complete classic checkpoints above it with their files."""
-    try:
-        names = names_in(log, after="" if after < 0 else commit_path(log.parent, after).name)
-    except (FileNotFoundError, NotADirectoryError):
-        return [], {}
-    except OSError as fault:
-        raise refused_read(log, fault) from fault
-    commits = [int(match[1]) for match in map(_COMMIT.fullmatch, names) if match]
-    parts: dict[tuple[int, int], list[Location]] = {}
-    for name in sorted(names):
-        if match := _CHECKPOINT.fullmatch(name):
-            parts.setdefault((int(match[1]), int(match[3] or 1)), []).append(log / name)
-    complete = {version: tuple(files) for (version, total), files in parts.items() if len(files) == total}
-    return commits, complete
+def check_readable(path: Location, protocol: Protocol, metadata: TableMetadata) -> None:
+    """Raise LakeError when a table asks its readers for what this one doesn't do."""
+    unknown = set(protocol.reader_features) - _HARMLESS_READER_FEATURES
+    if protocol.min_reader_version > 3 or unknown:
+        raise LakeError(
+            f"{path} asks its readers for Delta protocol {protocol.min_reader_version}"
+            f"{' with ' + ', '.join(sorted(unknown)) if unknown else ''}, which this release doesn't read."
+        )
+    if metadata.configuration.get("delta.columnMapping.mode", "none") != "none":
+        raise LakeError(f"{path} maps its columns to other names, which this release doesn't read.")
 
 
 def _check_continues(state: TableState, commit: Commit) -> None:
@@ -397,12 +305,48 @@ def _check_continues(state: TableState, commit: Commit) -> None:
         )
 
 
-def _check_readable(path: Location, protocol: Protocol, metadata: TableMetadata) -> None:
-    unknown = set(protocol.reader_features) - _HARMLESS_READER_FEATURES
-    if protocol.min_reader_version > 3 or unknown:
-        raise LakeError(
-            f"{path} asks its readers for Delta protocol {protocol.min_reader_version}"
-            f"{' with ' + ', '.join(sorted(unknown)) if unknown else ''}, which this release doesn't read."
-        )
-    if metadata.configuration.get("delta.columnMapping.mode", "none") != "none":
-        raise LakeError(f"{path} maps its columns to other names, which this release doesn't read.")
+def _rows(files: Sequence[AddFile]) -> pa.Table:
+    return pa.table(
+        {
+            "path": [file.path for file in files],
+            "size": [file.size for file in files],
+            "modificationTime": [file.modification_time for file in files],
+            "dataChange": [file.data_change for file in files],
+            "stats": [file.stats for file in files],
+        },
+        schema=ADD_SCHEMA,
+    )
+
+
+def _with_bounds(table: pa.Table) -> pa.Table:
+    """The table with the bounds of each file: our own statistics by a pattern, any other writer's one by one."""
+    stats = table.column("stats").combine_chunks()
+    found = pc.extract_regex(stats, _OWN_STATISTICS)
+    if found.null_count:
+        spans = [offset_span(_file(fields)) for fields in table.to_pylist()]
+        bounds = {
+            "low": [span.low for span in spans],
+            "high": [span.high for span in spans],
+            "first_batch": [span.first_batch for span in spans],
+            "records": [span.rows for span in spans],
+        }
+        columns = pa.table(bounds, schema=_BOUNDS).columns
+    else:
+        columns = [pc.struct_field(found, [name]).cast(pa.int64()) for name in _BOUNDS.names]
+    for field, column in zip(_BOUNDS, columns, strict=True):
+        table = table.append_column(field, column)
+    return table
+
+
+def _span(fields: Mapping[str, Any]) -> OffsetSpan:
+    return OffsetSpan(
+        file=_file(fields),
+        low=fields["low"],
+        high=fields["high"],
+        first_batch=fields["first_batch"],
+        rows=fields["records"],
+    )
+
+
+def _file(fields: Mapping[str, Any]) -> AddFile:
+    return AddFile.at(fields["path"], fields)

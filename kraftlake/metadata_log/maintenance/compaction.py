@@ -14,25 +14,22 @@ import pyarrow.parquet as pq
 
 from kraftlake.metadata_log.append.log_file import STATISTICS_COLUMNS
 from kraftlake.metadata_log.delta_table.actions import AddFile
-from kraftlake.metadata_log.delta_table.commit import (
-    commit_beside_writers,
-    commit_info,
-    now_ms,
-    write_data_file,
-)
+from kraftlake.metadata_log.delta_table.commit import commit_beside_writers, commit_info, now_ms
 from kraftlake.metadata_log.delta_table.data_files import (
     DataFileGoneError,
     OffsetSpan,
-    check_contiguous,
     encode_parquet,
-    scan,
+    file_statistics,
+    open_parquet_file,
+    write_data_file,
 )
+from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.metadata_log.delta_table.row_files import rewrite_row_file
-from kraftlake.metadata_log.delta_table.statistics import file_statistics
-from kraftlake.metadata_log.delta_table.table_state import TableState, read_table
+from kraftlake.metadata_log.delta_table.scan import check_contiguous, scan
+from kraftlake.metadata_log.delta_table.table_state import TableState
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.metadata_log.storage.disk import Disk
-from kraftlake.metadata_log.storage.location import Location, open_parquet_file
+from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.runtime.errors import CorruptDataError
 

@@ -11,8 +11,9 @@ from collections.abc import Callable
 import attrs
 import pyarrow as pa
 
+from kraftlake.metadata_log.delta_table.delta_log import NotADeltaTableError, read_table
 from kraftlake.metadata_log.delta_table.schema import holds_columns
-from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, NotADeltaTableError, TableState, read_table
+from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, TableState
 from kraftlake.metadata_log.log_facts import LOG_TABLE, SNAPSHOTS_TABLE
 from kraftlake.metadata_log.storage.location import Location, folders_of
 from kraftlake.runtime.errors import KraftlakeError

@@ -8,8 +8,10 @@ from itertools import pairwise
 import pyarrow as pa
 
 from kraftlake.metadata_log.delta_table.checkpoint import CheckpointFiles, read_checkpoint
-from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, commit_path, list_log, read_table
-from kraftlake.metadata_log.storage.location import Location, open_parquet_file
+from kraftlake.metadata_log.delta_table.data_files import open_parquet_file
+from kraftlake.metadata_log.delta_table.delta_log import list_log, read_table
+from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, commit_path
+from kraftlake.metadata_log.storage.location import Location
 from kraftlake.runtime.errors import CorruptDataError
 
 

@@ -7,12 +7,16 @@ from collections.abc import Sequence
 import attrs
 import pyarrow as pa
 
-from kraftlake.metadata_log.chain import Chain, ChainLink, chain_base, hash_of_rows
+from kraftlake.metadata_log.append.log_commit import LogEnd
+from kraftlake.metadata_log.append.log_file import hash_of_rows
+from kraftlake.metadata_log.chain import Chain, ChainLink, chain_base
 from kraftlake.metadata_log.delta_table.actions import TableMetadata
 from kraftlake.metadata_log.delta_table.commit import commit_beside_writers, commit_info, now_ms
-from kraftlake.metadata_log.delta_table.data_files import DataFileGoneError, OffsetSpan, check_contiguous, scan
-from kraftlake.metadata_log.delta_table.table_state import TableState, read_table
-from kraftlake.metadata_log.log_facts import CHAIN_BASE, START_OFFSET, LogEnd
+from kraftlake.metadata_log.delta_table.data_files import DataFileGoneError, OffsetSpan
+from kraftlake.metadata_log.delta_table.delta_log import read_table
+from kraftlake.metadata_log.delta_table.scan import check_contiguous, scan
+from kraftlake.metadata_log.delta_table.table_state import TableState
+from kraftlake.metadata_log.log_facts import CHAIN_BASE, START_OFFSET
 from kraftlake.metadata_log.maintenance.derived_tables import APPEND_ONLY, DerivedTable
 from kraftlake.metadata_log.maintenance.policy import MAX_STREAM_LAG, max_stream_lag_ms
 from kraftlake.metadata_log.storage.disk import Disk

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import attrs
 
-from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, read_table
+from kraftlake.metadata_log.delta_table.delta_log import NotADeltaTableError, read_table
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.log_facts import LOG_TABLE, SNAPSHOTS_TABLE
 from kraftlake.metadata_log.maintenance.checkpointing import CleanUp, checkpoint_if_due, clean_up_commits

@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kraftlake.metadata_log.append.log_commit import LogEnd
 from kraftlake.metadata_log.chain import Chain, chain_base
 from kraftlake.metadata_log.delta_table.actions import Commit
-from kraftlake.metadata_log.delta_table.data_files import DataFileGoneError, OffsetSpan, check_contiguous, scan
-from kraftlake.metadata_log.delta_table.following import ReplacedTableError, follow
-from kraftlake.metadata_log.delta_table.statistics import may_hold_time_before
-from kraftlake.metadata_log.delta_table.table_state import TableState
-from kraftlake.metadata_log.delta_table.tombstones import Tombstones
-from kraftlake.metadata_log.log_facts import CLUSTER_ID, COMMITTED_TO, ROLE, START_OFFSET, LogEnd
+from kraftlake.metadata_log.delta_table.data_files import (
+    DataFileGoneError,
+    OffsetSpan,
+    integer_bounds,
+    may_hold_time_before,
+    open_live,
+)
+from kraftlake.metadata_log.delta_table.delta_log import ReplacedTableError, follow
+from kraftlake.metadata_log.delta_table.scan import check_contiguous, scan
+from kraftlake.metadata_log.delta_table.table_state import Extent, TableState, Tombstones
+from kraftlake.metadata_log.log_facts import CLUSTER_ID, COMMITTED_TO, ROLE, START_OFFSET
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
@@ -202,6 +208,29 @@ class ReadableLog:
                 return last
         raise OffsetError(f"The log of {self._path} holds no batch of the time {time_ms} (epoch ms) or before it.")
 
+    def misplaced_rows(self) -> str | None:
+        """What is wrong where the files don't hold exactly the log's offsets, as a sentence: other writers' rows.
+
+        None where nothing is. By what the files' adds say of them, and their footers where an add says nothing. Raises
+        CorruptDataError where neither says it.
+        """
+        state, start, end = self._state, self.start_offset, self.end_offset
+        extent = _whole_extent(state)
+        if extent.records and extent.lowest < start:
+            offset, but = extent.lowest, f"its log starts at {start}"
+        elif extent.highest >= end:
+            offset, but = extent.highest, f"its log ends before {end}"
+        elif extent.records != end - start:
+            return (
+                f"{state.path} holds {extent.records} rows in place of the {end - start} from offset {start} to "
+                f"{end - 1}: something else than kraftlake wrote to it."
+            )
+        else:
+            return None
+        spans = state.files.overlapping(offset, offset)
+        named = f" (in {spans[0].file.path})" if len(spans) == 1 else ""
+        return f"{state.path} holds offset {offset}{named}, but {but}: something else than kraftlake wrote to it."
+
     def apply(self, commit: Commit) -> None:
         """Apply the next version, which the caller has read."""
         self._state.apply(commit)
@@ -287,3 +316,20 @@ class ReadableLog:
 
 def _schema_of(names: Sequence[str]) -> pa.Schema:
     return pa.schema([LOG_SCHEMA.field(name) for name in names])
+
+
+def _whole_extent(state: TableState) -> Extent:
+    """What all files hold, those that don't say it by their footers."""
+    extent = state.files.extent()
+    ends, records = [], extent.records
+    for path in extent.vague:
+        parquet = open_live(state.path / path)
+        records += parquet.metadata.num_rows
+        for bounds in integer_bounds(parquet, "offset"):
+            if bounds is None:
+                raise CorruptDataError(f"{state.path / path} doesn't say which offsets it holds, nor does its commit.")
+            ends.append(bounds)
+    if extent.highest >= 0:
+        ends.append((extent.lowest, extent.highest))
+    lowest, highest = min((low for low, _ in ends), default=-1), max((high for _, high in ends), default=-1)
+    return Extent(lowest=lowest, highest=highest, records=records, vague=())

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.delta_table.data_files import DataFileGoneError, offset_span, read_rows
-from kraftlake.metadata_log.delta_table.table_state import commit_path, is_left_behind, read_commit
+from kraftlake.metadata_log.delta_table.delta_log import is_left_behind, is_there, read_commit
+from kraftlake.metadata_log.delta_table.table_state import commit_path
 from kraftlake.metadata_log.log_facts import LOG_TABLE
-from kraftlake.metadata_log.storage.location import is_there
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
 from kraftlake.runtime.errors import CorruptDataError, OffsetError, UsageError

@@ -11,9 +11,15 @@ import attrs
 import pyarrow as pa
 
 from kraftlake.metadata_log.delta_table.actions import AddFile
-from kraftlake.metadata_log.delta_table.commit import ZSTD_SUFFIX, write_data_file
-from kraftlake.metadata_log.delta_table.data_files import encode_parquet, integer_bounds, is_ascending, read_row_groups
-from kraftlake.metadata_log.delta_table.statistics import file_statistics
+from kraftlake.metadata_log.delta_table.commit import ZSTD_SUFFIX
+from kraftlake.metadata_log.delta_table.data_files import (
+    encode_parquet,
+    file_statistics,
+    integer_bounds,
+    read_row_groups,
+    write_data_file,
+)
+from kraftlake.metadata_log.delta_table.scan import is_ascending
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.crc32c import crc32c

@@ -23,9 +23,11 @@ from kraftlake.metadata_log.delta_table.commit import (
     create_table,
     now_ms,
 )
-from kraftlake.metadata_log.delta_table.data_files import is_ascending, open_live
+from kraftlake.metadata_log.delta_table.data_files import open_live
+from kraftlake.metadata_log.delta_table.delta_log import NotADeltaTableError, read_table
+from kraftlake.metadata_log.delta_table.scan import is_ascending
 from kraftlake.metadata_log.delta_table.schema import holds_columns
-from kraftlake.metadata_log.delta_table.table_state import NotADeltaTableError, TableState, read_table
+from kraftlake.metadata_log.delta_table.table_state import TableState
 from kraftlake.metadata_log.snapshots.snapshot_rows import (
     END_OFFSET,
     SNAPSHOT_SCHEMA,

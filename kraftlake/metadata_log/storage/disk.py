@@ -258,6 +258,11 @@ def disk_for(place: Location, durability: Durability = "fsync") -> Disk:
     return ObjectStoreDisk(durability) if isinstance(place, ObjectPath) else ConcurrentDisk(durability)
 
 
+def disk_fault(path: Location, fault: OSError) -> LakeError:
+    """The error for a write that the disk refused."""
+    return LakeError(f"{path} can't be written: {fault.strerror or fault}; the lake is as it was.")
+
+
 def _was_written(path: Location, data: bytes, fault: OSError) -> bool:
     """Whether `path` holds `data` after a write that reported a fault; False where nothing is there.
 

@@ -38,7 +38,7 @@ def check_chain(reader: LogReader, findings: Findings, at_least: ChainLink | Non
 
 
 def _check_rows(log: MetadataLog, findings: Findings, at_least: ChainLink | None) -> None:
-    from kraftlake.metadata_log.chain import hash_of_rows
+    from kraftlake.metadata_log.append.log_file import hash_of_rows
     from kraftlake.records.rows import BATCH_COLUMNS
 
     chain, base = log.chain, log.chain_base

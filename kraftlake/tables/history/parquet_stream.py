@@ -14,8 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kraftlake.metadata_log.delta_table.actions import AddFile
-from kraftlake.metadata_log.delta_table.row_files import bounded_columns, dictionary_paths, write_encoded
-from kraftlake.metadata_log.delta_table.statistics import GrowingStatistics
+from kraftlake.metadata_log.delta_table.row_files import (
+    GrowingStatistics,
+    bounded_columns,
+    dictionary_paths,
+    write_encoded,
+)
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.tables.history.columns import ROW_GROUP_ROWS, VALIDITY

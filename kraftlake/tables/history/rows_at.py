@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kraftlake.metadata_log.storage.location import Location, open_parquet_file
+from kraftlake.metadata_log import open_parquet_file
+from kraftlake.metadata_log.storage.location import Location
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.tables.cluster_id import CLUSTER_ID_FIELD
 from kraftlake.tables.history.columns import TIMESTAMP

@@ -9,8 +9,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from kraftlake.metadata_log import TableState
 from kraftlake.metadata_log.delta_table.actions import AddFile
-from kraftlake.metadata_log.delta_table.table_state import TableState
 from kraftlake.metadata_log.maintenance.derived_tables import app_id_of
 from kraftlake.metadata_log.storage.location import Location, lake_location
 from kraftlake.runtime.arguments import text

@@ -21,7 +21,7 @@ import pyarrow as pa
 from kraftlake.image import MetadataProvenance
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.metadata_log.storage.disk import disk_for
-from kraftlake.metadata_log.storage.location import Location, names_in
+from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.crc32c import crc32c
 from kraftlake.records.serde import encode_value
 from kraftlake.replay import topics_from_arrow, topics_to_arrow
@@ -126,7 +126,7 @@ def write_manifest(lake: Location, table: str, manifest: StateManifest) -> None:
     disk, folder = disk_for(lake), lake / JOBS_FOLDER / "state"
     disk.replace(folder / table / _MANIFEST, json.dumps({"format": _FORMAT, **attrs.asdict(manifest)}).encode())
     known = {file.name for file in manifest.files}
-    for name in names_in(folder / table):
+    for name in [path.name for path in (folder / table).iterdir()]:
         if name != _MANIFEST and f"{table}/{name}" not in known:
             disk.unlink(folder / table / name)
 

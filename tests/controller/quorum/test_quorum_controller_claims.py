@@ -11,7 +11,7 @@ import pytest
 
 from kraftlake.controller.quorum.quorum_controller import QuorumController
 from kraftlake.metadata_log import Location, MetadataLog
-from kraftlake.metadata_log.delta_table import table_state
+from kraftlake.metadata_log.delta_table import delta_log
 from kraftlake.metadata_log.delta_table.actions import Commit
 from kraftlake.metadata_log.snapshots.snapshot_table import SnapshotTable
 from kraftlake.records import metadata_records as r
@@ -106,7 +106,7 @@ def test_a_standby_does_not_claim_a_log_that_goes_on_behind_what_it_has_seen(
 def test_a_claim_reads_none_of_what_the_standby_has_followed_again(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, others = ManualClock(1_700_000_000_000), MetadataLog.open(lake, durability="os")
     epoch = others.claim(7)
-    read_commit, asked = table_state.read_commit, list[int]()
+    read_commit, asked = delta_log.read_commit, list[int]()
 
     def noted(table: Location, version: int) -> Commit | None:
         if table.name == "log":
@@ -119,7 +119,7 @@ def test_a_claim_reads_none_of_what_the_standby_has_followed_again(lake: Path, m
                 [RecordBatch.of(others.end_offset, epoch, 0, [ApiMessageAndVersion(r.NoOpRecord(), 0)])], epoch=epoch
             )
         look(made, clock, 20)
-        monkeypatch.setattr(table_state, "read_commit", noted)
+        monkeypatch.setattr(delta_log, "read_commit", noted)
         look(made, clock, 2_000)
         assert made.epoch == 2
     assert min(asked) > others.version

@@ -20,7 +20,7 @@ from kraftlake.metadata_log.delta_table.commit import (
     commit,
     commit_info,
 )
-from kraftlake.metadata_log.delta_table.table_state import read_table
+from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.batch import RecordBatch
 from kraftlake.runtime.errors import EndOffsetError, FencedEpochError, LakeError

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from kraftlake.metadata_log.log_facts import LogEnd
+from kraftlake.metadata_log.append.log_commit import LogEnd
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.runtime.errors import EndOffsetError, FencedEpochError, KraftlakeError, LakeError
@@ -59,7 +59,7 @@ MUTATIONS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "visible before it is durable": lambda patch: patch.setattr(Disk, "fsync_all", visible_before_it_is_durable),
     "a rename in place of a link": lambda patch: patch.setattr(FaultyDisk, "link", overwriting_link),
     "every commit in between is maintenance": lambda patch: patch.setattr(
-        "kraftlake.metadata_log.append.protocol.is_maintenance", lambda commit, before: True
+        "kraftlake.metadata_log.append.log_commit.is_maintenance", lambda commit, before: True
     ),
 }
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from kraftlake.metadata_log import SnapshotFacts
-from kraftlake.metadata_log.chain import FIRST_HASH, hash_of_rows
+from kraftlake.metadata_log.append.log_file import FIRST_HASH, hash_of_rows
 from kraftlake.metadata_log.delta_table.commit import CommitConflictError, append_info, commit
-from kraftlake.metadata_log.delta_table.table_state import read_table
+from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.compaction import compact
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy

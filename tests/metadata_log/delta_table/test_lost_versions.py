@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.metadata_log.delta_table import table_state as delta_log
-from kraftlake.metadata_log.delta_table.table_state import commit_path, read_table
+from kraftlake.metadata_log.delta_table import delta_log
+from kraftlake.metadata_log.delta_table.delta_log import read_table
+from kraftlake.metadata_log.delta_table.table_state import commit_path
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.checkpointing import checkpoint_if_due
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.runtime.errors import LakeError
-from tests.metadata_log.delta_table.test_table_state import VERSIONS, checkpoint, grown
+from tests.metadata_log.delta_table.test_delta_log import VERSIONS, checkpoint, grown
 from tests.metadata_log.log_batches import UnsyncedDisk, data_batch
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"

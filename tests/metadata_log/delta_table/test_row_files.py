@@ -5,11 +5,17 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kraftlake.metadata_log.delta_table import row_files
-from kraftlake.metadata_log.delta_table.row_files import bounded_columns, write_row_file
+from kraftlake.metadata_log.delta_table.data_files import (
+    file_statistics,
+)
+from kraftlake.metadata_log.delta_table.row_files import GrowingStatistics, bounded_columns, write_row_file
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.tables.history.columns import PARTITION_HISTORY_SCHEMA
+from tests.metadata_log.delta_table.test_data_files import FIRST_US, LAST_US, times
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
 SCHEMA = pa.schema(
@@ -90,3 +96,12 @@ def test_what_readers_skip_by_has_bounds_in_each_row_group_and_nothing_else(tmp_
     assert bounded_columns(PARTITION_HISTORY_SCHEMA) == [
         *("topic", "leader", "valid_from_offset", "valid_to_offset", "valid_from", "valid_to")
     ]
+
+
+@given(st.lists(st.lists(st.one_of(st.none(), st.integers(2 * FIRST_US, 2 * LAST_US)), max_size=20), min_size=1))
+def test_statistics_that_grow_are_those_of_all_rows(parts: list[list[int | None]]) -> None:
+    growing = GrowingStatistics(["timestamp", "offset"], held_rows=30)
+    tables = [times(*part).append_column("offset", pa.array(part, pa.int64())) for part in parts]
+    for table in tables:
+        growing.add(table)
+    assert growing.of_all() == file_statistics(pa.concat_tables(tables), ["timestamp", "offset"])

@@ -11,12 +11,13 @@ from structlog.testing import capture_logs
 
 from kraftlake.metadata_log.delta_table import checkpoint as delta_checkpoint
 from kraftlake.metadata_log.delta_table.checkpoint_writer import write_checkpoint
-from kraftlake.metadata_log.delta_table.table_state import commit_path, read_table
+from kraftlake.metadata_log.delta_table.delta_log import read_table
+from kraftlake.metadata_log.delta_table.table_state import commit_path
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.checkpointing import checkpoint_if_due, clean_up_commits
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.runtime.errors import CorruptDataError, RefusedReadError
-from tests.metadata_log.delta_table.test_table_state import VERSIONS, assert_whole, checkpoint, grown, remove_commits
+from tests.metadata_log.delta_table.test_delta_log import VERSIONS, assert_whole, checkpoint, grown, remove_commits
 from tests.metadata_log.log_batches import UnsyncedDisk, data_batch
 
 DISK = UnsyncedDisk()

@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.metadata_log import SnapshotFacts
-from kraftlake.metadata_log.delta_table import live_files
+from kraftlake.metadata_log.delta_table import table_state
 from kraftlake.metadata_log.delta_table.actions import AddFile, RemoveFile
 from kraftlake.metadata_log.delta_table.checkpoint_writer import write_checkpoint
-from kraftlake.metadata_log.delta_table.live_files import LiveFiles
-from kraftlake.metadata_log.delta_table.table_state import TableState, commit_path, read_table
-from kraftlake.metadata_log.delta_table.tombstones import Tombstones
+from kraftlake.metadata_log.delta_table.delta_log import read_table
+from kraftlake.metadata_log.delta_table.table_state import LiveFiles, TableState, Tombstones, commit_path
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.checkpointing import checkpoint_if_due, clean_up_commits
 from kraftlake.metadata_log.maintenance.policy import MAX_STREAM_LAG, UpkeepPolicy, max_stream_lag_ms
@@ -121,7 +120,7 @@ def test_opening_behind_a_checkpoint_lists_nothing_and_reads_no_files(
     def refuse(*_: object) -> None:
         raise AssertionError("a listing, or a look at the files")
 
-    monkeypatch.setattr("kraftlake.metadata_log.delta_table.table_state.list_log", refuse)
+    monkeypatch.setattr("kraftlake.metadata_log.delta_table.delta_log.list_log", refuse)
     monkeypatch.setattr("kraftlake.metadata_log.delta_table.checkpoint._read_columns", refuse)
     again = MetadataLog.open(log.path)
     assert (again.end_offset, again.epoch, again.cluster_id, again.role, again.committed_to) == (
@@ -145,17 +144,21 @@ def test_a_handle_lists_before_its_first_append_only_and_looks_at_the_files_agai
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a listing, or a look at the files")
 
-    monkeypatch.setattr("kraftlake.metadata_log.delta_table.table_state.list_log", refuse)
-    monkeypatch.setattr("kraftlake.metadata_log.log.check_rows", refuse)
+    monkeypatch.setattr("kraftlake.metadata_log.delta_table.delta_log.list_log", refuse)
+    monkeypatch.setattr(MetadataLog, "misplaced_rows", refuse)
     log.append([data_batch(16)])
     log.refresh()
     log.append([data_batch(17)])
     monkeypatch.undo()
     other.refresh()
     other.append([data_batch(18)])
-    looked: list[object] = []
-    monkeypatch.setattr("kraftlake.metadata_log.delta_table.table_state.list_log", refuse)
-    monkeypatch.setattr("kraftlake.metadata_log.log.check_rows", looked.append)
+    looked: list[MetadataLog] = []
+
+    def looked_at(log: MetadataLog) -> None:
+        looked.append(log)
+
+    monkeypatch.setattr("kraftlake.metadata_log.delta_table.delta_log.list_log", refuse)
+    monkeypatch.setattr(MetadataLog, "misplaced_rows", looked_at)
     log.refresh()
     log.append([data_batch(19)])
     assert len(looked) == 1, "another writer's rows are looked at"
@@ -285,7 +288,7 @@ def test_files_as_columns_are_the_same_as_a_dictionary_of_them(
         return rows.to_table()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(live_files, "FOLD_AT", 3)
+        patch.setattr(table_state, "FOLD_AT", 3)
         files = LiveFiles(load)
         model = {f"f{number}": add_of(number, stats=True) for number in sorted(loaded)}
         for is_add, number, stats in steps:
@@ -299,9 +302,9 @@ def test_files_as_columns_are_the_same_as_a_dictionary_of_them(
                 model.pop(add.path, None)
             assert number % 3 or len(files) == len(model)
         high = low + length
-        overlapping = {path for path, file in model.items() if live_files.offset_span(file).overlaps(low, high)}
+        overlapping = {path for path, file in model.items() if table_state.offset_span(file).overlaps(low, high)}
         assert {span.file.path for span in files.overlapping(low, high)} == overlapping
-        spans = [live_files.offset_span(file) for file in model.values()]
+        spans = [table_state.offset_span(file) for file in model.values()]
         assert files.highest_offset() == max((span.high for span in spans if span.high is not None), default=-1)
         ends = [span.high for span in spans if span.first_batch <= low]
         assert files.last_offset_of(low) == (None if None in ends else max([-1, *ends]))  # type: ignore[type-var]

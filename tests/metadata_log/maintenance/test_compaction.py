@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.metadata_log.delta_table.table_state import read_commit, read_table
+from kraftlake.metadata_log.delta_table.delta_log import read_commit, read_table
 from kraftlake.metadata_log.maintenance import compaction
 from kraftlake.metadata_log.maintenance.compaction import compact_rows
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
@@ -65,7 +65,7 @@ def test_small_files_become_one_with_the_same_rows_in_their_order(tmp_path: Path
     assert now.transactions == state.transactions == {"kraftlake.events": 21}
     commit = read_commit(table.path, now.version)
     assert commit is not None
-    assert commit.is_maintenance
+    assert (commit.changes_data, commit.transactions, commit.protocol, commit.metadata) == (False, {}, None, None)
     assert compact_rows(table.path, DISK, POLICY).made == 0, "nothing is left to do"
     table.append(rows_at(24, 2), 24)
     assert rows_of(table.path).num_rows == sum(counts) + 2, "its writer's handle, from before, goes on"

@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable
 from structlog.testing import capture_logs
 
-from kraftlake.metadata_log.delta_table.table_state import read_table
+from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.derived_tables import derived_tables
 from kraftlake.runtime.errors import LakeError

@@ -9,7 +9,7 @@ import pytest
 
 from kraftlake.metadata_log import SnapshotFacts
 from kraftlake.metadata_log.delta_table.commit import SAFE_FROM_VACUUM_MS
-from kraftlake.metadata_log.delta_table.table_state import read_table
+from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.compaction import compact
 from kraftlake.metadata_log.maintenance.policy import LONGEST_COMMIT_MS

@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 from kraftlake.metadata_log import SnapshotFacts
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.delta_table.data_files import OffsetSpan
-from kraftlake.metadata_log.delta_table.table_state import read_commit, read_table
+from kraftlake.metadata_log.delta_table.delta_log import read_commit, read_table
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance import compaction, trimming
 from kraftlake.metadata_log.maintenance.compaction import compact, groups_to_compact
@@ -75,7 +75,7 @@ def test_small_files_become_one_and_every_reader_sees_the_same(tmp_path: Path) -
     assert rows.column("offset").to_pylist() == list(range(log.end_offset))
     commit = read_commit(log.path / "log", state.version)
     assert commit is not None
-    assert commit.is_maintenance
+    assert (commit.changes_data, commit.transactions, commit.protocol, commit.metadata) == (False, {}, None, None)
     assert compact(log.path / "log", DISK, POLICY).made == 0, "nothing is left to do"
     assert list(log.batches()) == list(MetadataLog.open(log.path).batches())
 

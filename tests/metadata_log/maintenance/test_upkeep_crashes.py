@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from kraftlake.metadata_log.delta_table.table_state import read_table
+from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.tables.lake_table import LakeTable

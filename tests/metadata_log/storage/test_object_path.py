@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from kraftlake.metadata_log import SnapshotFacts
-from kraftlake.metadata_log.delta_table import table_state as delta_log
-from kraftlake.metadata_log.delta_table.table_state import commit_path, read_table
+from kraftlake.metadata_log.delta_table import delta_log
+from kraftlake.metadata_log.delta_table.delta_log import read_table
+from kraftlake.metadata_log.delta_table.table_state import commit_path
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.checkpointing import checkpoint_if_due
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy

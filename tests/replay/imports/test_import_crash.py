@@ -21,7 +21,7 @@ SAMPLE = directory_of("kafka-4.4")
 KILLED = """
 import os, signal, sys
 from kraftlake.metadata_log.storage.disk import Disk
-from kraftlake.metadata_log.append import appendable as appending
+from kraftlake.metadata_log.append import log_commit as appending
 from kraftlake.replay import import_source
 
 source, lake, calls = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -46,7 +46,7 @@ print("done")
 
 AT_ONCE = """
 import sys
-from kraftlake.metadata_log.append import appendable as appending
+from kraftlake.metadata_log.append import log_commit as appending
 from kraftlake.replay import import_source
 from kraftlake.runtime.errors import LakeError
 

@@ -14,8 +14,8 @@ import kraftlake
 from kraftlake.image import image_to_json
 from kraftlake.kafka_files import checkpoint_batches
 from kraftlake.metadata_log import ChainLink, MetadataLog, SnapshotFacts
-from kraftlake.metadata_log.append import appendable as appending
-from kraftlake.metadata_log.chain import FIRST_HASH, hash_of_rows
+from kraftlake.metadata_log.append import log_commit as appending
+from kraftlake.metadata_log.append.log_file import FIRST_HASH, hash_of_rows
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows

@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 
 from kraftlake.metadata_log.delta_table import actions, data_files
-from kraftlake.metadata_log.storage import location, sealed_files
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records import rows
 
@@ -30,7 +29,7 @@ class DecodedOnce:
     def replaced(self) -> dict[Any, Any]:
         """The real functions and their replacements."""
         decode_rows = rows.from_rows
-        decode, open_file, read = actions.decode_commit, location.open_parquet_file, data_files.read_row_groups
+        decode, open_file, read = actions.decode_commit, data_files.open_parquet_file, data_files.read_row_groups
 
         def decode_commit(data: bytes, version: int, file: str, table: str) -> Any:
             found = self._commits.get(data)
@@ -72,7 +71,7 @@ class DecodedOnce:
 
         return {
             decode_rows: from_rows,
-            sealed_files.checked_source: checked_source,
+            data_files.checked_source: checked_source,
             decode: decode_commit,
             open_file: open_parquet_file,
             read: read_row_groups,

@@ -65,9 +65,8 @@ def test_it_is_published_in_pieces_of_bounded_size_whatever_the_tables_that_it_i
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table_run, "_PUBLISH_BYTES", 50_000)
-    monkeypatch.setattr(
-        "kraftlake.metadata_log.delta_table.data_files.ROW_GROUP_ROWS", 200
-    )  # a few of them make one table
+    for module in ("data_files", "scan"):  # a few of them make one table
+        monkeypatch.setattr(f"kraftlake.metadata_log.delta_table.{module}.ROW_GROUP_ROWS", 200)
     monkeypatch.setattr("kraftlake.tables.catch_up.log_fold._PIECE_ROWS", 300)
     lake_of(tmp_path / "lake", commits=20)
     told: list[int] = []

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import kraftlake
 from kraftlake.metadata_log import MetadataLog, SnapshotFacts, Upkeep
-from kraftlake.metadata_log.delta_table.table_state import read_table
+from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
@@ -140,7 +140,7 @@ def test_files_of_what_had_ended_by_then_are_not_opened(tmp_path: Path, lake: Pa
 
 
 def test_row_groups_of_what_began_later_or_had_ended_are_passed_over(lake: Path) -> None:
-    from kraftlake.metadata_log.storage.location import open_parquet_file
+    from kraftlake.metadata_log.delta_table.data_files import open_parquet_file
     from kraftlake.tables.history.rows_at import groups_at
 
     table = lake / "partition_history"

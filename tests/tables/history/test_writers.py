@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import MetadataLog, UpkeepPolicy
-from kraftlake.metadata_log.delta_table.table_state import read_table
+from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.metadata_log.maintenance.compaction import compact
 from kraftlake.metadata_log.storage.disk import disk_for
 from kraftlake.records.batch import RecordBatch

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.metadata_log.append.appendable import check_batches, checked_rows
+from kraftlake.metadata_log.append.log_commit import check_batches, checked_rows
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
 from kraftlake.runtime.errors import ImportConflictError, KraftlakeError

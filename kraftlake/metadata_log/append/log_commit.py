@@ -1,0 +1,372 @@
+"""A commit of the log: the rows that continue it, the end that it states, and which commits of others it tolerates.
+
+Only the compare-and-set on the table's version decides. A writer that loses it reads the commits in between by name:
+maintenance leaves the log's end and epoch as they were, so the append is tried at the next version; anything else means
+that another writer extended the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import attrs
+import pyarrow as pa
+
+from kraftlake.metadata_log.append.log_file import FIRST_HASH, LogFile, hash_of_rows
+from kraftlake.metadata_log.delta_table.actions import Commit, TableMetadata, transaction
+from kraftlake.metadata_log.delta_table.commit import (
+    CommitConflictError,
+    UnknownOutcomeError,
+    append_info,
+    commit,
+    now_ms,
+    removed_unless_committed,
+)
+from kraftlake.metadata_log.delta_table.data_files import DataFileGoneError, offset_span, read_rows
+from kraftlake.metadata_log.delta_table.delta_log import read_commit, read_table
+from kraftlake.metadata_log.delta_table.schema import holds_columns
+from kraftlake.metadata_log.delta_table.table_state import TableState
+from kraftlake.metadata_log.log_facts import (
+    CHAIN,
+    CHAIN_BEFORE,
+    CHAIN_END,
+    CHAIN_START,
+    CLUSTER_ID,
+    END_OFFSET,
+    EPOCH,
+    NO_EPOCH,
+    ROLE,
+    START_OFFSET,
+)
+from kraftlake.metadata_log.storage.disk import Disk
+from kraftlake.metadata_log.storage.location import Location
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.rows import LOG_SCHEMA, to_rows
+from kraftlake.runtime.arrow import pc
+from kraftlake.runtime.errors import (
+    CorruptDataError,
+    EndOffsetError,
+    FencedEpochError,
+    ImportConflictError,
+    LakeError,
+)
+from kraftlake.runtime.value import Value
+
+if TYPE_CHECKING:
+    from kraftlake.records.batch_values import BatchValues
+
+MAX_COMMIT_ROWS = 200_000
+MAX_COMMIT_BYTES = 64 * 1024 * 1024
+"""The bounds of one commit of a bulk import, which is built in memory and read as one micro-batch."""
+
+MAINTENANCE_RETRIES = 100
+_LINK_LOOK_BACK = 16
+"""Number of versions in which the newest append is searched; later ones are maintenance."""
+
+BatchesT = TypeVar("BatchesT", bound="RecordBatch | BatchValues")
+
+
+class LogWentOnError(LakeError):
+    """Another writer appended or claimed meanwhile; nothing of this append is in the log."""
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class LogEnd(Value):
+    """Where a log ends: the offset after its last one, the epoch of its last batch, the hash of its chain.
+
+    `chain` is None where it has none: no row was appended yet, or the last one by a release that keeps no chain.
+    """
+
+    end_offset: int
+    epoch: int
+    chain: int | None
+
+    @classmethod
+    def of(cls, state: TableState) -> LogEnd:
+        """The end of the log whose table is in this state."""
+        facts = state.transactions
+        end_offset = facts.get(END_OFFSET)
+        if end_offset is None:
+            end_offset = int(state.metadata.configuration[START_OFFSET])
+        chained = CHAIN in facts and CHAIN_START in facts and facts.get(CHAIN_END) == end_offset
+        return cls(end_offset=end_offset, epoch=facts.get(EPOCH, NO_EPOCH), chain=facts[CHAIN] if chained else None)
+
+
+def commit_groups(parts: Iterable[BatchesT]) -> Iterator[list[BatchesT]]:
+    """Cut batches, in order, into groups for one `append` each; no element is split, however large."""
+    group: list[BatchesT] = []
+    rows = size = 0
+    for part in parts:
+        if group and (rows + part.record_count > MAX_COMMIT_ROWS or size + part.payload_bytes > MAX_COMMIT_BYTES):
+            yield group
+            group, rows, size = [], 0, 0
+        group.append(part)
+        rows += part.record_count
+        size += part.payload_bytes
+    if group:
+        yield group
+
+
+def file_that_follows(
+    end: LogEnd, rows: pa.Table | Sequence[RecordBatch], *, claimed_epoch: int | None = None
+) -> LogFile | None:
+    """The rows as a file, None for none, if they continue a log with this end; raises as `checked_rows` does."""
+    before = end.chain or FIRST_HASH
+    if isinstance(rows, pa.Table):
+        rows = checked_rows(rows, end.end_offset, end.epoch, claimed_epoch=claimed_epoch)
+        return LogFile.of_rows(rows, before) if rows.num_rows else None
+    check_batches(rows, end.end_offset, end.epoch, claimed_epoch=claimed_epoch)
+    return LogFile.of_batches(rows, before) if rows else None
+
+
+def checked_rows(rows: pa.Table, end_offset: int, epoch: int, *, claimed_epoch: int | None = None) -> pa.Table:
+    """The rows as LOG_SCHEMA has them, if they continue a log that ends before `end_offset` with `epoch`.
+
+    With a `claimed_epoch` all of them must be of that one.
+
+    Raises ImportConflictError naming the offset of a gap, an overlap or an epoch that goes down, LakeError for rows
+    that are no log rows or batches that are not whole at their start.
+    """
+    try:
+        rows = rows.select(LOG_SCHEMA.names)
+        for field in LOG_SCHEMA:
+            if not field.nullable and rows.column(field.name).null_count:
+                raise LakeError(f"The rows to append lack a value in column {field.name}.")
+        rows = rows.cast(LOG_SCHEMA).combine_chunks()
+    except (pa.ArrowException, KeyError, ValueError) as fault:
+        raise LakeError("The rows to append haven't the columns of a metadata log.") from fault
+    if rows.num_rows:
+        _check_offsets(rows.column("offset"), end_offset)
+        _check_batches(rows)
+        _check_epochs(rows, epoch)
+        for found in (rows.column("epoch")[0].as_py(), rows.column("epoch")[-1].as_py()):
+            if claimed_epoch not in (None, found):
+                raise LakeError(f"A writer of epoch {claimed_epoch} can't append batches of epoch {found}.")
+    return rows
+
+
+def check_batches(
+    batches: Sequence[RecordBatch], end_offset: int, epoch: int, *, claimed_epoch: int | None = None
+) -> None:
+    """As `checked_rows` of the batches' rows, but asks each batch instead of each row; raises as it does."""
+    expected, least = end_offset, epoch
+    for batch in batches:
+        if batch.base_offset != expected or batch.epoch < least or claimed_epoch not in (None, batch.epoch):
+            checked_rows(to_rows(batches), end_offset, epoch, claimed_epoch=claimed_epoch)
+            return
+        expected, least = batch.last_offset + 1, batch.epoch
+
+
+def _check_offsets(offsets: pa.ChunkedArray, end_offset: int) -> None:
+    first = offsets[0].as_py()
+    if first > end_offset:
+        raise ImportConflictError(
+            f"The lake ends before offset {end_offset}, but what follows begins at {first}: "
+            f"offsets {end_offset} to {first - 1} are missing."
+        )
+    if first < end_offset:
+        raise ImportConflictError(
+            f"The lake holds offsets up to {end_offset - 1} already; offset {first} can't be appended to it."
+        )
+    steps = pc.equal(_steps(offsets), 1)
+    if (at := _first_false(steps)) is not None:
+        raise ImportConflictError(f"Offset {offsets[at].as_py()} is followed by {offsets[at + 1].as_py()}.")
+
+
+def _check_batches(rows: pa.Table) -> None:
+    offsets, batches = rows.column("offset"), rows.column("batch")
+    if batches[0].as_py() != offsets[0].as_py():
+        raise LakeError(f"Offset {offsets[0].as_py()} lies inside of a batch; only whole batches can be appended.")
+    goes_on = pc.equal(_steps(batches), 0)
+    begins = pc.equal(batches.slice(1), offsets.slice(1))
+    if (at := _first_false(pc.or_(goes_on, begins))) is not None:
+        raise LakeError(f"Offset {offsets[at + 1].as_py()} neither begins a batch nor continues the one before it.")
+    same_epoch = pc.equal(_steps(rows.column("epoch")), 0)
+    if (at := _first_false(pc.or_(begins, same_epoch))) is not None:
+        raise LakeError(f"The epoch changes inside of a batch at offset {offsets[at + 1].as_py()}.")
+
+
+def _check_epochs(rows: pa.Table, epoch: int) -> None:
+    offsets, epochs = rows.column("offset"), rows.column("epoch")
+    if epochs[0].as_py() < epoch:
+        raise ImportConflictError(
+            f"The epoch goes down from {epoch} to {epochs[0].as_py()} at offset {offsets[0].as_py()}: "
+            f"this is another cluster's log, or a damaged one."
+        )
+    if (at := _first_false(pc.greater_equal(_steps(epochs), 0))) is not None:
+        raise ImportConflictError(
+            f"The epoch goes down from {epochs[at].as_py()} to {epochs[at + 1].as_py()} "
+            f"at offset {offsets[at + 1].as_py()}."
+        )
+
+
+def _steps(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.subtract(column.slice(1), column.slice(0, len(column) - 1))
+
+
+def _first_false(column: pa.ChunkedArray) -> int | None:
+    at: int = pc.index(column, pa.scalar(False)).as_py()
+    return at if at >= 0 else None
+
+
+def append_file(
+    disk: Disk, state: TableState, file: LogFile | None, actions: Sequence[Mapping[str, Any]] = ()
+) -> TableState:
+    """Append a file's rows, which continue the log in `state`, in one commit, with further actions beside it.
+
+    Returns the state after it, which may be another object. Raises LogWentOnError when the log's end moved or the table
+    became another one, UnknownOutcomeError, LakeError when the disk refuses; the file goes when the commit is surely
+    not made. `state` may be of an older version then.
+    """
+    info = append_info()
+    actions = [info, *actions]
+    unsynced: list[Location] = []
+    if file is not None:
+        end = LogEnd.of(state)
+        add = file.write(disk, state.path, sync=False)
+        unsynced = [state.path / add.path, state.path]
+        info["commitInfo"][CHAIN_BEFORE] = state.transactions.get(CHAIN)
+        actions += end_facts(
+            end.end_offset + file.record_count,
+            file.last_epoch,
+            file.chain,
+            chain_start=end.end_offset if end.chain is None else None,
+        )
+        actions.append(add.to_action())
+    with removed_unless_committed(disk, unsynced[:1]):
+        for _ in range(MAINTENANCE_RETRIES):
+            try:
+                commit(disk, state, actions, unsynced)
+            except CommitConflictError as conflict:
+                state = _after_maintenance(state, conflict.version)
+            else:
+                return state
+        raise LakeError(f"{state.path} was compacted {MAINTENANCE_RETRIES} times in a row; try again.")
+
+
+def end_facts(end_offset: int, epoch: int, chain: int, *, chain_start: int | None) -> list[dict[str, Any]]:
+    """The txn actions that state the log's end after a commit; `chain_start` where its chain begins with it."""
+    facts = {END_OFFSET: end_offset, EPOCH: epoch, CHAIN: chain, CHAIN_END: end_offset}
+    if chain_start is not None:
+        facts[CHAIN_START] = chain_start
+    now = now_ms()
+    return [transaction(name, value, now) for name, value in facts.items()]
+
+
+def _after_maintenance(state: TableState, version: int) -> TableState:
+    """The state after the version that was taken, if that one left everything that an append relies on."""
+    between = read_commit(state.path, version)
+    if between is None:
+        # Cleaned up behind a checkpoint: the commits in between can't be read any more, only the state after them.
+        fresh = read_table(state.path)
+        same = LogEnd.of(fresh) == LogEnd.of(state) and _is_same_table(fresh.metadata, state)
+    else:
+        fresh = state
+        if same := is_maintenance(between, state):
+            state.apply(between)
+    if not same:
+        raise LogWentOnError(
+            f"Another writer appended to {state.path} at the same time, at offset {LogEnd.of(state).end_offset}; "
+            f"nothing of this append is in the lake: try again."
+        )
+    return fresh
+
+
+def is_maintenance(commit: Commit, before: TableState) -> bool:
+    """Whether a commit leaves the log's end, epoch and identity as they are in `before`.
+
+    It has no transaction and adds no rows; what it removes for good lies below the start offset that is declared by
+    then (a trim); new properties or another protocol are of the same table.
+    """
+    metadata = commit.metadata or before.metadata
+    if commit.transactions or not _is_same_table(metadata, before):
+        return False
+    if not commit.changes_data:
+        return True
+    start = int(metadata.configuration[START_OFFSET])
+    removed = [before.files.get(remove.path) for remove in commit.removes]
+    highs = [None if file is None else offset_span(file).high for file in removed]
+    return not commit.adds and all(high is not None and high < start for high in highs)
+
+
+def _is_same_table(metadata: TableMetadata, before: TableState) -> bool:
+    """Whether a table is still this log: same id, columns, cluster and role; its start offset may only have risen."""
+    was, now = before.metadata.configuration, metadata.configuration
+    start = now.get(START_OFFSET, "")
+    return (
+        metadata.id == before.metadata.id
+        and metadata.partition_columns == before.metadata.partition_columns
+        and all(now.get(name) == was.get(name) for name in (CLUSTER_ID, ROLE))
+        and start.isdecimal()
+        and int(was[START_OFFSET]) <= int(start) <= LogEnd.of(before).end_offset
+        and holds_columns(metadata.schema_string, LOG_SCHEMA, str(before.path))
+    )
+
+
+def commit_outcome(table: Location, fault: UnknownOutcomeError) -> bool | None:
+    """Whether the commit of unknown outcome `fault` is in the table; None while its version does not exist."""
+    found = read_commit(table, fault.version)
+    if found is None:
+        if read_table(table).version < fault.version:
+            return None
+        # It may have been made between the two.
+        found = read_commit(table, fault.version)
+        if found is None:
+            raise LakeError(f"Version {fault.version} of {table} was cleaned up: nothing tells whose it was.")
+    return found.info.get("txnId") == fault.commit_id
+
+
+def check_claimed(path: object, end: LogEnd, epoch: int, expected_end_offset: int) -> None:
+    """Raise unless a writer of `epoch` that expects the log to end at an offset may go on there.
+
+    Raises FencedEpochError where a higher epoch was claimed, LakeError where this one never was, EndOffsetError where
+    the log of this epoch ends elsewhere.
+    """
+    if epoch < end.epoch:
+        raise FencedEpochError(epoch, end.epoch)
+    if epoch > end.epoch:
+        raise LakeError(f"Epoch {epoch} was never claimed of {path}, whose epoch is {end.epoch}: claim it first.")
+    if expected_end_offset != end.end_offset:
+        raise EndOffsetError(expected_end_offset, end.end_offset)
+
+
+def check_newest_link(state: TableState) -> None:
+    """Raise CorruptDataError unless the newest rows continue the log's chain.
+
+    Nothing is checked where their commit was cleaned up.
+
+    A writer checks this once: otherwise its rows could be bound to another, or a shortened, log.
+    """
+    end = LogEnd.of(state)
+    if end.chain is None:
+        return
+    for version in range(state.version, max(state.version - _LINK_LOOK_BACK, -1), -1):
+        found = read_commit(state.path, version)
+        if found is None:
+            return
+        if CHAIN not in found.transactions:
+            continue
+        where = f"Version {version} of {state.path}"
+        stated = (found.transactions.get(CHAIN_END), found.transactions[CHAIN])
+        if stated != (end.end_offset, end.chain):
+            raise CorruptDataError(
+                f"{where} says that the log ends before offset {stated[0]}, but a checkpoint says {end.end_offset}: "
+                f"one of them was replaced. Nothing is appended to such a lake; restore it from a copy, or import anew."
+            )
+        before = FIRST_HASH if CHAIN_START in found.transactions else found.info.get(CHAIN_BEFORE)
+        if before is None or len(found.adds) != 1:
+            return
+        path = state.path / found.adds[0].path
+        try:
+            rows = read_rows(path, LOG_SCHEMA)
+        except DataFileGoneError as gone:
+            if found.adds[0].path in state.files:
+                raise gone.as_loss() from gone
+            return  # compacted and vacuumed since
+        if hash_of_rows(rows, before) != end.chain:
+            raise CorruptDataError(
+                f"{path} holds other rows than those that {where[0].lower()}{where[1:]} was made of. Nothing is "
+                f"appended to such a lake; restore it from a copy, or import anew."
+            )
+        return

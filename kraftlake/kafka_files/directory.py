@@ -30,13 +30,14 @@ from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.kafka_files.stored_file import DiskFile, StoredFile
 from kraftlake.records.batch import RecordBatch
 from kraftlake.runtime.errors import CorruptDataError, NotASourceError
+from kraftlake.runtime.value import Value
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
 
 
-@attrs.frozen
-class BrokenRange:
+@attrs.frozen(eq=False, repr=False)
+class BrokenRange(Value):
     """Offsets `first` to `last` that no segment holds, or that two hold; `fault` is what reading them raises."""
 
     first: int
@@ -44,8 +45,8 @@ class BrokenRange:
     fault: BrokenFileError
 
 
-@attrs.frozen(kw_only=True)
-class MetadataDirectory:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class MetadataDirectory(Value):
     """A log of Kafka as stored in files: in a directory, in one file, or in an archive.
 
     It shows the files as they were when it was opened: what a live node appends later is not seen. `start_offset` is

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         is_public,
         is_sensitive_config,
         redact_config,
-        redact_entry,
         redact_record_json,
         secret_names,
     )
@@ -92,7 +91,6 @@ __all__ = [
     "read_frame",
     "record_type",
     "redact_config",
-    "redact_entry",
     "redact_record_json",
     "secret_names",
     "to_json",

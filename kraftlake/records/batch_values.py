@@ -22,10 +22,11 @@ from kraftlake.kernels.compiled import split_plain, walk_plain
 from kraftlake.records.batch import DEFAULT, LATEST_TIMESTAMP, BatchLimits, RecordBatch, read_batches
 from kraftlake.records.batch_format import LENGTH_FROM
 from kraftlake.runtime.errors import CorruptDataError
+from kraftlake.runtime.value import Value
 
 
-@attrs.frozen(kw_only=True)
-class BatchEnd:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class BatchEnd(Value):
     """What a batch says of all its records."""
 
     last_offset: int

@@ -9,7 +9,6 @@ MetadataNodeRedactionCriteria.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from kraftlake.records.metadata_records import METADATA_RECORDS, ConfigRecord
@@ -37,12 +36,6 @@ def is_public(cls: type[Message], name: str) -> bool:
     What the record type does not declare under that name is hidden, too.
     """
     return name in _public_names(cls)
-
-
-def redact_entry(cls: type[Message], entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The entry of an image that a record type makes, in JSON form, without its secrets."""
-    public = _public_names(cls)
-    return {name: value if name in public else REDACTED for name, value in entry.items()}
 
 
 def is_sensitive_config(resource_type: int, name: str) -> bool:

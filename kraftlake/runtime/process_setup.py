@@ -8,10 +8,11 @@ import resource
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
-from types import ModuleType
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_TOP_PAD: Final = -2
@@ -126,7 +127,7 @@ def skip_pandas() -> None:
         sys.meta_path.remove(unseen)
 
 
-class _Unseen(MetaPathFinder):
+class _Unseen:
     """Hides pandas from imports."""
 
     def find_spec(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -50,6 +49,8 @@ def write_whole(
     cut may leave the old file, or none. The file is for its user alone unless a `mode` is given. Raises OSError, and
     leaves nothing behind then.
     """
+    import tempfile  # most processes write no file
+
     descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f"{target.name}.", suffix=PART)
     try:
         size = 0

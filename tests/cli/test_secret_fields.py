@@ -43,7 +43,7 @@ def test_the_log_holds_what_is_redacted(said: dict[str, Any]) -> None:
 
 
 def test_images_redact_the_entries_of_all_types_that_have_secrets() -> None:
-    """Where another type gets a secret field: its part of the image has to be shown by `redact_entry`, too."""
+    """Where another type gets a secret field: a `JsonForm` with `secrets_of` has to show its part of the image, too."""
     with_secrets = {cls for cls in r.METADATA_RECORDS.values() if secret_fields(cls)}
     assert with_secrets == {r.ConfigRecord, r.UserScramCredentialRecord, r.DelegationTokenRecord}
 

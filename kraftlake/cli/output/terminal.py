@@ -7,7 +7,6 @@ import math
 import os
 import re
 import select
-import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -44,7 +43,7 @@ class Terminal:
         """Take the width anew: a terminal may have been resized."""
         columns = os.environ.get("COLUMNS", "")
         if self.interactive or columns.isdecimal():
-            self.width = max(_NARROWEST, shutil.get_terminal_size().columns)
+            self.width = max(_NARROWEST, _screen().columns)
         else:
             self.width = PIPED_WIDTH
 
@@ -55,8 +54,8 @@ class Terminal:
     def lines(self, lines: Iterable[Sequence[Piece]]) -> None:
         """Write lines as they come, through the pager where they have no room on the screen."""
         coming = iter(lines)
-        held = [] if self.pager is None else list(islice(coming, shutil.get_terminal_size().lines))
-        is_long = self.pager is not None and len(held) == shutil.get_terminal_size().lines
+        held = [] if self.pager is None else list(islice(coming, _screen().lines))
+        is_long = self.pager is not None and len(held) == _screen().lines
         with self.paged() if is_long else nullcontext():
             for pieces in chain(held, coming):
                 self.line(*pieces)
@@ -67,7 +66,7 @@ class Terminal:
         Numbers that JSON lacks are strings, as Kafka's tools print them: "NaN", "Infinity".
         """
         try:
-            line = json.dumps(value, separators=(",", ":"), allow_nan=False)
+            line = json.dumps(value, separators=(",", ":"), allow_nan=False, check_circular=False)
         except ValueError:
             line = json.dumps(_finite(value), separators=(",", ":"))
         sys.stdout.write(line + "\n")
@@ -86,7 +85,7 @@ class Terminal:
 
     def text(self, text: str) -> None:
         """Write text that is safe to show and painted already, through the pager where it has no room on the screen."""
-        is_long = self.pager is not None and text.count("\n") >= shutil.get_terminal_size().lines
+        is_long = self.pager is not None and text.count("\n") >= _screen().lines
         with self.paged() if is_long else nullcontext():
             sys.stdout.write(text)
 
@@ -139,6 +138,12 @@ def check_reader() -> None:
     polled.register(stdout, 0)
     if any(events & select.POLLERR for _, events in polled.poll(0)):
         raise BrokenPipeError
+
+
+def _screen() -> os.terminal_size:
+    import shutil  # loads all decompressors, and most output is piped or short
+
+    return shutil.get_terminal_size()
 
 
 def wants_colour(wish: str, stream: TextIO) -> bool:

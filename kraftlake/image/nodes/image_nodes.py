@@ -19,6 +19,8 @@ from kraftlake.image.json_form import (
     delegation_token_json,
     metadata_version_json,
     partition_json,
+    redacted_scram_json,
+    redacted_token_json,
     scram_json,
 )
 from kraftlake.image.metadata_image import MetadataImage
@@ -27,8 +29,7 @@ from kraftlake.image.nodes.node import Directory, Leaf, Node, Subject, fixed, nu
 from kraftlake.image.scram_image import ScramCredentialData, ScramImage, mechanism_name
 from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topics_image import TopicsImage
-from kraftlake.records import redact_config, redact_entry
-from kraftlake.records.metadata_records import DelegationTokenRecord, UserScramCredentialRecord
+from kraftlake.records import redact_config
 from kraftlake.records.uuid import Uuid
 
 K = TypeVar("K")
@@ -207,11 +208,7 @@ def _scram(scram: ScramImage, show_secrets: bool) -> Directory:
     def mechanism(number_: int) -> Directory:
         def leaf(user: str, credential: ScramCredentialData) -> Leaf:
             def form() -> Any:
-                return (
-                    scram_json(credential)
-                    if show_secrets
-                    else redact_entry(UserScramCredentialRecord, scram_json(credential))
-                )
+                return (scram_json if show_secrets else redacted_scram_json)(credential)
 
             return Leaf(Subject("credential", (number_, user)), lambda: kafka_text.scram_text(form()), form)
 
@@ -225,8 +222,7 @@ def _scram(scram: ScramImage, show_secrets: bool) -> Directory:
 def _delegation_tokens(image: MetadataImage, show_secrets: bool) -> Directory:
     def leaf(id_: str, token: Any) -> Leaf:
         def form() -> Any:
-            whole = delegation_token_json(token)
-            return whole if show_secrets else redact_entry(DelegationTokenRecord, whole)
+            return (delegation_token_json if show_secrets else redacted_token_json)(token)
 
         return Leaf(Subject("token", id_), lambda: kafka_text.delegation_token_text(form()), form)
 

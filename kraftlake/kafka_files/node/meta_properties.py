@@ -15,6 +15,7 @@ from kraftlake.kafka_files.file_names import META_PROPERTIES
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.java_properties import parse_properties
+from kraftlake.runtime.value import Value
 from kraftlake.runtime.whole_file import write_whole
 
 MAX_SIZE = 64 * 1024
@@ -25,8 +26,8 @@ _ESCAPED = re.compile(r"[\\=:#!]")
 _NODE_ID = re.compile(r"[0-9]{1,10}")
 
 
-@attrs.frozen(kw_only=True)
-class MetaProperties:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class MetaProperties(Value):
     """The properties in a `meta.properties`; None for those that are missing or malformed."""
 
     cluster_id: str | None = None

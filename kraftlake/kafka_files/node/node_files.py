@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from kraftlake.kafka_files.node.meta_properties import MetaProperties
-from kraftlake.runtime import shown
+from kraftlake.runtime import Value, shown
 from kraftlake.runtime.errors import NotASourceError
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ _NAMED = 8
 """How many nodes a message names."""
 
 
-@attrs.frozen(kw_only=True)
-class NodeFiles:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class NodeFiles(Value):
     """The metadata log of one node.
 
     `folder` is where it lies: a path, or a folder of the `archive` of that path. `properties` are those of the

@@ -9,6 +9,7 @@ import attrs
 
 from kraftlake.records.batch_format import CONTROL_BIT, CRC_FROM, HEADER, LENGTH_FROM, MAGIC
 from kraftlake.records.crc32c import crc32c
+from kraftlake.runtime.value import Value
 
 HEADER_SIZE = HEADER.size
 MIN_LENGTH = HEADER_SIZE - LENGTH_FROM
@@ -16,8 +17,8 @@ MAX_BATCH_SIZE = 64 * 1024 * 1024
 """Raft limits a batch to 8 MiB; more than this is a damaged length, not a batch."""
 
 
-@attrs.frozen
-class BatchHeader:
+@attrs.frozen(eq=False, repr=False)
+class BatchHeader(Value):
     """A batch's header as it is in the file, not validated yet."""
 
     base_offset: int

@@ -9,6 +9,7 @@ import attrs
 
 from kraftlake.kafka_files.segments.batch_header import HEADER_SIZE, BatchHeader, crc_is_good, parse_header, size_said
 from kraftlake.kafka_files.stored_file import StoredFile, Window
+from kraftlake.runtime.value import Value
 
 READ_CHUNK = 1024 * 1024
 HEADER_CHUNK = 64 * 1024
@@ -20,8 +21,8 @@ _NO_PRODUCER = re.compile(rb"\xff{14,}")
 _NO_PRODUCER_END = 57
 
 
-@attrs.frozen
-class Whole:
+@attrs.frozen(eq=False, repr=False)
+class Whole(Value):
     """A batch with all of its bytes. `data` is empty when only headers were read."""
 
     position: int
@@ -34,8 +35,8 @@ class Whole:
         return self.position + self.header.size
 
 
-@attrs.frozen
-class Damage:
+@attrs.frozen(eq=False, repr=False)
+class Damage(Value):
     """Bytes [position, end) that hold no whole batch; `end` is where the next whole batch starts, or the file ends."""
 
     position: int

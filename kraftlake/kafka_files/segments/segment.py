@@ -14,6 +14,7 @@ from kraftlake.kafka_files.stored_file import StoredFile, Window
 from kraftlake.kernels.compiled import pass_good
 from kraftlake.records.batch import RecordBatch, read_batches
 from kraftlake.runtime.errors import CorruptDataError
+from kraftlake.runtime.value import Value
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
@@ -45,8 +46,8 @@ class LogPosition:
         self.epoch = epoch
 
 
-@attrs.frozen(kw_only=True)
-class Segment:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Segment(Value):
     """One `*.log` file. `end_position` is where its usable bytes end: before its size where a tail is torn off."""
 
     file: StoredFile
@@ -184,8 +185,8 @@ def decode(file: StoredFile, step: Whole) -> RecordBatch:
     return batch
 
 
-@attrs.frozen(kw_only=True)
-class LogEnd:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class LogEnd(Value):
     """The end of a log by its last segment: that of the last whole batch with a good CRC, and the torn tail."""
 
     offset: int

@@ -7,10 +7,11 @@ from typing import ClassVar
 import attrs
 
 from kraftlake.image import MetadataProvenance
+from kraftlake.runtime import Value
 
 
-@attrs.frozen(kw_only=True)
-class LogDeltaManifest:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class LogDeltaManifest(Value):
     """A change that came from the log (LoaderManifestType.LOG_DELTA).
 
     `base_offset` is the first offset that the change covers, `num_batches`, `num_records` and `num_bytes` (on disk,
@@ -31,8 +32,8 @@ class LogDeltaManifest:
     num_skipped: int = 0
 
 
-@attrs.frozen(kw_only=True)
-class SnapshotManifest:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class SnapshotManifest(Value):
     """A change that came from a snapshot as a whole, or from an image that is new to the publisher.
 
     The fields are those of `LogDeltaManifest`. Source: org.apache.kafka.image.loader.SnapshotManifest.
@@ -47,8 +48,8 @@ LoaderManifest = LogDeltaManifest | SnapshotManifest
 """Source: org.apache.kafka.image.loader.LoaderManifest."""
 
 
-@attrs.frozen(kw_only=True)
-class LeaderAndEpoch:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class LeaderAndEpoch(Value):
     """The controller that leads the quorum, None if unknown. Source: org.apache.kafka.raft.LeaderAndEpoch."""
 
     UNKNOWN: ClassVar[LeaderAndEpoch]
@@ -64,8 +65,8 @@ class LeaderAndEpoch:
 LeaderAndEpoch.UNKNOWN = LeaderAndEpoch(leader_id=None, epoch=0)
 
 
-@attrs.frozen(kw_only=True)
-class SkippedRecord:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class SkippedRecord(Value):
     """A record that a lenient replay left out: images after it differ from the cluster's."""
 
     offset: int

@@ -28,6 +28,8 @@ from setuptools.errors import CompileError
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "kraftlake"
 MODULE = "kraftlake.kernels.compiled"
+WHEEL_BUILD = "build/wheel"
+"""Where a wheel is built, apart from builds of the extension for a checkout."""
 COMPILERS = ("cc", "gcc", "clang")
 ZIG = "ziglang==0.17.1"
 PLATFORMS = {
@@ -155,6 +157,6 @@ def get_requires_for_build_editable(config_settings: Any = None) -> list[str]:
 
 def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: Any = None) -> str:
     """Build a wheel of the sources alone, whatever an earlier build has left here, with one time for all files."""
-    shutil.rmtree(ROOT / "build", ignore_errors=True)
+    shutil.rmtree(ROOT / WHEEL_BUILD, ignore_errors=True)
     os.environ.setdefault("SOURCE_DATE_EPOCH", EPOCH)
     return str(build_meta.build_wheel(wheel_directory, config_settings, metadata_directory))

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,8 +89,17 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
     return folder
 
 
+def left_by_earlier_builds(source: Path) -> tuple[Path, Path]:
+    """Files in the sources that the wheel is built of: of a build for the checkout, and of an earlier wheel."""
+    left = Path(f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}", "kraftlake", "left.py")
+    return source / "build" / left, source / "build" / "wheel" / left
+
+
 def build_wheel(folder: Path) -> None:
     source = copy_sources(folder.with_suffix(".source"))
+    for path in left_by_earlier_builds(source):
+        path.parent.mkdir(parents=True)
+        path.write_text("LEFT = True\n")
     done = subprocess.run(
         [
             sys.executable, "-m", "pip", "wheel", str(source), "--no-deps", "--no-build-isolation", "--quiet",

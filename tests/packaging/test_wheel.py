@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kraftlake.runtime import __version__
-from tests.wheel import copy_sources
+from tests.wheel import copy_sources, left_by_earlier_builds
 
 MEGABYTE = 1_000_000
 
@@ -24,10 +24,17 @@ def test_it_is_for_every_python_from_3_11_on_and_small(wheel: Path) -> None:
 def test_it_has_the_compiled_code_and_nothing_that_building_it_left(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert "kraftlake/kernels/compiled.abi3.so" in names
+    assert "kraftlake/left.py" not in names
     assert {Path(name).suffix for name in names if name.startswith("kraftlake/kernels/")} == {".py", ".pyi", ".so"}
     assert {name.split("/")[0] for name in names} == {
         "kraftlake", "pyspark_kraft", f"kraftlake-{__version__}.dist-info",
     }  # fmt: skip
+
+
+def test_building_it_leaves_a_build_for_the_checkout_as_it_is(wheel: Path) -> None:
+    of_checkout, of_wheel = left_by_earlier_builds(wheel.parent.with_suffix(".source"))
+    assert of_checkout.exists()
+    assert not of_wheel.exists()
 
 
 def test_its_compiled_code_keeps_to_the_stable_abi(wheel: Path) -> None:

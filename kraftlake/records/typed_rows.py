@@ -167,6 +167,8 @@ class _Decoder:
     def plain_columns(self, kind: RecordType, wanted: Sequence[str]) -> dict[str, pa.Array]:
         """Those of the wanted columns that are fields of a type; all rows are of it."""
         fields = {name: field.name for name, field in kind.plain_fields.items() if name in wanted}
+        if not fields:  # there may be no payloads
+            return {}
         return dict(zip(fields, self._decode(kind, list(fields.values()), None), strict=True))
 
     def struct_column(self, kind: RecordType, names: Sequence[str]) -> pa.Array:

@@ -53,6 +53,14 @@ def test_a_source_is_read_as_its_log_says(path: Path) -> None:
     assert lines(read(scan_of(path, show_secrets=True))) == log_of(path)
 
 
+@pytest.mark.parametrize(("only", "wanted"), [("END_TRANSACTION_RECORD", None), ("TOPIC_RECORD", ["offset", "type"])])
+def test_rows_of_one_type_without_its_fields_need_no_payloads(only: str, wanted: list[str] | None) -> None:
+    (path,) = [path for path in LOGS if "crash-torn" in path.parts]
+    schema = typed_schema(only)
+    rows = read(scan_of(path, only=only, wanted=schema if wanted is None else pa.schema(map(schema.field, wanted))))
+    assert [row["offset"] for row in rows] == [each["offset"] for each in log_of(path) if each["type"] == only] != []
+
+
 def test_a_lake_is_read_in_parts_whatever_its_files_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record_scan, "RECORDS_A_PART", 1000)
     lake_of(tmp_path / "lake", commits=7)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import attrs
@@ -38,7 +39,9 @@ class _Open:
 class EntityHistory:
     """The open states of the tables; `take` replays records and returns the states that ended.
 
-    The result depends on the records alone. Records that take effect at one offset come in one call of `take`.
+    The result depends on the records alone: states that end at one offset are in the order of the records that end
+    them, configs of a removed topic by name; open states are in the order of the records that began them, after those
+    of the image by key. Records that take effect at one offset come in one call of `take`.
     """
 
     def __init__(
@@ -61,11 +64,13 @@ class EntityHistory:
             self._of_kind.setdefault(kind, []).append(table)
         provenance = self._image.provenance
         open_ = self._open[table.name] = {}
-        for key in [*self._topics] if table is TOPICS else table.keys(self._image):
+        rows = []
+        for key in self._topics if table is TOPICS else table.keys(self._image):
             state = self._state(table, key)
             row = table.row(key, state)
-            known = since(table, table.key_of(row)) or (provenance.offset, provenance.timestamp)
-            open_[key] = _Open(row, state, *known)
+            rows.append((table.key_of(row), row, key, state))
+        for values, row, key, state in sorted(rows, key=itemgetter(0)):
+            open_[key] = _Open(row, state, *(since(table, values) or (provenance.offset, provenance.timestamp)))
 
     def take(self, records: EffectiveRecords) -> dict[str, list[Row]]:
         """Replay records that follow those before; returns the rows of the states that ended, by the table's name.

@@ -37,8 +37,8 @@ class SmallTable:
 
     `keys` gives all keys of an image, `look` the state of one key (None: the image does not have it), and `row` the
     values of all columns but those of VALIDITY. `removed_topic` gives the keys that are removed with the topic of a
-    name. Equal states are one row, and unequal states are two even where their rows show the same: a new password is
-    another state.
+    name, in an order that depends on them alone. Equal states are one row, and unequal states are two even where their
+    rows show the same: a new password is another state.
     """
 
     name: str
@@ -153,7 +153,7 @@ CONFIGS: Final = SmallTable(
     row=lambda key, state: (key[0].type_name, key[0].name, key[1], redact_config(key[0].type, key[1], state)),
     removed_topic=lambda image, name: [
         (ConfigResource(TOPIC_RESOURCE, name), config)
-        for config in image.configs.config_map(ConfigResource(TOPIC_RESOURCE, name))
+        for config in sorted(image.configs.config_map(ConfigResource(TOPIC_RESOURCE, name)))
     ],
 )
 

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -33,19 +36,25 @@ from tests.tables.history.reference import Row, images, plain, small_rows
 from tests.tables.sample_log import SAMPLES
 
 
-def histories(log: Iterable[RecordBatch], states: EntityHistory | None = None) -> dict[str, list[Row]]:
-    states = states or EntityHistory()
+def ended(log: Iterable[RecordBatch], states: EntityHistory) -> dict[str, list[Any]]:
+    """The rows that the records of a log end, by table."""
     reader = TransactionReader()
-    ended: dict[str, list[Any]] = {table.name: [] for table in SMALL_TABLES}
+    found: dict[str, list[Any]] = {table.name: [] for table in SMALL_TABLES}
     for batch in log:
         for records in reader.take(batch):
             for name, rows in states.take(records).items():
-                ended[name] += rows
+                found[name] += rows
+    return found
+
+
+def histories(log: Iterable[RecordBatch], states: EntityHistory | None = None) -> dict[str, list[Row]]:
+    states = states or EntityHistory()
+    rows = ended(log, states)
     tables = {
-        table: pa.concat_tables([table_of_rows(ended[table.name], table.schema), states.open_table(table)])
+        table: pa.concat_tables([table_of_rows(rows[table.name], table.schema), states.open_table(table)])
         for table in SMALL_TABLES
     }
-    return {table.name: plain(rows.to_pylist(), table.key) for table, rows in tables.items()}
+    return {table.name: plain(found.to_pylist(), table.key) for table, found in tables.items()}
 
 
 def history(table: SmallTable, *groups: Sequence[Any]) -> list[Row]:
@@ -123,6 +132,28 @@ def test_the_configs_of_a_topic_end_with_it() -> None:
     config = r.ConfigRecord(resource_type=2, resource_name="topic-1", name="cleanup.policy", value="compact")
     rows = history(CONFIGS, [topic(1), config], [begin(), r.RemoveTopicRecord(topic_id=uuid_of(1)), end()])
     assert [(row["valid_from_offset"], row["valid_to_offset"]) for row in rows] == [(1, 4)]
+
+
+CONFIG_NAMES = ("retention.ms", "flush.ms", "cleanup.policy", "segment.bytes", "segment.ms", "compression.type")
+
+
+def print_configs() -> None:
+    """Print the configs that a removed topic ends, and those that an image begins with, in the order of their rows."""
+    log = log_of(
+        [topic(1)],
+        [r.ConfigRecord(resource_type=2, resource_name="topic-1", name=name, value="1") for name in CONFIG_NAMES],
+        [r.RemoveTopicRecord(topic_id=uuid_of(1))],
+    )
+    before = [*images(log)][-2]
+    print([row[2] for row in ended(log, EntityHistory())[CONFIGS.name]])
+    print(EntityHistory(image=before).open_table(CONFIGS).column("config").to_pylist())
+
+
+@pytest.mark.parametrize("seed", ["1", "2"])
+def test_the_order_of_rows_depends_on_the_log_alone(seed: str) -> None:
+    words = [sys.executable, "-c", f"from {__name__} import print_configs; print_configs()"]
+    printed = subprocess.check_output(words, env=os.environ | {"PYTHONHASHSEED": seed}, text=True)
+    assert printed.splitlines() == [str(sorted(CONFIG_NAMES))] * 2
 
 
 def test_quotas_have_their_entity_in_words_and_as_columns() -> None:

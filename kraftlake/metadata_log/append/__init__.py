@@ -1,1 +1,1 @@
-"""Appending to the log: checks of new rows, the commit protocol that fences, the hash chain, group commit."""
+"""Appending to the log: a commit of it, its data file, group commit, and the creation of a lake."""

@@ -94,7 +94,8 @@ def not_found_by_topic_id(types: Types) -> set[str]:
 
 
 def in_no_history(types: Types) -> set[str]:
-    kinds = {kind for table in SMALL_TABLES for kind in table.kinds} | {cls.API_KEY for cls in TOPIC_RECORDS}
+    kinds = {cls.API_KEY for table in SMALL_TABLES for cls in table.key_of_record}
+    kinds |= {cls.API_KEY for cls in TOPIC_RECORDS}
     names = {type_name(cls) for cls in types if cls not in CONTROL and cls.API_KEY not in kinds}
     return names - WITHOUT_HISTORY
 

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
-from kraftlake.records import METADATA_RECORDS, UnknownRecord
 from kraftlake.replay import LogReader, chunks_of, readable_batches
-from kraftlake.replay.log.effective_records import newer_among, refuse
+from kraftlake.replay.log.other_records import OtherRecords
 from kraftlake.tables import (
-    BROKER_KINDS,
-    TOPIC_KINDS,
-    UNKNOWN_KIND,
     ClusterCounter,
     EffectiveRecords,
     LogBegin,
@@ -24,8 +19,6 @@ from kraftlake.tables import (
     standing_alone,
     topic_counts,
 )
-
-_KNOWN: Final = [*METADATA_RECORDS]
 
 
 class CountsAfter(NamedTuple):
@@ -50,6 +43,7 @@ def count_changes(
     start = begin.provenance
     log_begin = LogBegin(image=begin)
     counter, store, transactions = ClusterCounter(log_begin), PartitionStore(begin.topics), TransactionReader()
+    others = OtherRecords(begin)
     yield CountsAfter(np.array([start.offset]), np.array([start.timestamp]), counter.counts[None])
     if start.offset >= at:
         return
@@ -65,12 +59,13 @@ def count_changes(
         alone = alone.where((alone.offsets >= first) & (alone.offsets <= at) & ~left_out)
         if not len(alone):
             continue
-        _refuse_unknown(alone)
         for records in transactions.take(alone):
-            yield from _counted(records.of_kinds((*TOPIC_KINDS, *BROKER_KINDS, UNKNOWN_KIND)), store, counter)
+            yield from _counted(records, store, others, counter)
 
 
-def _counted(records: EffectiveRecords, store: PartitionStore, counter: ClusterCounter) -> Iterator[CountsAfter]:
+def _counted(
+    records: EffectiveRecords, store: PartitionStore, others: OtherRecords, counter: ClusterCounter
+) -> Iterator[CountsAfter]:
     """The changes that records make, each offset at which some take effect counting as a delta of its own."""
     if not len(records):
         return
@@ -81,16 +76,9 @@ def _counted(records: EffectiveRecords, store: PartitionStore, counter: ClusterC
         of_last = len(offsets) if last == len(records) else int(deltas[last])
         if of_last > of_first:
             growth = topic_counts(changes.counted_from(of_first, first), of_last - of_first)
-            some = records.part(first, last), deltas[first:last] - of_first
-            changed, counts = counter.take(growth, *some, with_first=False)
+            of_brokers, fault = others.replay(records.part(first, last), deltas[first:last].tolist(), {}, None)
+            if fault is not None:
+                raise fault[1]
+            changed, counts = counter.take(offsets[of_first:of_last], growth, of_brokers, with_first=False)
             yield CountsAfter(offsets[of_first + changed], times[of_first + changed], counts[:, : len(counter.counts)])
         first, of_first = last, of_last
-
-
-def _refuse_unknown(records: EffectiveRecords) -> None:
-    """Raise UnknownRecordError, with the offset, for a record that this release can't replay."""
-    refuse(records, np.flatnonzero(newer_among(records)))
-    for place in np.flatnonzero(~np.isin(records.kinds, _KNOWN)).tolist():
-        message = records.message(place)
-        if isinstance(message, UnknownRecord):
-            MetadataDelta(MetadataImage.EMPTY).replay(message, int(records.offsets[place]))

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kraftlake.tables.image_partitions import partition_table
     from kraftlake.tables.jobs import JOBS, Job, job_named
     from kraftlake.tables.lake_table import LakeTable, TableDescription
-    from kraftlake.tables.metrics.cluster_counts import BROKER_KINDS, ClusterCounter, topic_counts
+    from kraftlake.tables.metrics.cluster_counts import ClusterCounter, topic_counts
     from kraftlake.tables.record_scan import RECORDS_A_PART, RecordScan, open_scanned, parts_of, read_part, type_of
     from kraftlake.tables.row_buffer import RowBuffer
     from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Chunk, Part, batch_of, chunk_of_fault, chunks_of
@@ -83,7 +83,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACLS",
-    "BROKER_KINDS",
     "CHUNK_SCHEMA",
     "CONFIGS",
     "FOLDED_SCHEMA",

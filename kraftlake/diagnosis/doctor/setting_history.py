@@ -27,15 +27,14 @@ class SettingHistory:
     """The states of configs and ACLs after the records taken in, and the last state of each before it."""
 
     def __init__(self, image: MetadataImage) -> None:
-        self._history = EntityHistory(tuple(_WORDS), image)
+        self._histories = {table: EntityHistory(table, image) for table in _WORDS}
         self._ended: dict[str, dict[tuple[str, ...], Row]] = {table.name: {} for table in _WORDS}
         """By table and key the last state that ended."""
 
     def take(self, chunk: DeltaChunk) -> None:
         """Take in the records that follow those before."""
-        ended = self._history.take(chunk.records)
-        for table in _WORDS:
-            for values in ended.get(table.name, ()):
+        for table, history in self._histories.items():
+            for values in history.take(chunk):
                 row = dict(zip(table.schema.names, values, strict=True))
                 self._ended[table.name][_key(table, row)] = row
 
@@ -54,7 +53,7 @@ class SettingHistory:
         return sorted(found, key=lambda one: one.at)
 
     def _open(self, table: SmallTable) -> Iterator[Row]:
-        rows = self._history.open_table(table)
+        rows = self._histories[table].open_table()
         for name in ("valid_from", "valid_to"):
             rows = rows.set_column(rows.schema.get_field_index(name), name, rows.column(name).cast(pa.int64()))
         yield from rows.to_pylist()

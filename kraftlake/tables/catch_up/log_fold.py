@@ -18,7 +18,6 @@ from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot
 from kraftlake.runtime.errors import LakeError, OffsetError
 from kraftlake.tables.catch_up.background import BackgroundWorker
 from kraftlake.tables.catch_up.covered import not_of_log, trimmed_past
-from kraftlake.tables.catch_up.delta_images import DeltaImages
 from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.table_writer import TableWriter
 
@@ -89,7 +88,8 @@ class LogFold:
         self._snapshots = snapshots
         self._background = background
         self._replays: dict[int | None, _Replaying] = {}
-        self._images: DeltaImages | None = None
+        self._first: LogReplay | None = None
+        """The replay that begins first, whose image is the newest one."""
         self.last_offset = -1
         self.batches = 0
         self.deltas = 0
@@ -97,12 +97,12 @@ class LogFold:
     @property
     def image(self) -> MetadataImage:
         """The newest image, without a metadata transaction that is open at `last_offset`."""
-        return MetadataImage.EMPTY if self._images is None else self._images.image
+        return MetadataImage.EMPTY if self._first is None else self._first.image
 
     @property
     def topic_counts(self) -> tuple[int, int]:
         """The number of topics, and of partitions, in the newest image."""
-        return (0, 0) if self._images is None else self._images.topic_counts
+        return (0, 0) if self._first is None else (self._first.store.topic_count, self._first.store.count)
 
     def begin(self) -> None:
         """Load the state at each offset that tables cover; `open` lets the writers begin there.
@@ -129,9 +129,8 @@ class LogFold:
                 if offset < end_offset - 1:
                     raise OffsetError(self._trimmed_past(offset))
         self._replays = {covers: self._opened(covers, of) for covers, of in writers.items()}
-        first = self._replays[lowest]
-        self._images = DeltaImages(first.replay, first.begin.image)
-        self.last_offset = self._images.provenance.offset if lowest is None else lowest
+        self._first = self._replays[lowest].replay
+        self.last_offset = self._first.provenance.offset if lowest is None else lowest
         if self._snapshots is not None and lowest is None:
             self._snapshots.start_at(self.image)
         elif self._snapshots is not None and lowest is not None:
@@ -154,10 +153,10 @@ class LogFold:
         """
         for piece in pieces(rows):
             first = 0
-            if self._snapshots is not None and self._images is not None:
+            if self._snapshots is not None and self._first is not None:
                 for place, is_there in self._snapshots.stops(piece):
                     self._take_part(piece.slice(first, place - first))
-                    self._snapshots.pass_stop(self.image, self._images.quorum, is_there=is_there)
+                    self._snapshots.pass_stop(self.image, self._first.quorum, is_there=is_there)
                     first = place
             if first < piece.num_rows:
                 self._take_part(piece.slice(first))
@@ -171,9 +170,9 @@ class LogFold:
 
     def finish(self) -> None:
         """Publish a snapshot: a run has ended with nothing left to read."""
-        images = self._images
-        if self._snapshots is not None and images is not None and images.provenance.offset == self.last_offset:
-            self._snapshots.publish(self.image, images.quorum)
+        first = self._first
+        if self._snapshots is not None and first is not None and first.provenance.offset == self.last_offset:
+            self._snapshots.publish(self.image, first.quorum)
 
     def _take_part(self, rows: pa.Table) -> None:
         try:
@@ -182,10 +181,8 @@ class LogFold:
             self.wait()  # what a writer raised is of an earlier offset
             raise
         for of, chunks in made:
-            if self._images is not None and of.replay is self._images.replay:
+            if of.replay is self._first:
                 self.deltas += sum(int(np.count_nonzero(~chunk.boundaries.noop)) for chunk in chunks)
-                for chunk in chunks:
-                    self._images.take_deltas(chunk)
         if self._background is None:
             self._pass_on(rows, made)
         else:

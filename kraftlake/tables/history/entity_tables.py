@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby
 from operator import attrgetter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import pyarrow as pa
 
 from kraftlake.image import MetadataImage, known_mechanism, mechanism_name
 from kraftlake.image.client_quotas_image import ClientQuotaEntity
-from kraftlake.image.configurations_image import TOPIC_RESOURCE, ConfigResource
+from kraftlake.image.configurations_image import ConfigResource
 from kraftlake.image.features_image import METADATA_VERSION
 from kraftlake.image.kafka_names import (
     OPERATIONS,
@@ -23,12 +24,19 @@ from kraftlake.image.kafka_names import (
 )
 from kraftlake.records import is_public, redact_config
 from kraftlake.records import metadata_records as r
+from kraftlake.records.uuid import Uuid
 from kraftlake.tables.history.columns import VALIDITY, Column
+
+if TYPE_CHECKING:
+    from kraftlake.replay.log.delta_chunk import DeltaChunk
+    from kraftlake.replay.log.other_records import OtherChange
 
 _TEXTS: Final = pa.list_(pa.string())
 
 Key = Any
 State = Any
+Changed = tuple[int, int, Mapping[Key, State | None]]
+"""An offset with its time (epoch ms, -1 for none), and the states after it of the keys that may have changed there."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -36,8 +44,8 @@ class SmallTable:
     """A history table of entities that a cluster has few of.
 
     `keys` gives all keys of an image, `look` the state of one key (None: the image does not have it), and `row` the
-    values of all columns but those of VALIDITY. `removed_topic` gives the keys that are removed with the topic of a
-    name, in an order that depends on them alone. Equal states are one row, and unequal states are two even where their
+    values of all columns but those of VALIDITY. `also_changed` gives keys that a change may change without a record of
+    them, in an order that depends on them alone. Equal states are one row, and unequal states are two even where their
     rows show the same: a new password is another state.
     """
 
@@ -51,13 +59,15 @@ class SmallTable:
     keys: Callable[[MetadataImage], Iterable[Key]]
     look: Callable[[MetadataImage, Key], State | None]
     row: Callable[[Key, State], tuple[Any, ...]]
-    removed_topic: Callable[[MetadataImage, str], Iterable[Key]] | None = None
+    also_changed: Callable[[OtherChange], Iterable[Key]] = lambda _: ()
 
-    @property
-    def kinds(self) -> frozenset[int]:
-        """The api keys of the records that the table is made of."""
-        of_topics: tuple[Any, ...] = () if self.removed_topic is None else (r.TopicRecord, r.RemoveTopicRecord)
-        return frozenset(cls.API_KEY for cls in (*self.key_of_record, *of_topics))
+    def changes(self, chunk: DeltaChunk) -> Iterator[Changed]:
+        """The states that deltas may have changed, by the offset at which they did."""
+        for other in chunk.others:
+            keys = [self.key_of_record[type(m)](m) for m in other.messages if type(m) in self.key_of_record]
+            states = {key: self.look(other.image, key) for key in (*keys, *self.also_changed(other))}
+            if states:
+                yield other.offset, other.time, states
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -151,9 +161,10 @@ CONFIGS: Final = SmallTable(
     ],
     look=lambda image, key: image.configs.config_map(key[0]).get(key[1]),
     row=lambda key, state: (key[0].type_name, key[0].name, key[1], redact_config(key[0].type, key[1], state)),
-    removed_topic=lambda image, name: [
-        (ConfigResource(TOPIC_RESOURCE, name), config)
-        for config in sorted(image.configs.config_map(ConfigResource(TOPIC_RESOURCE, name)))
+    also_changed=lambda other: [
+        (resource, config)
+        for resource, delta in (other.change.configs_delta.changes.items() if other.change.configs_delta else ())
+        for config in sorted(delta.changes)
     ],
 )
 
@@ -280,7 +291,29 @@ SCRAM: Final = SmallTable(
     row=lambda key, state: (key[1], mechanism_name(key[0]), *(getattr(state, name) for name in _OF_CREDENTIALS)),
 )
 
-TOPICS: Final = SmallTable(
+
+def _topic_name(image: MetadataImage, key: Key) -> State | None:
+    topic = image.topics.get_topic_by_id(Uuid.from_string(key))
+    return None if topic is None else topic.name
+
+
+class _TopicTable(SmallTable):
+    """The table of topics, which are changed by the records of partitions' topics alone."""
+
+    def changes(self, chunk: DeltaChunk) -> Iterator[Changed]:
+        """The names of topics that were created, None for removed ones."""
+        records, of = chunk.records, chunk.partitions
+        made = (records.kinds == r.TopicRecord.API_KEY).nonzero()[0].tolist()
+        steps = [(record, topic, True) for record, (_, topic) in zip(made, of.created.tolist(), strict=True)]
+        steps = sorted([*steps, *((record, topic, False) for _, topic, record in of.removed.tolist())])
+        numbers = pa.array([topic for _, topic, _ in steps], pa.int64())
+        names, ids = (texts.take(numbers).to_pylist() for texts in (of.names.topics, of.names.ids))
+        effective = [(int(records.effective[record]), int(records.times[record])) for record, _, _ in steps]
+        for (offset, time), group in groupby(range(len(steps)), effective.__getitem__):
+            yield offset, time, {ids[step]: names[step] if steps[step][2] else None for step in group}
+
+
+TOPICS: Final = _TopicTable(
     name="topic_history",
     comment="Each topic, from when to when it existed",
     key=("topic_id",),
@@ -289,9 +322,9 @@ TOPICS: Final = SmallTable(
         _column("topic", pa.string(), "the topic's name"),
         _column("topic_id", pa.string(), "its id in Kafka's 22-character base64; each creation gives another id"),
     ),
-    keys=lambda image: image.topics.topics_by_id().keys(),
-    look=lambda image, key: None if (topic := image.topics.get_topic_by_id(key)) is None else topic.name,
-    row=lambda key, state: (state, str(key)),
+    keys=lambda image: map(str, image.topics.topics_by_id()),
+    look=_topic_name,
+    row=lambda key, state: (state, key),
 )
 
 SMALL_TABLES: Final = (TOPICS, BROKERS, CONFIGS, ACLS, QUOTAS, FEATURES, SCRAM)

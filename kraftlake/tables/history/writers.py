@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
-from kraftlake.image import MetadataImage
 from kraftlake.metadata_log.storage.location import Location
-from kraftlake.records.metadata_records import METADATA_RECORDS
 from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin
-from kraftlake.replay.log.effective_records import refuse
 from kraftlake.replay.log.partition_store import PartitionStore
 from kraftlake.runtime import LakeError
 from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.history.columns import PARTITION_COLUMNS
-from kraftlake.tables.history.entity_history import EntityHistory, Since
+from kraftlake.tables.history.entity_history import EntityHistory
 from kraftlake.tables.history.entity_tables import SMALL_TABLES, SmallTable
 from kraftlake.tables.history.history_table import HistoryTable
 from kraftlake.tables.history.open_intervals import entities_since, partitions_since
@@ -49,7 +44,7 @@ class HistoryWriter(ChangesWriter):
 
 
 class PartitionHistoryWriter(HistoryWriter):
-    """Writes `partition_history/`. Raises UnknownRecordError for a record of a type that this release doesn't know."""
+    """Writes `partition_history/`."""
 
     description = TableDescription("partition_history", "What each partition was, from when to when", PARTITION_COLUMNS)
     of_topics = True
@@ -84,80 +79,46 @@ class PartitionHistoryWriter(HistoryWriter):
 
     def take_deltas(self, chunk: DeltaChunk) -> None:
         """Keep the states that deltas end."""
-        refuse(chunk.records, np.flatnonzero(~chunk.records.are_of(METADATA_RECORDS)))
         self._ended.add(chunk.partitions)
-
-
-class SmallHistories:
-    """The states of the small tables of a run that cover the same offset, folded once for all of them."""
-
-    def __init__(self, image: MetadataImage) -> None:
-        """Begin with an image, and no table."""
-        self._writers: dict[str, SmallHistoryWriter] = {}
-        self._lock = threading.Lock()
-        self._taken_to = -1
-        self.states = EntityHistory((), image)
-
-    def add(self, writer: SmallHistoryWriter, since: Since) -> None:
-        """Add a table by its writer; `since` tells when its open states began."""
-        self._writers[writer.of.name] = writer
-        self.states.add(writer.of, since)
-
-    def take(self, chunk: DeltaChunk) -> None:
-        """Fold deltas for all tables, unless the writer of another table has done so: on any thread."""
-        with self._lock:
-            if not len(chunk.boundaries) or chunk.boundaries.offsets[-1] <= self._taken_to:
-                return
-            self._taken_to = int(chunk.boundaries.offsets[-1])
-            for name, ended in self.states.take(chunk.records).items():
-                self._writers[name].rows.extend(ended)
 
 
 class SmallHistoryWriter(HistoryWriter):
     """Writes one of the other history tables, `of`."""
 
-    def __init__(self, of: SmallTable, together: dict[int | None, SmallHistories]) -> None:
-        """`together` has the states that tables share, by the offset that they cover; a writer adds missing ones."""
+    def __init__(self, of: SmallTable) -> None:
         self.description = TableDescription(of.name, of.comment, of.columns)
         super().__init__()
         self.of = of
-        self._all_together = together
-        self._together: SmallHistories | None = None
+        self._states = EntityHistory(of)
 
     @property
     def open_count(self) -> int:
         """The number of open states."""
-        return 0 if self._together is None else self._together.states.open_count(self.of)
+        return self._states.open_count
 
     def open_tables(self) -> Iterator[pa.Table]:
         """The open states, as one table."""
-        return iter([] if self._together is None else [self._together.states.open_table(self.of)])
+        return iter([self._states.open_table()])
 
     def open(self, replay: LogReplay, begin: LogBegin, table: LakeTable | None = None) -> None:  # noqa: ARG002
         """Begin with the states of the image, each since when the table says; raises as that of partitions."""
         assert isinstance(table, HistoryTable), "the table is the one of `table`"
-        covers = table.covered
-        if covers not in self._all_together:
-            self._all_together[covers] = SmallHistories(begin.image)
-        self._together = self._all_together[covers]
-        known = None if covers is None else entities_since(table, self.of.key)
+        known = None if table.covered is None else entities_since(table, self.of.key)
 
-        def since(_: SmallTable, key: tuple[Any, ...]) -> tuple[int, int] | None:
+        def since(key: tuple[Any, ...]) -> tuple[int, int] | None:
             if known is None:
                 return None
             if key not in known:
                 raise LakeError(f"{table.path} lacks {key}, which its log has: delete {table.name}/ and run again")
             return known[key]
 
-        self._together.add(self, since)
+        self._states = EntityHistory(self.of, begin.image, since)
 
     def take_deltas(self, chunk: DeltaChunk) -> None:
         """Keep the states that deltas end."""
-        assert self._together is not None, "the writer was opened"
-        self._together.take(chunk)
+        self.rows.extend(self._states.take(chunk))
 
 
 def history_writers() -> list[TableWriter]:
     """A writer of each history table, for one run."""
-    together = dict[int | None, SmallHistories]()
-    return [PartitionHistoryWriter(), *(SmallHistoryWriter(table, together) for table in SMALL_TABLES)]
+    return [PartitionHistoryWriter(), *map(SmallHistoryWriter, SMALL_TABLES)]

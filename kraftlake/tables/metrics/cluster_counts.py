@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any, Final
 
 import attrs
 import numpy as np
 
-from kraftlake.image import MetadataImage, count_cluster
+from kraftlake.image import count_cluster
 from kraftlake.image.cluster_counts import count_brokers
 from kraftlake.kernels import compiled
 from kraftlake.kernels.columns.change_buffers import COUNTS, CountedChanges
-from kraftlake.records import metadata_records as r
 from kraftlake.replay.log.delta_chunk import LogBegin
-from kraftlake.replay.log.effective_records import UNKNOWN_KIND, EffectiveRecords
-from kraftlake.replay.log.object_deltas import object_deltas
+from kraftlake.replay.log.other_records import OtherChange
 from kraftlake.replay.log.partition_changes import PartitionChanges
-
-BROKER_KINDS: Final = tuple(
-    cls.API_KEY
-    for cls in (
-        r.RegisterBrokerRecord,
-        r.UnregisterBrokerRecord,
-        r.FenceBrokerRecord,
-        r.UnfenceBrokerRecord,
-        r.BrokerRegistrationChangeRecord,
-    )
-)
-"""The api keys of the records that make a broker active or fenced, or remove it."""
 
 BROKERS: Final = 3
 """The number of counts that are of brokers: the first of ClusterCounts; the others are of topics."""
@@ -45,19 +31,22 @@ class ClusterCounter:
         """Begin with the counts there."""
         counts = count_cluster(begin.image) if begin.counts is None else begin.counts
         self.counts = np.array(attrs.astuple(counts), np.int64)
-        self._cluster = begin.image.cluster
 
-    def take(self, changes: Any, records: EffectiveRecords, deltas: Any, *, with_first: bool) -> tuple[Any, Any]:
+    def take(self, offsets: Any, changes: Any, others: Iterable[OtherChange], *, with_first: bool) -> tuple[Any, Any]:
         """Count deltas, at least one, that follow those before.
 
-        `changes` are those that `topic_counts` gives, the sum of all shards; `deltas` (int64) are the numbers of the
-        records' deltas. Gives the deltas (int64[n], by number) that change a count or have an election, `with_first`
-        the first as well; and of each (int64[n, 9]) the counts after it, its unclean elections and those from the
-        eligible replicas. Raises ReplayError or CorruptDataError, with the offset, for a record that contradicts the
-        state so far.
+        `offsets` (int64) are the last of each; `changes` are those that `topic_counts` gives, the sum of all shards,
+        and `others` those of all else.
+        Gives the deltas (int64[n], by number) that change a count or have an election, `with_first` the first as well;
+        and of each (int64[n, 9]) the counts after it, its unclean elections and those from the eligible replicas.
         """
         growth, elections = changes[:, :_GROWTH], changes[:, _GROWTH:]
-        brokers = {-1: self.counts[:BROKERS].tolist(), **dict(self._take_brokers(records, deltas))}
+        brokers = {-1: self.counts[:BROKERS].tolist()}
+        for other in others:
+            if other.change.cluster_delta is not None:
+                fenced, shutting_down = count_brokers(other.image.cluster)
+                number = int(np.searchsorted(offsets, other.offset))
+                brokers[number] = [len(other.image.cluster.brokers) - fenced, fenced, shutting_down]
         newest = np.searchsorted([*brokers], np.arange(len(growth)), side="right") - 1
         of_topics = self.counts[BROKERS:] + np.cumsum(growth, axis=0)
         counts = np.concatenate((np.array([*brokers.values()])[newest], of_topics), axis=1)
@@ -66,15 +55,6 @@ class ClusterCounter:
         self.counts = counts[-1]
         deltas = np.flatnonzero(changed)
         return deltas, np.concatenate((counts[deltas], elections[deltas]), axis=1)
-
-    def _take_brokers(self, records: EffectiveRecords, deltas: Any) -> Iterator[tuple[int, list[int]]]:
-        """The deltas with records of brokers, with the counts of brokers after each."""
-        chosen = records.are_of((*BROKER_KINDS, UNKNOWN_KIND))
-        records, deltas = records.where(chosen), deltas[chosen]
-        for number, delta in object_deltas(records, deltas, BROKER_KINDS, lambda: MetadataImage(cluster=self._cluster)):
-            self._cluster = delta.apply(delta.image.provenance).cluster
-            fenced, shutting_down = count_brokers(self._cluster)
-            yield number, [len(self._cluster.brokers) - fenced, fenced, shutting_down]
 
 
 def topic_counts(changes: PartitionChanges, deltas: int) -> Any:

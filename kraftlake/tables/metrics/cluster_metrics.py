@@ -5,6 +5,7 @@ The counts at any offset are those of the last row at or before it; `counts_by_m
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import attrs
@@ -14,7 +15,7 @@ import pyarrow as pa
 from kraftlake.image import ClusterCounts
 from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
 from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin
-from kraftlake.replay.log.effective_records import EffectiveRecords
+from kraftlake.replay.log.other_records import OtherChange
 from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.history.columns import delta_columns
 from kraftlake.tables.lake_table import TableDescription
@@ -83,14 +84,14 @@ class ClusterMetricsWriter(ChangesWriter):
     def take_deltas(self, chunk: DeltaChunk) -> None:
         """Add the rows of deltas."""
         changes = topic_counts(chunk.partitions, len(chunk.boundaries))
-        self.take_counts(chunk.boundaries, changes, chunk.records, chunk.deltas)
+        self.take_counts(chunk.boundaries, changes, chunk.others)
 
-    def take_counts(self, boundaries: DeltaBoundaries, changes: Any, records: EffectiveRecords, deltas: Any) -> None:
+    def take_counts(self, boundaries: DeltaBoundaries, changes: Any, others: Iterable[OtherChange]) -> None:
         """Add the rows of deltas; the arguments are those of `ClusterCounter.take`."""
         if len(boundaries):
             first = self._waits and not boundaries.noop[0]
             self._waits = False
-            self._add(boundaries, *self._counter.take(changes, records, deltas, with_first=first))
+            self._add(boundaries, *self._counter.take(boundaries.offsets, changes, others, with_first=first))
 
     def _add(self, boundaries: DeltaBoundaries, deltas: Any, counts: Any) -> None:
         """Add the rows of deltas (int64[n], by number), with their counts (int64[n, 9])."""

@@ -6,15 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import attrs
-import numpy as np
 
 from kraftlake.image import ClusterCounts, MetadataImage, MetadataProvenance, count_cluster
 from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.log.delta_chunk import LogBegin, TopicsState
-from kraftlake.replay.log.effective_records import NO_RECORDS, joined
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.runtime.errors import CorruptDataError
-from kraftlake.tables.catch_up.delta_images import DeltaImages
 from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.metrics.cluster_metrics import ClusterMetricsWriter
 from kraftlake.tables.shards.count_changes import CountChanges
@@ -67,7 +64,7 @@ class DriverStep:
         """
         at = attrs.evolve(state.image.provenance, epoch=state.epoch)
         self._deltas = LogReplay(bulk=bulk)
-        self._deltas.go_on(state.open_topics, at, state.quorum)
+        self._deltas.go_on(state.open_topics, at, state.quorum, state.image)
         begin = LogBegin(
             image=attrs.evolve(state.image, provenance=at),
             is_load=is_load,
@@ -77,7 +74,6 @@ class DriverStep:
         self._writers = writers
         for writer, table in zip(writers, tables, strict=True):
             writer.open(self._deltas, begin, table)
-        self._images = DeltaImages(self._deltas, begin.image)
 
     def take(self, records: Iterable[ShardRecords], counts: CountChanges) -> None:
         """Take the records of a step, which follow those before, and by how much the shards changed the counts.
@@ -90,20 +86,18 @@ class DriverStep:
         if self._deltas.store.count:
             raise CorruptDataError(NO_SHARD)
         for chunk in chunks:
-            self._images.take_deltas(chunk)
             for writer in self._writers:
                 if not isinstance(writer, ClusterMetricsWriter):
                     writer.take_deltas(chunk)
         for writer in self._writers:
             if isinstance(writer, ClusterMetricsWriter):
                 merged = CountChanges.joined([*(CountChanges.none_in(chunk.boundaries) for chunk in chunks), counts])
-                taken = joined([NO_RECORDS, *(chunk.records for chunk in chunks)])
-                numbers = np.searchsorted(merged.boundaries.offsets, taken.effective)
-                writer.take_counts(merged.boundaries, merged.changes, taken, numbers)
+                others = [other for chunk in chunks for other in chunk.others]
+                writer.take_counts(merged.boundaries, merged.changes, others)
 
     def state(self, at: MetadataProvenance) -> DriverState:
         """The state after an offset, which is that of the last batch that was taken."""
-        deltas, image = self._deltas, attrs.evolve(self._images.image, provenance=at)
+        deltas, image = self._deltas, attrs.evolve(self._deltas.image, provenance=at)
         return DriverState(image=image, quorum=deltas.quorum, open_topics=deltas.state, epoch=deltas.provenance.epoch)
 
 

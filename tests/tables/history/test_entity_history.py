@@ -15,7 +15,9 @@ from kraftlake.image import MetadataImage
 from kraftlake.kafka_files import open_directory
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
+from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.log.effective_records import TransactionReader
+from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.runtime.errors import CorruptDataError, ReplayError
 from kraftlake.tables.history.entity_history import EntityHistory
 from kraftlake.tables.history.entity_tables import (
@@ -36,25 +38,25 @@ from tests.tables.history.reference import Row, images, plain, small_rows
 from tests.tables.sample_log import SAMPLES
 
 
-def ended(log: Iterable[RecordBatch], states: EntityHistory) -> dict[str, list[Any]]:
-    """The rows that the records of a log end, by table."""
-    reader = TransactionReader()
-    found: dict[str, list[Any]] = {table.name: [] for table in SMALL_TABLES}
-    for batch in log:
-        for records in reader.take(batch):
-            for name, rows in states.take(records).items():
-                found[name] += rows
+def ended(log: Iterable[RecordBatch], states: Sequence[EntityHistory], start: MetadataImage) -> list[list[Any]]:
+    """The rows that a log after an image ends, by history."""
+    replay = LogReplay()
+    if start is not MetadataImage.EMPTY:
+        replay.begin(start, QuorumState())
+    found: list[list[Any]] = [[] for _ in states]
+    for chunk in (chunk for batch in log for chunk in replay.take_parts([batch])):
+        for history, rows in zip(states, found, strict=True):
+            rows.extend(history.take(chunk))
     return found
 
 
-def histories(log: Iterable[RecordBatch], states: EntityHistory | None = None) -> dict[str, list[Row]]:
-    states = states or EntityHistory()
-    rows = ended(log, states)
-    tables = {
-        table: pa.concat_tables([table_of_rows(rows[table.name], table.schema), states.open_table(table)])
-        for table in SMALL_TABLES
-    }
-    return {table.name: plain(found.to_pylist(), table.key) for table, found in tables.items()}
+def histories(log: Iterable[RecordBatch], start: MetadataImage = MetadataImage.EMPTY) -> dict[str, list[Row]]:
+    states = [EntityHistory(table, start) for table in SMALL_TABLES]
+    made = {}
+    for table, history, rows in zip(SMALL_TABLES, states, ended(log, states, start), strict=True):
+        whole = pa.concat_tables([table_of_rows(rows, table.schema), history.open_table()])
+        made[table.name] = plain(whole.to_pylist(), table.key)
+    return made
 
 
 def history(table: SmallTable, *groups: Sequence[Any]) -> list[Row]:
@@ -76,8 +78,7 @@ def test_it_goes_on_from_any_image(log: list[RecordBatch], at: int) -> None:
         [*reader.take(batch)]
     assume(reader.open_since is None)  # a snapshot is made outside of transactions only
     start = [MetadataImage.EMPTY, *images(log[:at])][-1]
-    states = EntityHistory(image=start)
-    found, seen = histories(log[at:], states), [start, *images(log[at:], start)]
+    found, seen = histories(log[at:], start), [start, *images(log[at:], start)]
     for table in SMALL_TABLES:
         assert found[table.name] == small_rows(table, seen), table.name
 
@@ -94,11 +95,9 @@ def test_real_logs_have_the_histories_that_their_images_have(sample: str) -> Non
 
 def test_what_a_snapshot_of_the_past_knew_is_kept_where_it_began() -> None:
     log = log_of([topic(1)], [r.ConfigRecord(resource_type=2, resource_name="topic-1", name="flush.ms", value="1")])
-    states = EntityHistory(
-        image=[*images(log)][-1],
-        since=lambda table, key: (0, 5) if (table, key) == (TOPICS, (str(uuid_of(1)),)) else None,
-    )
-    topics, configs = states.open_table(TOPICS).to_pylist(), states.open_table(CONFIGS).to_pylist()
+    image = [*images(log)][-1]
+    known = EntityHistory(TOPICS, image, lambda key: (0, 5) if key == (str(uuid_of(1)),) else None)
+    topics, configs = known.open_table().to_pylist(), EntityHistory(CONFIGS, image).open_table().to_pylist()
     assert [row["valid_from_offset"] for row in (*topics, *configs)] == [0, 1]
 
 
@@ -145,8 +144,8 @@ def print_configs() -> None:
         [r.RemoveTopicRecord(topic_id=uuid_of(1))],
     )
     before = [*images(log)][-2]
-    print([row[2] for row in ended(log, EntityHistory())[CONFIGS.name]])
-    print(EntityHistory(image=before).open_table(CONFIGS).column("config").to_pylist())
+    print([row[2] for row in ended(log, [EntityHistory(CONFIGS)], MetadataImage.EMPTY)[0]])
+    print(EntityHistory(CONFIGS, before).open_table().column("config").to_pylist())
 
 
 @pytest.mark.parametrize("seed", ["1", "2"])
@@ -173,7 +172,7 @@ def test_quotas_have_their_entity_in_words_and_as_columns() -> None:
     [
         (b"\x01\x04\x00\x7f", CorruptDataError, "record at offset 0 can't be decoded"),
         (UNDECODABLE, CorruptDataError, "record at offset 0 can't be decoded"),
-        (r.RemoveTopicRecord(topic_id=uuid_of(3)), ReplayError, "Offset 0, REMOVE_TOPIC_RECORD: the topic"),
+        (r.RemoveTopicRecord(topic_id=uuid_of(3)), ReplayError, "offset 0, REMOVE_TOPIC_RECORD: the topic"),
         (r.FenceBrokerRecord(id=1, epoch=1), ReplayError, "ffset 0.*FENCE_BROKER_RECORD"),
     ],
 )

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from kraftlake.replay.queries.changes import LogChanges
 from kraftlake.runtime.html import html_table
 from kraftlake.tables.events.log_events import LogEvents
 from kraftlake.tables.events.table import EVENTS
@@ -41,8 +39,7 @@ class Events:
     ) -> None:
         self._source = source
         self._range = first, last
-        self._kept: dict[str, Any] = {"show_secrets": show_secrets, "of_brokers": of_brokers}
-        self._changes = partial(LogChanges, source.reader, lenient=lenient, cluster_id=source.cluster_id)
+        self._kept: dict[str, Any] = {"lenient": lenient, "show_secrets": show_secrets, "of_brokers": of_brokers}
         self._next: LogEvents | None = self._log_events()  # raises at once where the range can't be read
         self._skipped: Sequence[SkippedRecord] = ()
 
@@ -72,7 +69,7 @@ class Events:
         try:
             yield from found
         finally:
-            self._skipped = tuple(found.skipped.values())
+            self._skipped = tuple(found.skipped)
 
     def to_table(self) -> pa.Table:
         """All events as one Arrow table, strings as such."""
@@ -80,7 +77,7 @@ class Events:
         return pa.concat_tables(tables) if tables else EVENTS.schema.empty_table()
 
     def _log_events(self) -> LogEvents:
-        return LogEvents(self._source.reader, self._changes, *self._range, **self._kept)
+        return LogEvents(self._source.reader, *self._range, cluster_id=self._source.cluster_id, **self._kept)
 
 
 def rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:

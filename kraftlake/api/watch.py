@@ -7,21 +7,23 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import attrs
+import pyarrow.compute as pc
 
 from kraftlake.api.events import rows_of
-from kraftlake.publisher import ControllerMetadataMetrics
-from kraftlake.replay import ChangeFold, check_unbroken, leader_at, readable_batches
-from kraftlake.tables import event_tables
+from kraftlake.image import ClusterCounts
+from kraftlake.replay import check_unbroken, leader_at
+from kraftlake.tables import ClusterCounter, DeltaEvents, LogReplay, topic_counts
+from kraftlake.tables.events.table import EVENTS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kraftlake.image import ClusterCounts, MetadataImage
+    from kraftlake.image import MetadataImage
     from kraftlake.records.batch import RecordBatch
-    from kraftlake.replay import LiveLog, Published, SkippedRecord
+    from kraftlake.replay import LiveLog, SkippedRecord
+    from kraftlake.tables import DeltaChunk
 
-_BATCHES: Final = 256
-"""The most batches of a step through what the log held at the beginning."""
+_COUNTS: Final = [field.name for field in attrs.fields(ClusterCounts)]
 
 
 @attrs.frozen(kw_only=True)
@@ -71,18 +73,17 @@ class Watch:
         end = reader.end_offset
         self._from = end if first is None else first
         begin = min(self._from, end)
-        self._changes = ChangeFold.after(reader, begin - 1, lenient=lenient, cluster_id=cluster_id)
-        loader = self._changes.loader
-        self._leader = loader.quorum.leader_id
-        if self._leader is None:
-            self._leader = leader_at(reader, begin - 1)
-        self._metrics = ControllerMetadataMetrics(loader.image)
-        self._backlog: Iterator[RecordBatch] | None = None
+        self._replay = LogReplay(lenient=lenient)
+        at = self._replay.begin_at(reader, begin - 1, cluster_id=cluster_id)
+        at = attrs.evolve(at, image=attrs.evolve(at.image, provenance=self._replay.last))
+        self._leader = None if self._replay.quorum.leader_id is not None else leader_at(reader, begin - 1)
+        self._counter = ClusterCounter(at)
+        self._events = DeltaEvents(at, show_secrets=show_secrets, of_brokers=of_brokers)
+        self._backlog: Iterator[Iterator[DeltaChunk]] = iter(())
         if begin < end:
             if not lenient:
                 check_unbroken(reader, begin, end - 1)
-            self._backlog = readable_batches(reader, begin, end - 1, loader.lost)
-        self._kept: dict[str, Any] = {"show_secrets": show_secrets, "of_brokers": of_brokers}
+            self._backlog = self._replay.steps(reader, end - 1)
         self._poll, self._sleep = poll, sleep
         self.has_more = True
         """Whether the newest step has read a batch, so that the next one should come at once."""
@@ -90,18 +91,18 @@ class Watch:
     @property
     def image(self) -> MetadataImage:
         """The newest image."""
-        return self._changes.loader.image
+        return self._replay.image
 
     @property
     def state(self) -> WatchState:
         """The state after the last step."""
-        at = self._changes.loader.provenance
+        at, leader = self._replay.last, self._replay.quorum.leader_id
         return WatchState(
-            leader=self._leader,
+            leader=self._leader if leader is None else leader,
             epoch=at.epoch,
             offset=at.offset,
             timestamp=at.timestamp,
-            counts=self._metrics.counts,
+            counts=ClusterCounts(**dict(zip(_COUNTS, self._counter.counts.tolist(), strict=True))),
             seen_to=self._live.seen_to,
             trouble=self._live.trouble,
         )
@@ -109,30 +110,25 @@ class Watch:
     @property
     def skipped(self) -> Sequence[SkippedRecord]:
         """The records that a lenient watch left out."""
-        return self._changes.loader.skipped
+        return self._replay.skipped
 
     def step(self) -> Iterator[pa.Table]:
         """The events of the next batches, as tables of `events/`; does not wait, and may give nothing."""
-        return event_tables(self._replayed(), after=self._from - 1, **self._kept)
+        for chunk in self._next_chunks():
+            growth = topic_counts(chunk.partitions, len(chunk.boundaries))
+            self._counter.take(growth, chunk.records, chunk.deltas, with_first=False)
+            rows = self._events.take(chunk).rows().cast(EVENTS.schema)
+            yield rows.filter(pc.field("offset") >= self._from)
 
-    def _replayed(self) -> Iterator[Published]:
-        self.has_more = False
-        for batch in self._next_batches():
-            self.has_more = True
-            for change in self._changes.take(batch):
-                self._metrics.on_metadata_update(change.delta, change.image, change.manifest)
-                yield change
-            leader = self._changes.loader.quorum.leader_id
-            self._leader = self._leader if leader is None else leader
+    def _next_chunks(self) -> Iterator[DeltaChunk]:
+        held = next(self._backlog, None)
+        self.has_more = held is not None
+        return self._replay.take_parts(self._next_batches()) if held is None else held
 
     def _next_batches(self) -> Iterator[RecordBatch]:
-        if self._backlog is not None:
-            for number, batch in enumerate(self._backlog, 1):
-                yield batch
-                if number == _BATCHES:
-                    return
-            self._backlog = None
-        yield from self._live.step()
+        for batch in self._live.step():
+            self.has_more = True
+            yield batch
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Each event as a dict of the table's columns; waits for the next one."""

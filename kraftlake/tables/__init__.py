@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from kraftlake.tables.changes_writer import ChangesWriter
     from kraftlake.tables.cluster_id import cluster_id_of
     from kraftlake.tables.derived_tables import derived_table
-    from kraftlake.tables.events.change_events import event_tables
-    from kraftlake.tables.events.delta_events import EventChunk
+    from kraftlake.tables.events.delta_events import DeltaEvents, EventChunk
     from kraftlake.tables.events.distinct_changes import distinct_changes, event_columns
     from kraftlake.tables.events.log_events import LogEvents
     from kraftlake.tables.events.partition_events import PartitionColumns
@@ -101,6 +100,7 @@ __all__ = [
     "Collected",
     "CountChanges",
     "DeltaChunk",
+    "DeltaEvents",
     "DriverState",
     "DriverStep",
     "EffectiveRecords",
@@ -144,7 +144,6 @@ __all__ = [
     "derived_table",
     "distinct_changes",
     "event_columns",
-    "event_tables",
     "fault_to_json",
     "first_offsets",
     "fold_driver",

@@ -20,9 +20,8 @@ from kraftlake.api.events import rows_of
 from kraftlake.image import count_cluster
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay import LogChanges
 from kraftlake.runtime.errors import OffsetError, ReplayError, UsageError
-from kraftlake.tables import event_tables
+from kraftlake.tables import LogEvents
 from tests.cli.made_logs import unreplayable_log
 from tests.cli.running import DIRECTORY
 from tests.metadata_logs import metadata_logs
@@ -38,8 +37,7 @@ LAST, EXAMPLES = (5736, 30) if LONG else (200, 6)
 def events_of(batches: Sequence[RecordBatch], first: int | None = None) -> Rows:
     if not batches or (first is not None and first > batches[-1].last_offset):
         return []
-    changes = LogChanges(MadeLog(records=tuple(batches)), first)
-    return [row for table in event_tables(changes) for row in rows_of(table)]
+    return [row for table in LogEvents(MadeLog(records=tuple(batches)), first) for row in rows_of(table)]
 
 
 def stepped(watch: Watch) -> Rows:

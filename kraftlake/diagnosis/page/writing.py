@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from kraftlake.diagnosis.page.document import document
 from kraftlake.diagnosis.page.gathered import Gathered, Gatherer
 from kraftlake.diagnosis.page.packing import packed
 from kraftlake.image import MetadataImage
-from kraftlake.replay import LogChanges, LogSource, Progress, SkippedRecord
+from kraftlake.replay import LogSource, Progress, SkippedRecord
 from kraftlake.runtime import Moment, OffsetError, check_folder_of, write_readable
 from kraftlake.tables import LogEvents
 
@@ -71,8 +70,7 @@ def write_page(
     """
     check_folder_of(target)
     first, last = source.offset_range(from_offset, to_offset)
-    changes = partial(LogChanges, source.reader, lenient=lenient, cluster_id=source.cluster_id)
-    events = LogEvents(source.reader, changes, first, last)
+    events = LogEvents(source.reader, first, last, lenient=lenient, cluster_id=source.cluster_id)
     begin = events.begin
     from_, to = max(begin.offset + 1, source.start_offset), source.end_offset - 1 if last is None else last
     if to < from_:
@@ -81,7 +79,7 @@ def write_page(
             f"Nothing {after if to >= 0 else f'has happened in {source.name} yet'}, so there is nothing to show."
         )
     gathered = _gathered(source, events, begin, (from_, to), progress)
-    skipped = tuple(events.skipped.values())
+    skipped = tuple(events.skipped)
     if not len(gathered.offsets):
         raise OffsetError(
             f"Nothing happened in {source.name} from offset {from_} to {to}, so there is nothing to show."

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from kraftlake.replay.log.effective_records import LogPart
 
 _NO_OP: Final = NoOpRecord.API_KEY
-_PARTS_AT_ONCE: Final = 1_000
-"""The number of batches whose changes are looked at together."""
+_PARTS_AT_ONCE, _RECORDS_AT_ONCE = 1_000, 1 << 17
+"""The most batches, and about the number of records, whose changes are looked at together."""
 
 
 class LogReplay:
@@ -79,6 +79,7 @@ class LogReplay:
         """Whether no batches are left out, as they are between those of a shard."""
         self._last_offset: int | None = None
         self._epoch: int | None = None
+        self._time = -1
 
     @property
     def in_transaction(self) -> bool:
@@ -89,6 +90,13 @@ class LogReplay:
     def last_offset(self) -> int:
         """The last offset that was taken, -1 for none."""
         return -1 if self._last_offset is None else self._last_offset
+
+    @property
+    def last(self) -> MetadataProvenance:
+        """The last offset that was taken with its batch's epoch and time, also where its delta has not ended."""
+        if self._last_offset is None or self._epoch is None:
+            return self.provenance
+        return attrs.evolve(self.provenance, offset=self._last_offset, epoch=self._epoch, timestamp=self._time)
 
     @property
     def others(self) -> MetadataImage:
@@ -159,7 +167,8 @@ class LogReplay:
         self._transactions.go_on(waiting.where(waiting.offsets > begins), begins)
         before = loader_at(reader, begins - 1, lenient=self.lenient).provenance
         begin = self.begin(attrs.evolve(image, provenance=before), quorum, any_delta=begins > 0)
-        self._last_offset, self._epoch = offset, image.provenance.epoch
+        at = image.provenance
+        self._last_offset, self._epoch, self._time = offset, at.epoch, at.timestamp
         return begin
 
     def begin(
@@ -174,7 +183,7 @@ class LogReplay:
         self.provenance = at = image.provenance
         self.store.begin(image.topics, at.offset, at.timestamp)
         self.quorum, self._others, self._topics = quorum, OtherRecords(image), image.topics
-        self._last_offset, self._epoch = at.offset, at.epoch
+        self._last_offset, self._epoch, self._time = at.offset, at.epoch, at.timestamp
         return LogBegin(image=image, is_load=is_load, any_delta=any_delta)
 
     def read(self, reader: LogReader, to_offset: int) -> Iterator[DeltaChunk]:
@@ -183,11 +192,15 @@ class LogReplay:
         Of a batch that goes beyond it they have the records up to there. Raises as `take_parts`, and what reading the
         log raises; if lenient, what can't be read is noted in `skipped`.
         """
+        return chain.from_iterable(self.steps(reader, to_offset))
+
+    def steps(self, reader: LogReader, to_offset: int) -> Iterator[Iterator[DeltaChunk]]:
+        """As `read`, the deltas of a bounded number of batches at once; each is to be iterated before the next."""
         first = self.last_offset + 1
         lost = self._pass_lost if self.lenient else None
         parts = (_cut(part, first, to_offset) for part in chunks_of(reader, first, to_offset, lost))
         for part in parts:
-            yield from self.take_parts(chain([part], islice(parts, _PARTS_AT_ONCE - 1)))
+            yield self.take_parts(_some(part, parts))
 
     def take(self, rows: pa.Table) -> list[DeltaChunk]:
         """The deltas that end in rows of the log, whole batches sorted by offset, which follow those before.
@@ -242,6 +255,7 @@ class LogReplay:
     def _move_behind(self, part: LogPart, ends: DeltaBoundaries) -> None:
         self._epoch = part.epoch if isinstance(part, RecordBatch) else part.last_epoch
         lasts = [part.last_offset] if isinstance(part, RecordBatch) else part.last_offsets
+        self._time = part.timestamp if isinstance(part, RecordBatch) else int(part.timestamps[-1])
         self._last_offset = int(lasts[-1])
         if len(ends):
             last = int(ends.offsets[-1])
@@ -362,11 +376,12 @@ class LogReplay:
         """Move over batches that no table says anything of."""
         last_batch = pc.equal(rows.column("batch"), rows.column("batch")[-1])
         latest = pc.max(rows.column("timestamp").filter(last_batch).cast(pa.int64())).as_py()
+        self._time = -1 if latest is None else latest // 1000
         self._last_offset = rows.column("offset")[-1].as_py()
         self.provenance = attrs.evolve(
             self.provenance,
             offset=self._last_offset,
-            timestamp=-1 if latest is None else latest // 1000,
+            timestamp=self._time,
             batch_aligned=True,
         )
 
@@ -378,6 +393,17 @@ class _Run(NamedTuple):
     deltas: Any
     changes: PartitionChanges
     ends_at: int | None
+
+
+def _some(part: Chunk, following: Iterator[Chunk]) -> Iterator[Chunk]:
+    """A part of a log and some of those that follow it."""
+    records = part.record_count
+    yield part
+    for more in islice(following, _PARTS_AT_ONCE - 1) if records < _RECORDS_AT_ONCE else ():
+        yield more
+        records += more.record_count
+        if records >= _RECORDS_AT_ONCE:
+            return
 
 
 def _cut(part: Chunk, first: int, last: int) -> Chunk:

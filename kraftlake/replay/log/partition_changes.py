@@ -165,7 +165,7 @@ class PartitionChanges:
 
     def by_delta(self) -> PartitionChanges:
         """One change for each partition and delta; in the order of the first record of each."""
-        if not self.repeated:
+        if not self.repeated or not len(self):
             return self
         keys = self.deltas * (int(self.places.max()) + 1) + self.places
         order = np.argsort(keys, kind="stable")

@@ -39,20 +39,18 @@ class LogChanges:
         lenient: bool = False,
         cluster_id: str | None = None,
     ) -> None:
-        if from_offset is not None and to_offset is not None and from_offset > to_offset:
-            raise UsageError(f"The range from offset {from_offset} to {to_offset} runs backwards.")
-        for offset in (from_offset, to_offset):
-            if offset is not None and not reader.start_offset <= offset < reader.end_offset:
-                raise OffsetError(
-                    f"Offset {offset} is not in the log of {reader.name}, which holds offsets "
-                    f"{reader.start_offset} to {reader.end_offset - 1}."
-                )
         self._reader = reader
         self._to_offset = reader.end_offset - 1 if to_offset is None else to_offset
         self._first: Sequence[Published] = ()
-        self._fold = self._begin(from_offset, lenient=lenient, cluster_id=cluster_id)
+        after = begin_of_range(reader, from_offset, to_offset, lenient=lenient)
+        is_load = from_offset is None and after >= 0
+        self._fold = ChangeFold.after(reader, -1 if is_load else after, lenient=lenient, cluster_id=cluster_id)
+        if is_load:
+            base = choose_base(reader, after)
+            assert base is not None, "a log without its beginning has images from a snapshot on alone"
+            self._first = self._fold.load(base)
         if not lenient:
-            check_unbroken(reader, self.loader.last_offset + 1, self._to_offset)
+            check_unbroken(reader, after + 1, self._to_offset)
 
     def __repr__(self) -> str:
         return f"<LogChanges of {self._reader.name} after offset {self.loader.last_offset} to {self._to_offset}>"
@@ -75,14 +73,26 @@ class LogChanges:
             for batch in readable_batches(self._reader, loader.last_offset + 1, self._to_offset, loader.lost):
                 yield from self._fold.take(batch, to_offset=self._to_offset)
 
-    def _begin(self, from_offset: int | None, *, lenient: bool, cluster_id: str | None) -> ChangeFold:
-        reader = self._reader
-        fold = ChangeFold.after(reader, (from_offset or 0) - 1, lenient=lenient, cluster_id=cluster_id)
-        if from_offset is None and not has_beginning(reader):
-            # raises where there is no such image, and says which there are
-            choose_base(reader, self._to_offset, lenient=lenient)
-            first = first_image_offset(reader, reader.start_offset - 1)
-            base = None if first is None else choose_base(reader, first)
-            assert base is not None, "a log without its beginning has images from a snapshot on alone"
-            self._first = fold.load(base)
-        return fold
+
+def begin_of_range(reader: LogReader, from_offset: int | None, to_offset: int | None, *, lenient: bool = False) -> int:
+    """The offset after which the changes of a range begin, of which the log has an image; -1 is the empty one.
+
+    Where `from_offset` is None and the log starts above 0, it is that of the snapshot that covers its start. Raises as
+    `LogChanges` does at once.
+    """
+    if from_offset is not None and to_offset is not None and from_offset > to_offset:
+        raise UsageError(f"The range from offset {from_offset} to {to_offset} runs backwards.")
+    for offset in (from_offset, to_offset):
+        if offset is not None and not reader.start_offset <= offset < reader.end_offset:
+            raise OffsetError(
+                f"Offset {offset} is not in the log of {reader.name}, which holds offsets "
+                f"{reader.start_offset} to {reader.end_offset - 1}."
+            )
+    last, after = reader.end_offset - 1 if to_offset is None else to_offset, (from_offset or 0) - 1
+    if from_offset is None and not has_beginning(reader):
+        # raises where there is no such image, and says which there are
+        choose_base(reader, last, lenient=lenient)
+        first = first_image_offset(reader, reader.start_offset - 1)
+        assert first is not None, "there is an image further on"
+        after = first
+    return after

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final
 
 import attrs
@@ -11,16 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.delta import MetadataDelta
 from kraftlake.image import BrokerRegistration
-from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
 from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin
-from kraftlake.replay.log.effective_records import UNKNOWN_KIND
-from kraftlake.replay.log.object_deltas import replay_into
 from kraftlake.replay.log.partition_changes import HAD, HAS, PartitionChanges
 from kraftlake.tables.events.event_rows import SingleEvents, event_rows
-from kraftlake.tables.events.non_topic_events import NON_TOPIC_KINDS, election_event, non_topic_events
+from kraftlake.tables.events.non_topic_events import election_event, non_topic_events
 from kraftlake.tables.events.table import EVENTS, Event
 from kraftlake.tables.events.topic_events import topic_events
 
@@ -72,16 +69,12 @@ class DeltaEvents:
         `of_brokers` as for `delta_rows`.
         """
         self._of_brokers = of_brokers
-        self._others = attrs.evolve(begin.image, topics=TopicsImage.EMPTY)
         self._epoch = begin.epoch
         self._show_secrets = show_secrets
         self._of_topics = begin.counts is None
 
     def take(self, chunk: DeltaChunk) -> EventChunk:
-        """What events of deltas are made of.
-
-        Raises ReplayError or CorruptDataError, naming the offset, for a record that contradicts the image.
-        """
+        """What events of deltas are made of."""
         brokers: list[NumberedBrokers] = []
         return EventChunk(
             boundaries=chunk.boundaries,
@@ -101,25 +94,14 @@ class DeltaEvents:
             yield delta, election_event(int(boundaries.leaders[delta]), int(boundaries.epochs[delta]))
 
     def _other_events(self, chunk: DeltaChunk, brokers: list[NumberedBrokers]) -> Iterator[NumberedEvent]:
-        """The events of all but topics and partitions; the configs of a topic are deleted with it.
-
-        The brokers that were changed are added to `brokers`.
-        """
-        names = chunk.partitions.names.topics
-        removed = {record: names[topic].as_py() for _, topic, record in chunk.partitions.removed.tolist()}
-        some = np.flatnonzero(chunk.records.are_of((*NON_TOPIC_KINDS, UNKNOWN_KIND))).tolist()
-        for number, group in groupby(sorted({*some, *removed}), key=lambda record: int(chunk.deltas[record])):
-            before = self._others
-            delta = MetadataDelta(before, of_log=True)
-            for record in group:
-                if record in removed:
-                    delta.get_or_create_configs_delta().replay_remove_topic(removed[record])
-                else:
-                    replay_into(delta, chunk.records, record, NON_TOPIC_KINDS)
-            self._others = delta.apply(before.provenance)
-            if delta.cluster_delta is not None:
-                brokers.append((number, delta.cluster_delta.changed_brokers))
-            for event in non_topic_events(delta, self._others, show_secrets=self._show_secrets):
+        """The events of all but topics and partitions; the brokers that were changed are added to `brokers`."""
+        for number, group in groupby(chunk.others, key=attrgetter("delta")):
+            changes = [*group]
+            deltas = [change.change for change in changes]
+            changed = [delta.cluster_delta.changed_brokers for delta in deltas if delta.cluster_delta is not None]
+            if changed:
+                brokers.append((number, {id_: broker for of in changed for id_, broker in of.items()}))
+            for event in non_topic_events(deltas, changes[-1].image, show_secrets=self._show_secrets):
                 yield number, event
 
 

@@ -6,7 +6,8 @@ They are made of the differences of two images that `kraftlake diff` shows, with
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 import attrs
@@ -23,7 +24,6 @@ from kraftlake.image.json_form import acl_json
 from kraftlake.image.kafka_names import acl_words, quota_entity_words
 from kraftlake.image.scram_image import ScramImage
 from kraftlake.image.topics.topics_image import TopicsImage
-from kraftlake.records import metadata_records as r
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.java_values import parse_integer
 from kraftlake.tables.events.table import Event
@@ -34,76 +34,59 @@ V = TypeVar("V")
 _PARTS: Final = ("features", "cluster", "configs", "client_quotas", "acls", "scram", "delegation_tokens")
 """The parts of an image that these events are of."""
 
-NON_TOPIC_KINDS: Final = tuple(
-    cls.API_KEY
-    for cls in (
-        r.RegisterBrokerRecord,
-        r.UnregisterBrokerRecord,
-        r.ConfigRecord,
-        r.FenceBrokerRecord,
-        r.UnfenceBrokerRecord,
-        r.DelegationTokenRecord,
-        r.UserScramCredentialRecord,
-        r.FeatureLevelRecord,
-        r.ClientQuotaRecord,
-        r.BrokerRegistrationChangeRecord,
-        r.AccessControlEntryRecord,
-        r.RemoveAccessControlEntryRecord,
-        r.RemoveUserScramCredentialRecord,
-        r.RemoveDelegationTokenRecord,
-        r.RegisterControllerRecord,
-        r.UnregisterControllerRecord,
-    )
-)
-"""The api keys of the records that change these parts."""
 
+def non_topic_events(
+    deltas: Sequence[MetadataDelta], after: MetadataImage, *, show_secrets: bool = False
+) -> Iterator[Event]:
+    """The events of deltas that led to the image `after` one by one, at least one, of all but topics and partitions.
 
-def non_topic_events(delta: MetadataDelta, after: MetadataImage, *, show_secrets: bool = False) -> Iterator[Event]:
-    """The events of a delta that led to the image `after`, of all but topics and partitions, in the order of a diff.
-
-    Sensitive configs are `(redacted)` unless `show_secrets`.
+    They are those of the difference, in the order of a diff. Sensitive configs are `(redacted)` unless `show_secrets`.
     """
-    before = delta.image
+    before = deltas[0].image
     if all(getattr(before, part) is getattr(after, part) for part in _PARTS):
         return
-    for change in diff_images(_named(delta, before), _named(delta, after)).changes:
+    for change in diff_images(_named(deltas, before), _named(deltas, after)).changes:
         if change.part == "acls":
             yield from _acl_events(change.key, before.acls, after.acls)
         else:
             yield from _EVENTS[change.part](change if show_secrets else change.redacted())
 
 
-def _named(delta: MetadataDelta, image: MetadataImage) -> MetadataImage:
-    """An image with what the delta names alone, so that the comparison is as small as the delta."""
+def _named(deltas: Sequence[MetadataDelta], image: MetadataImage) -> MetadataImage:
+    """An image with what the deltas name alone, so that the comparison is as small as they are."""
+
+    def of(part: str) -> list[Any]:
+        return [found for delta in deltas if (found := getattr(delta, f"{part}_delta")) is not None]
+
     parts: dict[str, Any] = {"topics": TopicsImage.EMPTY, "producer_ids": ProducerIdsImage.EMPTY}
-    if (cluster := delta.cluster_delta) is not None:
+    if some := of("cluster"):
         parts["cluster"] = ClusterImage(
-            brokers=_of_keys(image.cluster.brokers, cluster.changed_brokers),
-            controllers=_of_keys(image.cluster.controllers, cluster.changed_controllers),
+            brokers=_of_keys(image.cluster.brokers, (delta.changed_brokers for delta in some)),
+            controllers=_of_keys(image.cluster.controllers, (delta.changed_controllers for delta in some)),
         )
-    if (configs := delta.configs_delta) is not None:
-        data = _of_keys(image.configs.resource_data, configs.changes)
+    if some := of("configs"):
+        data = _of_keys(image.configs.resource_data, (delta.changes for delta in some))
         parts["configs"] = ConfigurationsImage(resource_data=data)
-    if (quotas := delta.client_quotas_delta) is not None:
-        parts["client_quotas"] = ClientQuotasImage(entities=_of_keys(image.client_quotas.entities, quotas.changes))
-    if (scram := delta.scram_delta) is not None:
+    if some := of("client_quotas"):
+        entities = _of_keys(image.client_quotas.entities, (delta.changes for delta in some))
+        parts["client_quotas"] = ClientQuotasImage(entities=entities)
+    if some := of("scram"):
         mechanisms = {
-            mechanism: _of_keys(users, scram.changes[mechanism])
+            mechanism: _of_keys(users, (delta.changes.get(mechanism, ()) for delta in some))
             for mechanism, users in image.scram.mechanisms.items()
-            if mechanism in scram.changes
+            if any(mechanism in delta.changes for delta in some)
         }
         parts["scram"] = ScramImage(mechanisms=HashTrieMap(mechanisms))
-    if (tokens := delta.delegation_token_delta) is not None:
-        parts["delegation_tokens"] = DelegationTokenImage(
-            tokens=_of_keys(image.delegation_tokens.tokens, tokens.changes)
-        )
-    if (acls := delta.acls_delta) is not None:
-        parts["acls"] = AclsImage(acls=_of_keys(image.acls.acls, acls.changes))
+    if some := of("delegation_token"):
+        tokens = _of_keys(image.delegation_tokens.tokens, (delta.changes for delta in some))
+        parts["delegation_tokens"] = DelegationTokenImage(tokens=tokens)
+    if some := of("acls"):
+        parts["acls"] = AclsImage(acls=_of_keys(image.acls.acls, (delta.changes for delta in some)))
     return attrs.evolve(image, **parts)
 
 
-def _of_keys(entries: HashTrieMap[K, V], keys: Iterable[K]) -> HashTrieMap[K, V]:
-    return HashTrieMap({key: entry for key in keys if (entry := entries.get(key)) is not None})
+def _of_keys(entries: HashTrieMap[K, V], keys: Iterable[Iterable[K]]) -> HashTrieMap[K, V]:
+    return HashTrieMap({key: entry for key in chain(*keys) if (entry := entries.get(key)) is not None})
 
 
 def election_event(leader: int, epoch: int) -> Event:

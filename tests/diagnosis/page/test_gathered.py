@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from kraftlake.records.schema import Message
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay import LogChanges
 from kraftlake.tables import LogEvents
-from kraftlake.tables.events import log_events
 from tests.cli.made_logs import batch_of
 from tests.cli.running import DIRECTORY
 from tests.diagnosis.page.unpacked import Unpacked
@@ -55,7 +53,7 @@ def brokers_of(image: MetadataImage) -> dict[int, int]:
 
 
 def page_of(reader: Any, first: int | None = None, last: int | None = None) -> Unpacked:
-    events = LogEvents(reader, partial(LogChanges, reader), first, last)
+    events = LogEvents(reader, first, last)
     gatherer = Gatherer(events.begin)
     for chunk in events.chunks():
         gatherer.take(chunk)
@@ -74,18 +72,16 @@ def check(page: Unpacked, reader: Any, first: int | None, last: int | None) -> N
     for change in changes:
         assert page.at(change.offset) == partitions_of(change.image), change.offset
         assert page.brokers_at(change.offset) == brokers_of(change.image), change.offset
-    rows = [row for table in LogEvents(reader, partial(LogChanges, reader), first, last) for row in table.to_pylist()]
+    rows = [row for table in LogEvents(reader, first, last) for row in table.to_pylist()]
     assert page.sentences() == [(row["offset"], row["kind"], row["sentence"]) for row in rows]
     assert page.offsets == sorted(set(page.offsets))
     assert page.offsets[-1:] == [] or page.offsets[-1] == (reader.end_offset - 1 if last is None else last)
 
 
-@pytest.fixture(params=["bulk", "objects"])
+@pytest.fixture(params=[0, 1 << 40], ids=["many at once", "batch by batch"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read everything in bulk, or nothing."""
-    bulk = request.param == "bulk"
-    monkeypatch.setattr(log_events, "BULK_FROM", 0 if bulk else 1 << 40)
-    monkeypatch.setattr("kraftlake.replay.reading.chunks.BULK_FROM", 0)
+    """Read many batches at once everywhere, or nowhere."""
+    monkeypatch.setattr("kraftlake.replay.reading.chunks.BULK_FROM", request.param)
 
 
 @pytest.mark.usefixtures("way")

@@ -59,7 +59,7 @@ def change_events(change: Published, *, show_secrets: bool = False) -> Iterator[
     if change.delta.topics_delta is not None:
         for event in topic_events(change.delta.topics_delta):
             yield (*head, *event)
-    for event in non_topic_events(change.delta, change.image, show_secrets=show_secrets):
+    for event in non_topic_events([change.delta], change.image, show_secrets=show_secrets):
         yield (*head, *event)
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,49 +13,44 @@ from hypothesis import strategies as st
 from kraftlake.api import open_source
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.batch_values import BatchValues
-from kraftlake.replay.log.delta_chunk import DeltaChunk
-from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.queries.changes import LogChanges
 from kraftlake.runtime.errors import KraftlakeError
-from kraftlake.tables.events import bulk_log_events, log_events
 from kraftlake.tables.events.log_events import LogEvents
+from kraftlake.tables.events.table import EVENTS
 from tests.metadata_logs import metadata_logs
-from tests.replay.made_logs import UNDECODABLE, UNKNOWN, begin, data, end, partition, topic, uuid_of, write_directory
+from tests.replay.made_logs import (
+    UNDECODABLE,
+    UNKNOWN,
+    begin,
+    data,
+    end,
+    partition,
+    small_log,
+    topic,
+    trimmed,
+    uuid_of,
+    write_directory,
+)
+from tests.tables.events.reference import change_events
 from tests.tables.events.test_writer import InMemory, config, leads
 from tests.tables.sample_log import SAMPLES
+from tests.tables.telling import table_of
 
 SAMPLE = SAMPLES / "kafka-4.4" / "log" / "__cluster_metadata-0"
 
 
-@pytest.fixture
-def parts_taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Make every range long, and any number of records many; gets the last offset of each part taken as columns."""
-    monkeypatch.setattr(log_events, "BULK_FROM", 0)
-    monkeypatch.setattr("kraftlake.replay.reading.chunks.BULK_FROM", 0)
-    taken: list[int] = []
-    take_parts = bulk_log_events.LogReplay.take_parts
-
-    def noted(self: LogReplay, parts: Sequence[BatchValues | RecordBatch]) -> Iterator[DeltaChunk]:
-        yield from take_parts(self, parts)
-        taken.append(parts[-1].last_offset)
-
-    monkeypatch.setattr(bulk_log_events.LogReplay, "take_parts", noted)
-    return taken
+@pytest.fixture(params=[0, 1 << 40], ids=["many at once", "batch by batch"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read many batches at once everywhere, or nowhere."""
+    monkeypatch.setattr("kraftlake.replay.reading.chunks.BULK_FROM", request.param)
 
 
-def told(path: Path, first: int | None = None, last: int | None = None, *, lenient: bool = False) -> LogEvents:
-    opened = open_source(str(path))
-    return LogEvents(opened.reader, partial(opened.changes, lenient=lenient), first, last)
+Told = tuple[list[tuple[object, ...]], str | None, list[int]]
+"""The rows, the fault at the end, and the offsets of what was skipped."""
 
 
-def of_batches(log: Sequence[RecordBatch], first: int | None, last: int | None) -> LogEvents:
-    reader: Any = InMemory(log)
-    return LogEvents(reader, partial(LogChanges, reader), first, last)
-
-
-def rows_of(events: LogEvents) -> tuple[list[tuple[object, ...]], str | None, list[int]]:
-    """The rows, the fault at the end, and the offsets of what was skipped."""
+def told(reader: Any, first: int | None = None, last: int | None = None, *, lenient: bool = False) -> Told:
+    events = LogEvents(reader, first, last, lenient=lenient)
     rows: list[tuple[object, ...]] = []
     fault = None
     try:
@@ -65,33 +58,43 @@ def rows_of(events: LogEvents) -> tuple[list[tuple[object, ...]], str | None, li
             rows += [tuple(row.values()) for row in table.to_pylist()]
     except KraftlakeError as error:
         fault = str(error)
-    return rows, fault, sorted(events.skipped)
+    return rows, fault, [skipped.offset for skipped in events.skipped]
 
 
-def one_by_one(
-    source: Path | Sequence[RecordBatch], first: int | None = None, last: int | None = None, *, lenient: bool = False
-) -> tuple[list[tuple[object, ...]], str | None, list[int]]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log_events, "BULK_FROM", 1 << 40)
-        if isinstance(source, Path):
-            return rows_of(told(source, first, last, lenient=lenient))
-        return rows_of(of_batches(source, first, last))
+def one_by_one(reader: Any, first: int | None = None, last: int | None = None, *, lenient: bool = False) -> Told:
+    """What the changes tell that a broker's loader publishes."""
+    changes = LogChanges(reader, first, last, lenient=lenient)
+    rows: list[tuple[Any, ...]] = []
+    fault = None
+    try:
+        for change in changes:
+            rows += change_events(change)
+    except KraftlakeError as error:
+        fault = str(error)
+    table = table_of(rows, EVENTS.schema)
+    return [tuple(row.values()) for row in table.to_pylist()], fault, [skipped.offset for skipped in changes.skipped]
 
 
 @pytest.mark.parametrize(("first", "last"), [(None, None), (403, None), (404, 4000), (1000, 1001), (2784, 2787)])
-def test_a_range_of_a_real_log_has_the_rows_of_its_changes(
-    parts_taken: list[int], first: int | None, last: int | None
-) -> None:
-    assert rows_of(told(SAMPLE, first, last)) == one_by_one(SAMPLE, first, last)
-    assert parts_taken or last == 1001
+def test_a_range_of_a_real_log_has_the_rows_of_its_changes(first: int | None, last: int | None) -> None:
+    reader = open_source(str(SAMPLE)).reader
+    assert told(reader, first, last) == one_by_one(reader, first, last)
 
 
 @given(log=metadata_logs(), at=st.integers(0, 60), size=st.integers(0, 60))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_range_of_any_log_does(parts_taken: list[int], log: list[RecordBatch], at: int, size: int) -> None:
+def test_any_range_of_any_log_does(log: list[RecordBatch], at: int, size: int) -> None:
     end = log[-1].last_offset
     first, last = min(at, end), min(at + size, end)
-    assert rows_of(of_batches(log, first or None, last)) == one_by_one(log, first or None, last)
+    reader = InMemory(log)
+    assert told(reader, first or None, last) == one_by_one(reader, first or None, last)
+
+
+def test_the_load_of_the_snapshot_that_a_log_starts_with_has_no_events() -> None:
+    reader = trimmed(small_log(), 8, 10)
+    rows, fault, _ = one_by_one(reader)
+    assert told(reader) == (rows, fault, [])
+    assert min(row[0] for row in rows) == 13
 
 
 def odd_logs() -> Sequence[tuple[str, list[RecordBatch]]]:
@@ -117,16 +120,10 @@ def odd_logs() -> Sequence[tuple[str, list[RecordBatch]]]:
 @pytest.mark.parametrize("lenient", [True, False])
 @pytest.mark.parametrize(("what", "log"), odd_logs())
 def test_what_is_odd_is_skipped_or_told_as_it_is_one_by_one(
-    tmp_path: Path, parts_taken: list[int], what: str, log: list[RecordBatch], lenient: bool
+    tmp_path: Path, what: str, log: list[RecordBatch], lenient: bool
 ) -> None:
-    path = write_directory(tmp_path, log)
-    expected = one_by_one(path, lenient=lenient)
-    assert rows_of(told(path, lenient=lenient)) == expected
+    reader = open_source(str(write_directory(tmp_path, log))).reader
+    expected = one_by_one(reader, lenient=lenient)
+    assert told(reader, lenient=lenient) == expected
     _, fault, skipped = expected
     assert fault or skipped, what
-
-
-def test_few_records_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk_log_events, "BulkLogEvents", None)
-    table = pa.concat_tables([*told(SAMPLE, 403, 458)])
-    assert set(table.column("offset").to_pylist()) == {458}

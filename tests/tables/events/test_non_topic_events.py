@@ -23,7 +23,7 @@ def test_configs_of_any_broker_name_are_told_with_the_id_that_it_is_if_any(name:
     delta = MetadataDelta(MetadataImage.EMPTY)
     delta.replay(ConfigRecord(resource_type=4, resource_name=name, name="log.cleaner.threads", value="2"))
     after = delta.apply(MetadataProvenance(offset=0, epoch=1))
-    (event,) = non_topic_events(delta, after)
+    (event,) = non_topic_events([delta], after)
     kind, _, _, _, _, told, *_ = event
     assert (kind, told) == ("config_changed", broker)
 
@@ -49,7 +49,7 @@ def test_cordoned_directories_are_told_where_there_are_others_not_where_none_are
         delta = MetadataDelta(image)
         delta.replay(record)
         image = delta.apply(MetadataProvenance(offset=offset, epoch=1))
-        told += [(offset, kind, field) for kind, _, _, _, _, _, field, *_ in non_topic_events(delta, image)]
+        told += [(offset, kind, field) for kind, _, _, _, _, _, field, *_ in non_topic_events([delta], image)]
     registered, changed = "broker_registered", "broker_changed"
     assert told == [
         (0, registered, None), (2, registered, "incarnationId"), (4, changed, "cordonedDirectories"),
@@ -84,6 +84,6 @@ def test_a_delta_is_compared_by_what_it_changes_not_by_all_that_there_is(monkeyp
         return diff_images(before, after)
 
     monkeypatch.setattr(module, "diff_images", diff)
-    events = [*non_topic_events(second, second.apply(MetadataProvenance(offset=1, epoch=1)))]
+    events = [*non_topic_events([second], second.apply(MetadataProvenance(offset=1, epoch=1)))]
     assert [kind for kind, *_ in events] == ["quota_changed", "scram_changed", "delegation_token_changed"]
     assert compared == [(0, 0, 0), (1, 1, 1)]

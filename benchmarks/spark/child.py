@@ -46,7 +46,7 @@ def spark_fold(lake: str) -> dict[str, object]:
     spark = spark_session("benchmark")
     log = MetadataLog.open(lake)
     with bounded_batches(spark), folding(spark, log, log.end_offset - 1, from_snapshot=False) as fold:
-        partitions = sum(fold.said.names["partitions"].to_pylist())
+        partitions = sum(fold.names["partitions"].to_pylist())
     return {"records": log.end_offset, "partitions": partitions, "shards": fold.plan.shards}
 
 

@@ -20,32 +20,36 @@ from kraftlake.runtime.log import get_logger
 from kraftlake.spark_jobs.backlog import Advance, Backlog
 from kraftlake.spark_jobs.fold.build_snapshot import add_snapshot
 from kraftlake.spark_jobs.fold.frames import bounded_batches, collected
-from kraftlake.spark_jobs.shard_steps import StepDone, StepPlan, run_step, states_frame
+from kraftlake.spark_jobs.shard_steps import StepDone, run_step, states_frame
 from kraftlake.tables.catch_up.covered import covered_by
 from kraftlake.tables.catch_up.updating import writers_of
 from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.history.history_table import HistoryTable
 from kraftlake.tables.shards.chunks import Part
-from kraftlake.tables.shards.driver_fold import fold_driver
-from kraftlake.tables.shards.driver_step import DriverState, DriverStep
-from kraftlake.tables.shards.fold_plan import plan_fold, plans, provenance_at
+from kraftlake.tables.shards.driver_step import DriverStep
+from kraftlake.tables.shards.faults import earliest
+from kraftlake.tables.shards.replayed import parts_of_step, replayed
+from kraftlake.tables.shards.results import names_in
+from kraftlake.tables.shards.shard_plan import ShardPlan, plan_fold, plans, provenance_at, snapshot_provenance
 from kraftlake.tables.shards.shard_task import ShardTask
 from kraftlake.tables.shards.state_files import (
     StateFile,
     StateManifest,
-    read_driver,
     read_manifest,
-    write_driver,
+    read_state,
     write_manifest,
+    write_state,
 )
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kraftlake.replay.log.delta_chunk import ReplayState
     from kraftlake.tables.catch_up.table_run import Progress
 
 STEP_RECORDS: Final = 2_000_000
 """The number of records in a step for each task that runs at a time."""
+_ROWS_OF_A_PIECE: Final = 500_000
 _HISTORY: Final = "partition_history"
 
 
@@ -75,7 +79,7 @@ class TablesBacklog(Backlog):
         step_records = self.step_records or STEP_RECORDS * spark.sparkContext.defaultParallelism
         rows, made = Counter(dict.fromkeys(names, 0)), Advance(rows={}, steps=0)
 
-        def after_step(state: DriverState, done: StepDone) -> None:
+        def after_step(state: ReplayState, done: StepDone) -> None:
             nonlocal made
             topics, partitions = (sum(getattr(shard, n) for shard in done.shards) for n in ("topics", "partitions"))
             made = attrs.evolve(made, steps=made.steps + 1, topics=topics, partitions=partitions)
@@ -114,7 +118,7 @@ class _Snapshots:
     _size: int = 0
 
     def step_done(
-        self, spark: SparkSession, log: MetadataLog, state: DriverState, done: StepDone, *, ends: bool
+        self, spark: SparkSession, log: MetadataLog, state: ReplayState, done: StepDone, *, ends: bool
     ) -> None:
         """Count the records of a step, and write a snapshot of the states after it if one is due."""
         self._size += done.size
@@ -127,7 +131,7 @@ class _Snapshots:
         topics = states_frame(spark, log.path, [shard.state for shard in done.shards])
         try:
             with bounded_batches(spark):
-                add_snapshot(log, state, collected(topics).names, topics)
+                add_snapshot(log, state, names_in(collected(topics).facts), topics)
         except UnwritableMetadataError as fault:
             self.unwritable = str(fault)
             return
@@ -163,13 +167,16 @@ class _Phase:
             table.create(self._log_id)
         self._logger = get_logger(__name__).bind(lake=str(log.path), tables=",".join(names))
 
-    def run(self, last: int, after_step: Callable[[DriverState, StepDone], None]) -> dict[str, int]:
+    def run(self, last: int, after_step: Callable[[ReplayState, StepDone], None]) -> dict[str, int]:
         """Go on to an offset, in steps, or to the end of the snapshot with which the tables begin, if that is later.
 
         Gives the number of rows of each table.
         """
         load = self._covers is None and not has_beginning(self._reader)
-        at = self._loaded() if load else self._provenance(-1 if self._covers is None else self._covers)
+        if load:
+            at = snapshot_provenance(oldest_snapshot(self._reader))
+        else:
+            at = self._provenance(-1 if self._covers is None else self._covers)
         last = max(last, at.offset)
         manifest = self._manifest(at.offset, last)
         shards = self._spark.sparkContext.defaultParallelism if manifest is None else len(manifest.shards)
@@ -183,17 +190,13 @@ class _Phase:
             goes_on=self._covers is not None,
             is_load=load,
         )
-        done = self._first(task, shards, fold=manifest is None and at.offset >= 0)
-        if manifest is not None and manifest.driver is not None:
-            state = read_driver(self._log.path, manifest.driver)
-        else:
-            state = self._folded(done, at)
-        driver = DriverStep(
-            state, self._writers, self._tables, [shard.begins_with for shard in done.shards], is_load=load
-        )
+        plan, done = self._first(task, shards)
+        driver: DriverStep | None = None
         rows = dict.fromkeys(task.tables, 0)
         while True:
-            driver.take([chunk.records() for chunk in done.driver if chunk.part == Part.STEP], done.counts)
+            with earliest(done.faults):
+                driver = driver or self._begun(task, plan, done, None if manifest is None else manifest.driver)
+                driver.take(parts_of_step(done.driver), done.counts)
             self._commit(done, task.last, rows, goes_on=task.last < last)
             at = self._provenance(task.last)
             files = tuple(shard.state for shard in done.shards)
@@ -208,31 +211,36 @@ class _Phase:
             task = attrs.evolve(
                 task, at=at, last=self._step_end(at.offset, last), states=files, is_load=False, goes_on=True
             )
-            done = run_step(self._spark, StepPlan.of(self._log, task, shards, None))
+            done = run_step(self._spark, self._with_step(ShardPlan(lake=task.lake, shards=shards), task), task)
         for table in self._tables:
             table.finish()
         return rows
 
-    def _first(self, task: ShardTask, shards: int, *, fold: bool) -> StepDone:
-        """The first step; with `fold` the states at its begin are made of the newest sound snapshot and the log."""
-        if not fold:
-            return run_step(self._spark, StepPlan.of(self._log, task, shards, None))
-        plan = partial(plan_fold, self._log, task.at.offset, parallelism=shards, shards=shards)
-        for made, base in plans(plan):
-            done = run_step(
-                self._spark, StepPlan.of(self._log, attrs.evolve(task, base_last=made.base_last), shards, made)
-            )
-            if done.is_of(base):
-                return done
+    def _first(self, task: ShardTask, shards: int) -> tuple[ShardPlan, StepDone]:
+        """The first step; without states those at its begin are made of the newest sound snapshot and the log."""
+        if task.states is not None or task.at.offset < 0:
+            plan = self._with_step(ShardPlan(lake=task.lake, shards=shards), task)
+            return plan, run_step(self._spark, plan, task)
+        for made in plans(partial(plan_fold, self._log, task.at.offset, parallelism=shards, shards=shards)):
+            plan = self._with_step(made, task)
+            done = run_step(self._spark, plan, task)
+            if plan.is_sound([chunk for chunk in done.driver if chunk.part == Part.CHECK]):
+                return plan, done
         raise AssertionError("the plans end with one that has no base")
 
-    def _folded(self, done: StepDone, at: MetadataProvenance) -> DriverState:
-        """The driver's state at the begin of the first step, by its chunks."""
-        state = fold_driver(done.driver)
-        epoch, begins = at.epoch, state.open_since
-        if begins is not None:
-            epoch = provenance_at(self._log, begins - 1).epoch if begins else -1
-        return attrs.evolve(state, image=attrs.evolve(state.image, provenance=at), epoch=epoch)
+    def _begun(self, task: ShardTask, plan: ShardPlan, done: StepDone, held: StateFile | None) -> DriverStep:
+        """The driver at the begin of the first step: from the file that holds its state, or by its chunks."""
+        if held is not None:
+            state = read_state(self._log.path, held)
+        else:
+            state = replayed(done.driver, plan.base_at, of_shard=False)[0].state
+        counts = [shard.begins_with for shard in done.shards]
+        return DriverStep(state.ending(task.at), self._writers, self._tables, counts, is_load=task.is_load)
+
+    def _with_step(self, plan: ShardPlan, task: ShardTask) -> ShardPlan:
+        """A plan with the records of a step, in which each shard has a task."""
+        plan = plan.with_log(self._log, Part.STEP, task.at.offset + 1, task.last, _ROWS_OF_A_PIECE)
+        return attrs.evolve(plan, all_shards=True)
 
     def _manifest(self, offset: int, last: int) -> StateManifest | None:
         """The states after an offset, if they say all that the tables need, and are enough to go on to another offset.
@@ -248,12 +256,6 @@ class _Phase:
             if found.knows_since or not needs_since:
                 return found
         return None
-
-    def _loaded(self) -> MetadataProvenance:
-        """The provenance of the snapshot with which an empty table begins."""
-        snapshot = oldest_snapshot(self._reader)
-        time = snapshot.last_contained_log_timestamp
-        return MetadataProvenance(offset=snapshot.end_offset - 1, epoch=snapshot.epoch, timestamp=time)
 
     def _provenance(self, offset: int) -> MetadataProvenance:
         if offset < 0:
@@ -285,11 +287,11 @@ class _Phase:
                 files.append(table.write_file(own, offset))
             table.append_files(files, offset)
 
-    def _keep(self, state: DriverState, shards: tuple[StateFile, ...], *, knows_since: bool) -> None:
+    def _keep(self, state: ReplayState, shards: tuple[StateFile, ...], *, knows_since: bool) -> None:
         """Keep the states for the next run."""
         lake, offset = self._log.path, state.image.provenance.offset
         try:
-            driver = write_driver(lake, self._held[0], state)
+            driver = write_state(lake, f"{self._held[0]}/{offset:020d}-driver", state)
         except UnwritableMetadataError:
             driver = None
         manifest = StateManifest(

@@ -20,12 +20,14 @@ from kraftlake.runtime.errors import LakeError, OffsetError, ReplayError
 from kraftlake.spark_jobs import shard_run
 from kraftlake.spark_jobs.backlog import Advance
 from kraftlake.spark_jobs.shard_run import TablesBacklog
-from kraftlake.spark_jobs.shard_steps import StepDone, StepPlan, run_step
+from kraftlake.spark_jobs.shard_steps import StepDone, run_step
 from kraftlake.tables import update_tables
 from kraftlake.tables.catch_up.covered import covered_by
 from kraftlake.tables.catch_up.table_run import unlocked_run
 from kraftlake.tables.catch_up.updating import writers_of
 from kraftlake.tables.jobs import ALL
+from kraftlake.tables.shards.shard_plan import ShardPlan
+from kraftlake.tables.shards.shard_task import ShardTask
 from kraftlake.tables.table_locks import JOBS_FOLDER
 from tests.at_least_one import at_least_one
 from tests.replay.made_logs import begin, data, end, metadata_version, partition, topic, uuid_of
@@ -174,8 +176,8 @@ def test_a_run_that_another_overtakes_in_its_first_step_is_refused(
     log.refresh()
     append_in(log, 2, batches[400:])
 
-    def overtaken(spark: SparkSession, plan: StepPlan) -> StepDone:
-        done = run_step(spark, plan)
+    def overtaken(spark: SparkSession, plan: ShardPlan, task: ShardTask) -> StepDone:
+        done = run_step(spark, plan, task)
         with unlocked_run("other", lake, writers_of(names)) as other:
             other.begin()
             other.catch_up(batches[699].last_offset)

@@ -8,7 +8,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from kraftlake.image import ClusterCounts, MetadataImage, MetadataProvenance, TopicsImage
+from kraftlake.image import ClusterCounts, MetadataImage, MetadataProvenance
+from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
 from kraftlake.replay.log.effective_records import NO_RECORDS, EffectiveRecords
 from kraftlake.replay.log.other_records import OtherChange
@@ -71,26 +72,34 @@ class LogBegin:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class TopicsState:
-    """The topics after some deltas, and the records that wait for the end of a metadata transaction.
+class ReplayState:
+    """A replay after some deltas, which another one goes on from.
 
-    `since` and `since_times` (int64; epoch ms, -1 for none) are where the state of each partition began, in the order
-    of `topics.rows()`. `open_since` is the offset of the BeginTransactionRecord of the transaction that is open, None
-    without one.
+    `image` is that after the last delta. `since` and `since_times` (int64; epoch ms, -1 for none) are where the state
+    of each partition began, in the order of `image.topics.rows()`. `open_since` is the offset of the
+    BeginTransactionRecord of the metadata transaction that is open, None without one; `held` are its records.
     """
 
-    topics: TopicsImage
-    since: Any
-    since_times: Any
+    image: MetadataImage = MetadataImage.EMPTY
+    quorum: QuorumState = attrs.field(factory=QuorumState)
+    since: Any = attrs.field(factory=lambda: np.empty(0, np.int64))
+    since_times: Any = attrs.field(factory=lambda: np.empty(0, np.int64))
     open_since: int | None = None
     held: EffectiveRecords = NO_RECORDS
 
-    @classmethod
-    def of_image(cls, topics: TopicsImage = TopicsImage.EMPTY, at: MetadataProvenance | None = None) -> TopicsState:
-        """The state at the offset of an image, as far as the image alone says: all partitions are so since then."""
-        provenance, count = at or MetadataProvenance.EMPTY, topics.partition_count
-        return cls(
-            topics=topics,
-            since=np.full(count, provenance.offset, np.int64),
-            since_times=np.full(count, provenance.timestamp, np.int64),
+    def ending(self, at: MetadataProvenance) -> ReplayState:
+        """The same at a later offset, up to which the log has no other records of it.
+
+        Inside of a metadata transaction the epoch stays that of the last delta.
+        """
+        epoch = at.epoch if self.open_since is None else self.image.provenance.epoch
+        return attrs.evolve(self, image=attrs.evolve(self.image, provenance=attrs.evolve(at, epoch=epoch)))
+
+    def begun(self, at: MetadataProvenance) -> ReplayState:
+        """The same as far as the image at an offset alone says: all partitions are so since then."""
+        count = self.image.topics.partition_count
+        return attrs.evolve(
+            self,
+            since=np.full(count, at.offset, np.int64),
+            since_times=np.full(count, at.timestamp, np.int64),
         )

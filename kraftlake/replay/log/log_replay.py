@@ -22,7 +22,7 @@ from kraftlake.replay.loader.manifest import SkippedRecord
 from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.loader.record_faults import RECORD_FAULTS, UNDECODABLE, UNREADABLE, type_of
 from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
-from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin, TopicsState
+from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin, ReplayState
 from kraftlake.replay.log.effective_records import (
     NO_OP_BYTES,
     NO_RECORDS,
@@ -111,29 +111,39 @@ class LogReplay:
         return attrs.evolve(self._others.image, topics=self._topics, provenance=self.provenance)
 
     @property
-    def state(self) -> TopicsState:
-        """The topics, and what waits for the end of a transaction: `go_on` goes on from there."""
-        topics, since, since_times = self.store.image()
-        open_since, held = self._transactions.open_since, self._transactions.held
-        return TopicsState(topics=topics, since=since, since_times=since_times, open_since=open_since, held=held)
+    def state(self) -> ReplayState:
+        """The state after the last delta: `go_on` goes on from there."""
+        self._topics, since, since_times = self.store.image()
+        return ReplayState(
+            image=self.image,
+            quorum=self.quorum,
+            since=since,
+            since_times=since_times,
+            open_since=self._transactions.open_since,
+            held=self._transactions.held,
+        )
 
-    def go_on(
-        self,
-        state: TopicsState,
-        at: MetadataProvenance,
-        quorum: QuorumState,
-        others: MetadataImage = MetadataImage.EMPTY,
-    ) -> None:
-        """Begin where those of a shard or of the driver have ended, at the place of an image and with its other parts.
-
-        The parts that follow may have gaps between them.
-        """
-        self._is_whole = False
-        self.provenance, self.quorum, self._others = at, quorum, OtherRecords(others)
-        self.store.begin(state.topics, state.since, state.since_times)
-        self._topics = None
+    def go_on(self, state: ReplayState) -> None:
+        """Begin where a replay of a shard or of the driver has ended; the parts that follow may have gaps."""
+        image, self._is_whole = state.image, False
+        self.provenance, self.quorum, self._others = image.provenance, state.quorum, OtherRecords(image)
+        self.store.begin(image.topics, state.since, state.since_times)
+        self._topics = image.topics
         if state.open_since is not None:
             self._transactions.go_on(state.held, state.open_since)
+
+    def load(self, parts: Iterable[LogPart], at: MetadataProvenance) -> None:
+        """Take a part of a snapshot onto the empty image, and what came before of the snapshot, which ends `at` there.
+
+        Raises as `take_parts`; no record of a snapshot is a mark of a transaction.
+        """
+        boundaries = DeltaBoundaries.single(at.offset, at.epoch, at.timestamp)
+        for part in parts:
+            if isinstance(part, RecordBatch) and part.control:
+                self._take_control(part)
+            for _ in self._chunks(standing_alone(part).taking_effect(at.offset, at.timestamp), boundaries):
+                pass  # nobody asks for the changes
+        self.provenance, self._last_offset, self._epoch = at, at.offset, at.epoch
 
     def open(self, reader: LakeReader, covers: int | None) -> LogBegin:
         """Begin after the offset that tables cover, None for nothing; to be called at most once, before all else.
@@ -213,8 +223,11 @@ class LogReplay:
             return []
         return [*self.take_parts(values_of_rows(rows))]
 
-    def take_parts(self, parts: Iterable[LogPart]) -> Iterator[DeltaChunk]:
-        """As `take`, of parts of the log; what getting them raises is raised after the deltas before it."""
+    def take_parts(self, parts: Iterable[LogPart], *, in_one_delta: bool = False) -> Iterator[DeltaChunk]:
+        """As `take`, of parts of the log; what getting them raises is raised after the deltas before it.
+
+        `in_one_delta`: all deltas of the parts count as one.
+        """
         taken: list[EffectiveRecords] = []
         boundaries: list[DeltaBoundaries] = []
         fault: KraftlakeError | None = None
@@ -228,7 +241,8 @@ class LogReplay:
         except KraftlakeError as error:
             fault = error
         if boundaries:
-            yield from self._chunks(joined(taken or [NO_RECORDS]), DeltaBoundaries.joined(boundaries))
+            ends = DeltaBoundaries.joined(boundaries)
+            yield from self._chunks(joined(taken or [NO_RECORDS]), ends.where(np.s_[-1:]) if in_one_delta else ends)
         if fault is not None:
             raise fault
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from kraftlake.image import ImageWriterOptions, TopicsImage
+from kraftlake.image import ImageWriterOptions, MetadataProvenance, TopicsImage
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.log_facts import SNAPSHOTS_TABLE
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts, SnapshotPart, write_part
@@ -18,18 +18,21 @@ from kraftlake.metadata_log.snapshots.snapshot_table import SnapshotTable
 from kraftlake.metadata_log.storage.location import fixed_location
 from kraftlake.runtime.arguments import whole_or_none
 from kraftlake.runtime.errors import OffsetError
-from kraftlake.spark_jobs.fold.frames import bounded_batches, collected, folded_frame
+from kraftlake.spark_jobs.fold.frames import bounded_batches, collected, results_frame
 from kraftlake.spark_jobs.fold.topic_files import TopicFiles
 from kraftlake.spark_jobs.run_session import RunSession
-from kraftlake.tables.shards.driver_fold import fold_driver
-from kraftlake.tables.shards.driver_step import DriverState
-from kraftlake.tables.shards.fold_plan import FoldPlan, base_is_sound, plan_fold, plans, provenance_at
-from kraftlake.tables.shards.folded import Collected
+from kraftlake.tables.shards.faults import earliest
+from kraftlake.tables.shards.replayed import replayed
+from kraftlake.tables.shards.results import names_in, topics_and_names
+from kraftlake.tables.shards.shard_plan import ShardPlan, plan_fold, plans, provenance_at
 from kraftlake.tables.shards.snapshot_layout import head_of, ranges_of, tail_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+    from kraftlake.replay.log.delta_chunk import ReplayState
+    from kraftlake.tables.shards.chunks import Chunk
 
 
 @attrs.frozen(kw_only=True)
@@ -91,13 +94,14 @@ def build_snapshot(
     if known is not None:
         return known
     with bounded_batches(spark), folding(spark, log, at, shards=shards, from_snapshot=from_snapshot) as fold:
-        if fold.others.open_since is not None:
+        open_since = fold.others.open_since
+        if open_since is not None:
             if at_offset is not None:
                 raise OffsetError(
                     f"offset {at} is inside of the metadata transaction that began at offset "
-                    f"{fold.others.open_since}, and a snapshot is not: take {fold.others.open_since - 1}."
+                    f"{open_since}, and a snapshot is not: take {open_since - 1}."
                 )
-            at = fold.others.open_since - 1
+            at = open_since - 1
             known = _there_already(log, at)
             if known is not None:
                 return known
@@ -123,12 +127,12 @@ def run_snapshot(lake: str | Path, at_offset: int | None = None, *, master: str 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Fold:
-    """A finished fold: its plan, its rows (FOLDED_SCHEMA), what was collected of them, and the records of no topic."""
+    """A finished fold: its plan, its rows (RESULT_SCHEMA), the topics' names (NAMES_SCHEMA), and the driver's state."""
 
-    plan: FoldPlan
+    plan: ShardPlan
     rows: DataFrame
-    said: Collected
-    others: DriverState
+    names: pa.Table
+    others: ReplayState
 
 
 @contextmanager
@@ -141,21 +145,20 @@ def folding(
     """
     from pyspark import StorageLevel
 
-    plan = partial(
-        plan_fold,
-        log,
-        at,
-        parallelism=spark.sparkContext.defaultParallelism,
-        shards=shards,
-        from_snapshot=from_snapshot,
-    )
-    for made, base in plans(plan):
-        rows = folded_frame(spark, made).persist(StorageLevel.DISK_ONLY)
+    parallelism = spark.sparkContext.defaultParallelism
+    for plan in plans(partial(plan_fold, log, at, parallelism=parallelism, shards=shards, from_snapshot=from_snapshot)):
+        base_at = plan.base_at
+
+        def topics(_: int, chunks: Iterator[Chunk], base_at: MetadataProvenance = base_at) -> tuple[bytes, bytes]:
+            return topics_and_names(replayed(chunks, base_at, of_shard=True)[0].store.topics())
+
+        rows = results_frame(spark, plan, topics).persist(StorageLevel.DISK_ONLY)
         try:
-            said = collected(rows)
-            if base is None or base_is_sound(base, said.checks()):
-                others = fold_driver(said.others)
-                yield Fold(plan=made, rows=rows, said=said, others=others)
+            results = collected(rows)
+            if plan.is_sound(results.checks):
+                with earliest(results.faults):
+                    others, _ = replayed(results.driver, base_at, of_shard=False)
+                yield Fold(plan=plan, rows=rows, names=names_in(results.facts), others=others.state)
                 return
         finally:
             rows.unpersist()
@@ -167,9 +170,8 @@ def _write(log: MetadataLog, at: int, fold: Fold) -> BuiltSnapshot:
         raise OffsetError(
             f"offset {at} is inside of a batch, and a snapshot is not: take {_batch_end(log, at)}, where it ends."
         )
-    names = fold.said.names
-    image = attrs.evolve(fold.others.image, provenance=provenance)
-    parts, facts, written = add_snapshot(log, attrs.evolve(fold.others, image=image), names, fold.rows)
+    names = fold.names
+    parts, facts, written = add_snapshot(log, fold.others.ending(provenance), names, fold.rows)
     return BuiltSnapshot(
         name=facts.name,
         offset=at,
@@ -178,15 +180,15 @@ def _write(log: MetadataLog, at: int, fold: Fold) -> BuiltSnapshot:
         topics=names.num_rows,
         partitions=sum(names["partitions"].to_pylist()),
         written=written,
-        base=fold.plan.base_name,
+        base=None if fold.plan.base is None else fold.plan.base.name,
         shards=fold.plan.shards,
     )
 
 
 def add_snapshot(
-    log: MetadataLog, driver: DriverState, names: pa.Table, folded: DataFrame
+    log: MetadataLog, driver: ReplayState, names: pa.Table, folded: DataFrame
 ) -> tuple[list[SnapshotPart], SnapshotFacts, bool]:
-    """Write a snapshot of the driver's state and of the topics in rows of FOLDED_SCHEMA, in one commit.
+    """Write a snapshot of the driver's state and of the topics in rows of RESULT_SCHEMA, in one commit.
 
     `names` (NAMES_SCHEMA) are those of the topics. Gives its files, its facts, and whether the lake lacked it. Raises
     UnwritableMetadataError if the image's metadata.version can't express its content.

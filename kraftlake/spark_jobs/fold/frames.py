@@ -1,11 +1,11 @@
-"""A fold as Spark DataFrames: records are read and routed, shuffled by shard, and folded shard by shard."""
+"""Work by shards as Spark DataFrames: records are read and routed, shuffled by shard, and replayed shard by shard."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
@@ -16,31 +16,26 @@ from kraftlake.spark_jobs.executor_environment import lend_store_access
 from kraftlake.spark_jobs.spark_versions import by_number
 from kraftlake.spark_jobs.stream_faults import worded
 from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Chunk, Part, batch_of, chunk_of_fault, chunks_of
-from kraftlake.tables.shards.driver_fold import fold_driver
 from kraftlake.tables.shards.faults import raise_first
-from kraftlake.tables.shards.fold_plan import FoldPlan, base_is_sound, check_piece, plan_fold, plans, read_chunks
-from kraftlake.tables.shards.folded import (
-    FOLDED_SCHEMA,
-    Collected,
-    row_of_fault,
-    row_of_others,
-    row_of_shard,
-    shards_in,
-)
-from kraftlake.tables.shards.shard_fold import ShardFold
+from kraftlake.tables.shards.replayed import parts_of_step, replayed
+from kraftlake.tables.shards.results import RESULT_SCHEMA, Results, result_for_driver, result_of, shards_in
+from kraftlake.tables.shards.shard_plan import ShardPlan, check_piece, plan_fold, plans, read_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from kraftlake.replay.log.log_replay import LogReplay
+
     InArrow = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+    Work: TypeAlias = Callable[[int, Iterator[Chunk]], tuple[bytes, bytes]]
+    """Makes the content and the facts of a result of a shard's chunks."""
 
 _BATCH_BYTES = str(64 << 20)
-_COLLECTED = ("shard", "names", "others", "fault")
 
 
-def chunks_frame(spark: SparkSession, plan: FoldPlan) -> DataFrame:
+def chunks_frame(spark: SparkSession, plan: ShardPlan) -> DataFrame:
     """All records of the plan by shard: rows of CHUNK_SCHEMA, those of a shard in one partition and in order."""
 
     def read(number: int) -> Iterator[pa.RecordBatch]:
@@ -49,65 +44,56 @@ def chunks_frame(spark: SparkSession, plan: FoldPlan) -> DataFrame:
         except KraftlakeError as fault:
             yield batch_of([chunk_of_fault(plan.shards, fault)])
 
-    pieces = len(plan.pieces)
-    read_frame = numbered_frame(spark, pieces, pieces, read, CHUNK_SCHEMA)
+    read_frame = numbered_frame(spark, plan.piece_count, plan.piece_count, read, CHUNK_SCHEMA)
     return by_number(read_frame, plan.shards + 1, "shard").sortWithinPartitions("shard", "part", "first")
 
 
-def folded_frame(spark: SparkSession, plan: FoldPlan) -> DataFrame:
-    """A row of FOLDED_SCHEMA for each shard that has records."""
+def results_frame(spark: SparkSession, plan: ShardPlan, work: Work) -> DataFrame:
+    """A row of RESULT_SCHEMA for each shard that has chunks, and one with those for the driver."""
 
-    def fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def results(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for shard, chunks in shards_in(batches):
             if shard == plan.shards:
-                yield row_of_others(shard, chunks)
+                yield result_for_driver(shard, chunks)
+            else:
+                yield result_of(shard, partial(work, shard, chunks))
+
+    return in_arrow(chunks_frame(spark, plan), results, RESULT_SCHEMA)
+
+
+def rows_frame(
+    spark: SparkSession,
+    plan: ShardPlan,
+    rows: Callable[[LogReplay, Iterator[Chunk]], Iterator[pa.RecordBatch]],
+    schema: pa.Schema,
+) -> DataFrame:
+    """The rows that `rows` makes of each shard of topics: of the replay before the step, and the chunks of the step.
+
+    The error of a reader, and that of a record of features, is raised too.
+    """
+
+    def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for shard, chunks in shards_in(batches):
+            if shard < plan.shards:
+                yield from rows(*replayed(chunks, plan.base_at, of_shard=True))
                 continue
-            try:
-                yield row_of_shard(shard, ShardFold.of(chunks, base_last=plan.base_last).topics())
-            except KraftlakeError as fault:
-                yield row_of_fault(shard, fault)
-
-    return in_arrow(chunks_frame(spark, plan), fold, FOLDED_SCHEMA)
-
-
-def of_topics(plan: FoldPlan, shards: Iterable[tuple[int, Iterator[Chunk]]]) -> Iterator[tuple[int, Iterator[Chunk]]]:
-    """The shards of topics. Raises the error of a reader, and that of a record of features."""
-    for shard, chunks in shards:
-        if shard < plan.shards:
-            yield shard, chunks
-        else:
             others = list(chunks)
             raise_first(bytes(chunk.payload).decode() for chunk in others if chunk.part == Part.FAULT)
-            fold_driver(others)
+            replay, step = replayed(others, plan.base_at, of_shard=False)
+            for _ in replay.take_parts(parts_of_step(step)):
+                pass
+
+    return in_arrow(chunks_frame(spark, plan), made, schema)
 
 
-def sound_plan(
-    spark: SparkSession,
-    log: MetadataLog,
-    at: int,
-    *,
-    base_at: int | None = None,
-    shards: int | None = None,
-    split_at: int | None = None,
-    from_snapshot: bool | None = None,
-    topics_only: bool = False,
-) -> FoldPlan:
-    """As `plan_fold`, from a base whose checksum the executors have checked; damaged ones are skipped."""
-    plan = partial(
-        plan_fold,
-        log,
-        at,
-        parallelism=spark.sparkContext.defaultParallelism,
-        base_at=base_at,
-        shards=shards,
-        split_at=split_at,
-        topics_only=topics_only,
-        from_snapshot=from_snapshot,
-    )
-    return next(made for made, base in plans(plan) if base is None or base_is_sound(base, _checks(spark, made)))
+def sound_plan(spark: SparkSession, log: MetadataLog, at: int, **options: Any) -> ShardPlan:
+    """As `plan_fold` of topics alone, from a base that the executors have checked: damaged ones are skipped."""
+    parallelism = spark.sparkContext.defaultParallelism
+    plan = partial(plan_fold, log, at, parallelism=parallelism, topics_only=True, **options)
+    return next(made for made in plans(plan) if made.base is None or made.is_sound(_checks(spark, made)))
 
 
-def _checks(spark: SparkSession, plan: FoldPlan) -> list[Chunk]:
+def _checks(spark: SparkSession, plan: ShardPlan) -> list[Chunk]:
     """The checksums of the pieces of the plan's base."""
     pieces = [number for number, piece in enumerate(plan.pieces) if isinstance(piece, SnapshotPiece)]
     count = len(pieces)
@@ -118,11 +104,11 @@ def _checks(spark: SparkSession, plan: FoldPlan) -> list[Chunk]:
     return [chunk for batch in rows.to_batches() for chunk in chunks_of(batch)]
 
 
-def collected(folded: DataFrame) -> Collected:
-    """The rows of `folded_frame` without topics. Raises the first error in a row."""
+def collected(results: DataFrame, *columns: str) -> Results:
+    """The results of shards with some columns of RESULT_SCHEMA. Raises the error of a reader."""
     with telling_faults():
-        rows = folded.select(*_COLLECTED).toArrow()
-    return Collected.of(rows)
+        rows = results.select("shard", "facts", "driver", "fault", *columns).toArrow()
+    return Results.of(rows)
 
 
 def numbered_frame(

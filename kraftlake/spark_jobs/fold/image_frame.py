@@ -11,14 +11,15 @@ import pyarrow as pa
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.storage.location import fixed_location
 from kraftlake.runtime.arguments import whole_or_none
-from kraftlake.spark_jobs.fold.frames import chunks_frame, in_arrow, of_topics, sound_plan
+from kraftlake.spark_jobs.fold.frames import rows_frame, sound_plan
 from kraftlake.tables.image_partitions import partition_table
 from kraftlake.tables.partition_columns import PARTITION_SCHEMA
-from kraftlake.tables.shards.folded import shards_in
-from kraftlake.tables.shards.shard_fold import ShardFold
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from kraftlake.replay.log.log_replay import LogReplay
+    from kraftlake.tables.shards.chunks import Chunk
 
 _ROWS_AT_ONCE = 50_000
 
@@ -40,12 +41,9 @@ def image_frame(
     log = MetadataLog.open(fixed_location(lake))
     at_offset = whole_or_none(at_offset)
     at = log.end_offset - 1 if at_offset is None else at_offset
-    plan = sound_plan(spark, log, at, shards=shards, from_snapshot=from_snapshot, topics_only=True)
+    plan = sound_plan(spark, log, at, shards=shards, from_snapshot=from_snapshot)
 
-    def partitions(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _, chunks in of_topics(plan, shards_in(batches)):
-            yield from partition_table(ShardFold.of(chunks, base_last=plan.base_last).topics()).to_batches(
-                _ROWS_AT_ONCE
-            )
+    def partitions(replay: LogReplay, _: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
+        yield from partition_table(replay.store.topics()).to_batches(_ROWS_AT_ONCE)
 
-    return in_arrow(chunks_frame(spark, plan), partitions, PARTITION_SCHEMA)
+    return rows_frame(spark, plan, partitions, PARTITION_SCHEMA)

@@ -8,23 +8,24 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kraftlake.delta import TopicsDelta
-from kraftlake.image import MetadataProvenance
+from kraftlake.image import MetadataProvenance, TopicsImage
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.storage.location import fixed_location
 from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
-from kraftlake.replay.log.delta_changes import changes_of_delta
+from kraftlake.replay.log.partition_changes import PartitionChanges, changes_of_image
 from kraftlake.runtime.arguments import whole, whole_or_none
 from kraftlake.runtime.errors import OffsetError, UsageError
-from kraftlake.spark_jobs.fold.frames import chunks_frame, in_arrow, of_topics, sound_plan
+from kraftlake.spark_jobs.fold.frames import rows_frame, sound_plan
 from kraftlake.tables.local_changes.columns import local_change_table
 from kraftlake.tables.local_changes.table import SCHEMA
-from kraftlake.tables.shards.fold_plan import provenance_at
-from kraftlake.tables.shards.folded import shards_in
-from kraftlake.tables.shards.shard_fold import ShardFold
+from kraftlake.tables.shards.replayed import parts_of_step
+from kraftlake.tables.shards.shard_plan import provenance_at
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from kraftlake.replay.log.log_replay import LogReplay
+    from kraftlake.tables.shards.chunks import Chunk
 
 _PARTITIONS_AT_ONCE = 50_000
 _ROWS_AT_ONCE = 20_000
@@ -58,34 +59,27 @@ def local_changes_frame(
             f"the log of {log.path} holds offsets {log.start_offset} to {log.end_offset - 1}, "
             f"so it can't tell all changes after offset {from_offset} up to {to}."
         )
-    plan = sound_plan(
-        spark,
-        log,
-        to,
-        base_at=from_offset if from_offset >= 0 else to,
-        shards=shards,
-        split_at=from_offset,
-        from_snapshot=from_snapshot,
-        topics_only=True,
-    )
-    boundaries = boundaries_of(provenance_at(log, to))
+    before = to if from_offset < 0 else from_offset
+    plan = sound_plan(spark, log, before, to=to, shards=shards, from_snapshot=from_snapshot)
+    end = provenance_at(log, to)
 
-    def changes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _, chunks in of_topics(plan, shards_in(batches)):
-            change = ShardFold.of(chunks, split_at=from_offset, base_last=plan.base_last).change()
-            yield from batches_of_change(change, boundaries)
+    def rows(replay: LogReplay, step: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
+        yield from batches_of(changes_after(from_offset, replay, step), end)
 
-    return in_arrow(chunks_frame(spark, plan), changes, SCHEMA)
+    return rows_frame(spark, plan, rows, SCHEMA)
 
 
-def batches_of_change(change: TopicsDelta, boundaries: DeltaBoundaries) -> Iterator[pa.RecordBatch]:
-    """The rows of one metadata delta, in batches of bounded size; `boundaries` are those of the delta."""
-    changes = changes_of_delta(change)
+def changes_after(from_offset: int, replay: LogReplay, step: Iterator[Chunk]) -> PartitionChanges:
+    """The changes of one metadata delta: of all records of a step after a replay, or from -1 on of all that it has."""
+    if from_offset < 0:
+        return changes_of_image(replay.store.topics())
+    chunks = [*replay.take_parts(parts_of_step(step), in_one_delta=True)]
+    return chunks[0].partitions.by_delta() if chunks else changes_of_image(TopicsImage.EMPTY)
+
+
+def batches_of(changes: PartitionChanges, end: MetadataProvenance) -> Iterator[pa.RecordBatch]:
+    """The rows of one metadata delta, which has led to an image, in batches of bounded size."""
+    boundaries = DeltaBoundaries.single(end.offset, end.epoch, end.timestamp)
     for first in range(0, len(changes), _PARTITIONS_AT_ONCE):
         rows = local_change_table(changes.take(slice(first, first + _PARTITIONS_AT_ONCE)), boundaries)
         yield from rows.cast(SCHEMA).to_batches(max_chunksize=_ROWS_AT_ONCE)
-
-
-def boundaries_of(provenance: MetadataProvenance) -> DeltaBoundaries:
-    """The boundaries of a single metadata delta, which ends at the provenance of an image."""
-    return DeltaBoundaries.single(provenance.offset, provenance.epoch, provenance.timestamp)

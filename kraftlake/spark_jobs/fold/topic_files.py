@@ -27,7 +27,7 @@ from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs.fold.frames import in_arrow, telling_faults
 from kraftlake.spark_jobs.spark_versions import by_number
 from kraftlake.tables.shards.faults import fault_to_json, raise_first
-from kraftlake.tables.shards.folded import one_row, read_stream, stream_of, topics_in
+from kraftlake.tables.shards.results import one_row, read_stream, stream_of, topics_in
 from kraftlake.tables.shards.snapshot_layout import TopicRange, batches_of
 
 if TYPE_CHECKING:
@@ -53,13 +53,13 @@ class TopicFiles:
     ranges: Sequence[TopicRange]
 
     def write(self, folded: DataFrame) -> tuple[list[SnapshotPart], Any]:
-        """Write the topics in rows of FOLDED_SCHEMA: the files in their order, and the sizes of the last values.
+        """Write the topics in rows of RESULT_SCHEMA: the files in their order, and the sizes of the last values.
 
         The files are not in the snapshots' table yet. Raises UnwritableMetadataError for state that records can't hold.
         """
         if not self.ranges:
             return [], np.empty(0, np.int32)
-        pieces = in_arrow(folded.select("topics").where("topics IS NOT NULL"), self._pieces, _PIECE_SCHEMA)
+        pieces = in_arrow(folded.select("content").where("content IS NOT NULL"), self._pieces, _PIECE_SCHEMA)
         written = in_arrow(by_number(pieces, len(self.ranges), "range"), self._files, _WRITTEN_SCHEMA)
         with telling_faults():
             rows = written.toArrow().sort_by("range")

@@ -3,45 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake.image import ClusterCounts, MetadataImage, MetadataProvenance, count_cluster
-from kraftlake.replay.loader.quorum_state import QuorumState
-from kraftlake.replay.log.delta_chunk import LogBegin, TopicsState
+from kraftlake.image import ClusterCounts, MetadataProvenance, TopicsImage, count_cluster
+from kraftlake.replay.log.delta_chunk import LogBegin, ReplayState
 from kraftlake.replay.log.log_replay import LogReplay
-from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.metrics.cluster_metrics import ClusterMetricsWriter
 from kraftlake.tables.shards.count_changes import CountChanges
+from kraftlake.tables.shards.replayed import refuse_partitions
 
 if TYPE_CHECKING:
-    from kraftlake.replay.log.shard_records import ShardRecords
+    from kraftlake.replay.log.effective_records import LogPart
     from kraftlake.tables.lake_table import LakeTable
-
-
-NO_SHARD: Final = "a record of a topic has a frame that Kafka does not write, so no shard has taken it."
-"""What is wrong with a record of a partition that comes to the driver."""
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class DriverState:
-    """All of a cluster but its partitions: an `image` whose topics have none, and the state of the quorum.
-
-    `open_topics` are these topics, with what waits for the end of a transaction. `epoch` is that of the last delta (-1
-    for none).
-    """
-
-    image: MetadataImage = MetadataImage.EMPTY
-    quorum: QuorumState = attrs.field(factory=QuorumState)
-    open_topics: TopicsState = attrs.field(factory=TopicsState.of_image)
-    epoch: int = -1
-
-    @property
-    def open_since(self) -> int | None:
-        """The offset of the BeginTransactionRecord of the transaction that is open, None without one."""
-        return self.open_topics.open_since
 
 
 class DriverStep:
@@ -49,7 +25,7 @@ class DriverStep:
 
     def __init__(
         self,
-        state: DriverState,
+        state: ReplayState,
         writers: Sequence[ChangesWriter],
         tables: Sequence[LakeTable],
         shards: Iterable[ClusterCounts] = (),
@@ -57,52 +33,40 @@ class DriverStep:
         is_load: bool = False,
         bulk: bool = True,
     ) -> None:
-        """Begin with the state at an offset; `tables` are those of the writers, `shards` the counts of
-        the shards' topics there.
+        """Begin with the state at an offset; `tables` are those of the writers.
 
-        `is_load` as in LogBegin; `bulk` is that of PartitionStore.
+        `shards` are the counts of the shards' topics there. `is_load` as in LogBegin; `bulk` is that of PartitionStore.
         """
-        at = attrs.evolve(state.image.provenance, epoch=state.epoch)
-        self._deltas = LogReplay(bulk=bulk)
-        self._deltas.go_on(state.open_topics, at, state.quorum, state.image)
-        begin = LogBegin(
-            image=attrs.evolve(state.image, provenance=at),
-            is_load=is_load,
-            any_delta=state.epoch >= 0,
-            counts=_summed(count_cluster(attrs.evolve(state.image, topics=TopicsState.of_image().topics)), shards),
-        )
+        self._replay = LogReplay(bulk=bulk)
+        self._replay.go_on(state)
         self._writers = writers
+        brokers = count_cluster(attrs.evolve(state.image, topics=TopicsImage.EMPTY))
+        of_all = [attrs.asdict(each) for each in (brokers, *shards)]
+        begin = LogBegin(
+            image=state.image,
+            is_load=is_load,
+            any_delta=state.image.provenance.epoch >= 0,
+            counts=ClusterCounts(**{name: sum(each[name] for each in of_all) for name in of_all[0]}),
+        )
         for writer, table in zip(writers, tables, strict=True):
-            writer.open(self._deltas, begin, table)
+            writer.open(self._replay, begin, table)
 
-    def take(self, records: Iterable[ShardRecords], counts: CountChanges) -> None:
+    def take(self, parts: Iterable[LogPart], counts: CountChanges) -> None:
         """Take the records of a step, which follow those before, and by how much the shards changed the counts.
 
-        Raises ReplayError, UnknownRecordError or CorruptDataError, naming the offset, for a record that contradicts
-        what is there, or can't be replayed.
+        Raises as `LogReplay.take_parts`.
         """
-        parts = [part for each in records for part in each.parts()]
-        chunks = [*self._deltas.take_parts(parts)]
-        if self._deltas.store.count:
-            raise CorruptDataError(NO_SHARD)
-        for chunk in chunks:
-            for writer in self._writers:
-                if not isinstance(writer, ClusterMetricsWriter):
-                    writer.take_deltas(chunk)
+        chunks = [*self._replay.take_parts(parts)]
+        refuse_partitions(self._replay)
         for writer in self._writers:
             if isinstance(writer, ClusterMetricsWriter):
                 merged = CountChanges.joined([*(CountChanges.none_in(chunk.boundaries) for chunk in chunks), counts])
                 others = [other for chunk in chunks for other in chunk.others]
                 writer.take_counts(merged.boundaries, merged.changes, others)
+                continue
+            for chunk in chunks:
+                writer.take_deltas(chunk)
 
-    def state(self, at: MetadataProvenance) -> DriverState:
+    def state(self, at: MetadataProvenance) -> ReplayState:
         """The state after an offset, which is that of the last batch that was taken."""
-        deltas, image = self._deltas, attrs.evolve(self._deltas.image, provenance=at)
-        return DriverState(image=image, quorum=deltas.quorum, open_topics=deltas.state, epoch=deltas.provenance.epoch)
-
-
-def _summed(brokers: ClusterCounts, shards: Iterable[ClusterCounts]) -> ClusterCounts:
-    """The counts of a cluster: of its brokers, and of the topics of all shards."""
-    names = [field.name for field in attrs.fields(ClusterCounts)]
-    of_all = [brokers, *shards]
-    return ClusterCounts(**{name: sum(getattr(each, name) for each in of_all) for name in names})
+        return self._replay.state.ending(at)

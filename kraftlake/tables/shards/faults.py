@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from kraftlake.replay.loader.record_faults import UndecodableRecordError
@@ -29,3 +30,13 @@ def raise_first(faults: Iterable[str]) -> None:
     if first["offset"] is not None:
         vars(fault)["offset"] = first["offset"]
     raise fault
+
+
+@contextmanager
+def earliest(faults: Iterable[str]) -> Iterator[None]:
+    """Raise the error with the lowest offset of the shards' faults and of what is done in this context."""
+    try:
+        yield
+    except KraftlakeError as fault:
+        raise_first([*faults, fault_to_json(fault)])
+    raise_first(faults)

@@ -13,17 +13,18 @@ import attrs
 from kraftlake.image import ClusterCounts, MetadataProvenance
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.storage.location import Location, lake_location
-from kraftlake.replay.log.delta_chunk import TopicsState
+from kraftlake.replay.log.delta_chunk import ReplayState
+from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.tables.catch_up.updating import writers_of
 from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.history.open_intervals import partitions_since
 from kraftlake.tables.history.writers import PartitionHistoryWriter
 from kraftlake.tables.lazy_table import LazyTable
-from kraftlake.tables.shards.chunks import Chunk, Part
+from kraftlake.tables.shards.chunks import Chunk
 from kraftlake.tables.shards.count_changes import CountChanges
-from kraftlake.tables.shards.shard_fold import ShardFold
+from kraftlake.tables.shards.replayed import replayed
 from kraftlake.tables.shards.shard_step import ShardStep
-from kraftlake.tables.shards.state_files import StateFile, read_shard, write_shard
+from kraftlake.tables.shards.state_files import StateFile, read_state, write_state
 
 _FILES_AT = 16 << 20
 """The bytes of records after which their rows become files."""
@@ -53,7 +54,7 @@ class ShardDone:
         return json.dumps(attrs.asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> ShardDone:
+    def from_json(cls, text: str | bytes) -> ShardDone:
         """What `to_json` has given."""
         form = json.loads(text)
         objects = {
@@ -70,9 +71,9 @@ class ShardTask:
     """A step as its shards know it: from the states after `at` to offset `last`; it can be sent to other processes.
 
     `tables` are the names of the tables that get rows, `holder` is the table whose folder gets the states. `states` are
-    the files of the shards' states; None: chunks of BASE and LOG come first, and make them, with `base_last` as in
-    ShardFold. Partitions then are as they are since `at`, unless `partition_history/` is among the tables and
-    `goes_on`: it covers `at` and knows since when. `is_load` is that of LogBegin.
+    the files of the shards' states; None: chunks of BASE and LOG come first, and make them. Partitions then are as they
+    are since `at`, unless `partition_history/` is among the tables and `goes_on`: it covers `at` and knows since when.
+    `is_load` is that of LogBegin.
     """
 
     lake: str
@@ -81,56 +82,49 @@ class ShardTask:
     at: MetadataProvenance
     last: int
     states: tuple[StateFile, ...] | None = None
-    base_last: int = -1
     goes_on: bool = False
     is_load: bool = False
 
-    def run(self, shard: int, chunks: Iterable[Chunk]) -> tuple[ShardDone, CountChanges]:
-        """Do the work of a shard, with its chunks in order.
+    def run(
+        self, shard: int, chunks: Iterable[Chunk], base_at: MetadataProvenance = MetadataProvenance.EMPTY
+    ) -> tuple[ShardDone, CountChanges]:
+        """Do the work of a shard, with its chunks in order; `base_at` is where the snapshot among them ends.
 
         Raises what a replay raises, with its offset, and LakeError if the lake can't be read or written.
         """
-        lake = lake_location(self.lake)
+        lake, count = lake_location(self.lake), 0
         files = _ShardFiles(lake, self.tables, self.last)
-        fold, step, count = ShardFold(base_last=self.base_last), None, 0
-        if self.states is not None:
-            step = self._step(read_shard(lake, self.states[shard]), files)
+        replay, chunks = replayed(chunks, base_at, of_shard=True)
+        state = self._folded(replay, files) if self.states is None else read_state(lake, self.states[shard])
+        step = ShardStep(state.ending(self.at), files.writers, is_load=self.is_load)
         for chunk in chunks:
-            if chunk.part != Part.STEP:
-                fold.take(chunk)
-                continue
-            step = step or self._step(self._folded(fold, files), files)
             records = chunk.records()
             count += len(records)
-            step.take(records)
+            step.take(records.parts())
             files.take(len(chunk.payload))
-        assert step is not None, "each shard gets a chunk of the step, though it be empty"
         files.write()
-        state = step.state()
+        state = step.replay.state
         done = ShardDone(
             files=files.written,
             open_files=files.open_rows(),
             rows=files.rows,
-            state=write_shard(lake, self.holder, self.last, shard, state),
+            state=write_state(lake, f"{self.holder}/{self.last:020d}-{shard:05d}", state),
             begins_with=step.begins_with,
-            topics=state.topics.topic_count,
-            partitions=state.topics.partition_count,
+            topics=state.image.topics.topic_count,
+            partitions=state.image.topics.partition_count,
             records=count,
             size=files.size,
         )
         return done, step.counts()
 
-    def _step(self, state: TopicsState, files: _ShardFiles) -> ShardStep:
-        return ShardStep(state, files.writers, self.at, is_load=self.is_load)
-
-    def _folded(self, fold: ShardFold, files: _ShardFiles) -> TopicsState:
-        """The state that the chunks of BASE and LOG make."""
-        state = fold.state(self.at)
+    def _folded(self, replay: LogReplay, files: _ShardFiles) -> ReplayState:
+        """The state that the chunks of BASE and LOG have made."""
+        state = replay.state.begun(self.at)
         if files.history is None or not self.goes_on:
             return state
         table = files.history.table(lake_location(self.lake))
         table.go_on_from(self.at.offset)
-        since, since_times = partitions_since(state.topics, table, of_shard=True)
+        since, since_times = partitions_since(state.image.topics, table, of_shard=True)
         return attrs.evolve(state, since=since, since_times=since_times)
 
 

@@ -18,24 +18,23 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from kraftlake.image import MetadataProvenance
+from kraftlake.image import MetadataImage, MetadataProvenance, TopicsImage
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.metadata_log.storage.disk import disk_for
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.crc32c import crc32c
 from kraftlake.records.serde import encode_value
-from kraftlake.replay import topics_from_arrow, topics_to_arrow
 from kraftlake.replay.loader.image_cache import quorum_from_json, quorum_to_json
 from kraftlake.replay.loader.image_columns import image_from_arrow, image_to_arrow
-from kraftlake.replay.log.delta_chunk import TopicsState
-from kraftlake.replay.log.effective_records import EffectiveRecords, records_of
+from kraftlake.replay.log.delta_chunk import ReplayState
+from kraftlake.replay.log.effective_records import records_of
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, LakeError
-from kraftlake.tables.shards.driver_step import DriverState
 from kraftlake.tables.table_locks import JOBS_FOLDER
 
-_FORMAT: Final = "kraftlake shards 2"
+_FORMAT: Final = "kraftlake shards 3"
 _MANIFEST: Final = "manifest.json"
 _CELL: Final = pa.large_binary()
+_NUMBERS: Final = ("since", "since_times", "held_sizes", "held_offsets")
 
 
 @attrs.frozen(kw_only=True)
@@ -67,58 +66,51 @@ class StateManifest:
         return (*self.shards, *([] if self.driver is None else [self.driver]))
 
 
-def write_shard(lake: Location, table: str, offset: int, shard: int, state: TopicsState) -> StateFile:
-    """Write the state of a shard after an offset, durably; raises LakeError if the disk refuses."""
-    topics = topics_to_arrow(state.topics)
-    cells = {"since": state.since.tobytes(), "since_times": state.since_times.tobytes(), **_held_cells(state.held)}
-    batch = _with_cells(topics, cells).replace_schema_metadata(_facts({"open_since": state.open_since}))
-    return _write(lake, f"{table}/{offset:020d}-{shard:05d}", batch)
+def write_state(lake: Location, name: str, state: ReplayState) -> StateFile:
+    """Write the state of a shard or of the driver, durably, as a file whose name begins so: `TABLE/…`.
 
-
-def read_shard(lake: Location, file: StateFile) -> TopicsState:
-    """The state that `write_shard` has written; raises LakeError for a missing or damaged file."""
-    batch, facts = _read(lake, file)
-    names = batch.schema.names
-    topics = batch.select(names[: names.index("since")]).replace_schema_metadata(None)
-    return TopicsState(
-        topics=topics_from_arrow(topics),
-        since=_numbers(batch, "since"),
-        since_times=_numbers(batch, "since_times"),
-        open_since=facts["open_since"],
-        held=_held(batch),
-    )
-
-
-def write_driver(lake: Location, table: str, state: DriverState) -> StateFile:
-    """Write the state of the driver; raises UnwritableMetadataError for an image that records can't express."""
-    image, at = state.image, state.image.provenance
-    options = ImageWriterOptions.for_image(image)
-    others = [*image.write_before_topics(options), *image.write_after_topics(options)]
-    columns = image_to_arrow(image, [encode_value(each.message, each.version) for each in others])
+    Raises UnwritableMetadataError for an image that records can't express, LakeError if the disk refuses.
+    """
+    image, at, held = state.image, state.image.provenance, state.held
     facts = {
         "provenance": [at.offset, at.epoch, at.timestamp],
         "quorum": quorum_to_json(state.quorum),
-        "epoch": state.epoch,
-        "open_since": state.open_topics.open_since,
+        "open_since": state.open_since,
     }
-    batch = _with_cells(columns, _held_cells(state.open_topics.held)).replace_schema_metadata(_facts(facts))
-    return _write(lake, f"{table}/{at.offset:020d}-driver", batch)
+    numbers = (state.since, state.since_times, held.stops - held.starts, held.offsets)
+    cells = dict(zip(_NUMBERS, (each.astype(np.int64).tobytes() for each in numbers), strict=True))
+    cells["held"] = b"".join(map(held.value, range(len(held))))
+    columns = image_to_arrow(image, _others(image))
+    fields = [*columns.schema, *(pa.field(name, _CELL) for name in cells)]
+    schema = pa.schema(fields, metadata={"kraftlake": json.dumps(facts)})
+    arrays = [*columns.columns, *(pa.array([cell], _CELL) for cell in cells.values())]
+    return _write(lake, name, pa.RecordBatch.from_arrays(arrays, schema=schema))
 
 
-def read_driver(lake: Location, file: StateFile) -> DriverState:
-    """The state that `write_driver` has written; raises LakeError for a missing or damaged file."""
+def read_state(lake: Location, file: StateFile) -> ReplayState:
+    """The state that `write_state` has written; raises LakeError for a missing or damaged file."""
     batch, facts = _read(lake, file)
     offset, epoch, timestamp = facts["provenance"]
-    names = batch.schema.names
-    columns = batch.select(names[: names.index("held")]).replace_schema_metadata(None)
-    image = image_from_arrow(columns, MetadataProvenance(offset=offset, epoch=epoch, timestamp=timestamp))
-    topics = TopicsState.of_image(image.topics, image.provenance)
-    return DriverState(
-        image=image,
+    since, since_times, sizes, offsets = (np.frombuffer(batch.column(n)[0].as_buffer(), np.int64) for n in _NUMBERS)
+    columns = batch.select(batch.schema.names[: -len(_NUMBERS) - 1]).replace_schema_metadata(None)
+    stops, held = np.cumsum(sizes), np.frombuffer(batch.column("held")[0].as_buffer(), np.uint8)
+    return ReplayState(
+        image=image_from_arrow(columns, MetadataProvenance(offset=offset, epoch=epoch, timestamp=timestamp)),
         quorum=quorum_from_json(facts["quorum"]),
-        open_topics=attrs.evolve(topics, open_since=facts["open_since"], held=_held(batch)),
-        epoch=facts["epoch"],
+        since=since,
+        since_times=since_times,
+        open_since=facts["open_since"],
+        held=records_of(held, stops - sizes, stops, offsets, np.full(len(sizes), -1, np.int64)),
     )
+
+
+def _others(image: MetadataImage) -> list[bytes]:
+    """The records of all but the topics; without any, a metadata.version is not needed."""
+    if attrs.evolve(image, topics=TopicsImage.EMPTY).is_empty():
+        return []
+    options = ImageWriterOptions.for_image(image)
+    messages = [*image.write_before_topics(options), *image.write_after_topics(options)]
+    return [encode_value(each.message, each.version) for each in messages]
 
 
 def write_manifest(lake: Location, table: str, manifest: StateManifest) -> None:
@@ -158,33 +150,6 @@ def _is_whole(lake: Location, table: str, file: StateFile) -> bool:
         return False
     path = lake / JOBS_FOLDER / "state" / file.name
     return crc32c(path.read_bytes()) == file.checksum if isinstance(path, Path) else path.exists()
-
-
-def _facts(facts: dict[str, Any]) -> dict[str, str]:
-    return {"kraftlake": json.dumps(facts)}
-
-
-def _with_cells(batch: pa.RecordBatch, cells: dict[str, bytes]) -> pa.RecordBatch:
-    fields = [*batch.schema, *(pa.field(name, _CELL) for name in cells)]
-    arrays = [*batch.columns, *(pa.array([cell], _CELL) for cell in cells.values())]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
-
-
-def _held_cells(held: EffectiveRecords) -> dict[str, bytes]:
-    values = b"".join(map(held.value, range(len(held))))
-    sizes = (held.stops - held.starts).astype(np.int64)
-    return {"held": values, "held_sizes": sizes.tobytes(), "held_offsets": held.offsets.astype(np.int64).tobytes()}
-
-
-def _held(batch: pa.RecordBatch) -> EffectiveRecords:
-    sizes, offsets = _numbers(batch, "held_sizes"), _numbers(batch, "held_offsets")
-    stops = np.cumsum(sizes)
-    data = np.frombuffer(batch.column("held")[0].as_buffer(), np.uint8)
-    return records_of(data, stops - sizes, stops, offsets, np.full(len(sizes), -1, np.int64))
-
-
-def _numbers(batch: pa.RecordBatch, name: str) -> Any:
-    return np.frombuffer(batch.column(name)[0].as_buffer(), np.int64)
 
 
 def _write(lake: Location, name: str, batch: pa.RecordBatch) -> StateFile:

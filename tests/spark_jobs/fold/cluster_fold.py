@@ -41,7 +41,7 @@ def main(master: str, lake: str, gate: str, stage: str) -> None:
     if stage == "read":
         frames.read_chunks = held(gate, frames.read_chunks)
     if stage == "fold":
-        frames.row_of_shard = held(gate, frames.row_of_shard)
+        frames.result_of = held(gate, frames.result_of)
     built = build_snapshot(spark, lake, shards=4)
     frame = local_changes_frame(spark, lake, built.offset - 5_000, built.offset, shards=4)
     counts = {f"{row.broker} {row.change}": row["count"] for row in frame.groupBy("broker", "change").count().collect()}

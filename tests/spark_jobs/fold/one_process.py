@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import attrs
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from kraftlake.delta import TopicsDelta
 from kraftlake.image import MetadataImage, TopicsImage
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.records import metadata_records as r
@@ -18,27 +18,30 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay.loader.fold import image_at
+from kraftlake.replay.log.delta_chunk import ReplayState
+from kraftlake.replay.log.partition_changes import PartitionChanges
 from kraftlake.replay.reading.open_reader import LakeReader
-from kraftlake.tables.shards.chunks import batch_of
-from kraftlake.tables.shards.driver_fold import fold_driver
-from kraftlake.tables.shards.driver_step import DriverState
-from kraftlake.tables.shards.fold_plan import FoldPlan, read_chunks
-from kraftlake.tables.shards.folded import (
-    Collected,
-    row_of_others,
-    row_of_shard,
+from kraftlake.spark_jobs.fold.local_changes_frame import changes_after
+from kraftlake.tables.shards.chunks import Chunk, batch_of
+from kraftlake.tables.shards.faults import earliest
+from kraftlake.tables.shards.replayed import replayed
+from kraftlake.tables.shards.results import (
+    Results,
+    result_for_driver,
+    result_of,
     shards_in,
+    topics_and_names,
     topics_in,
 )
-from kraftlake.tables.shards.shard_fold import ShardFold
+from kraftlake.tables.shards.shard_plan import ShardPlan, read_chunks
 from tests.histories import histories, uuid_of
 
 TIME = 1_700_000_000_000
 
 
-def shuffled(plan: FoldPlan, order: random.Random) -> list[pa.RecordBatch]:
+def shuffled(plan: ShardPlan, order: random.Random) -> list[pa.RecordBatch]:
     """The chunks of a plan, read in any order, as batches of any size, those of a shard together and sorted."""
-    numbers = list(range(len(plan.pieces)))
+    numbers = list(range(plan.piece_count))
     order.shuffle(numbers)
     chunks = [chunk for number in numbers for read in read_chunks(plan, number) for chunk in read]
     chunks.sort(key=lambda chunk: (chunk.shard, chunk.part, chunk.first))
@@ -50,27 +53,30 @@ def shuffled(plan: FoldPlan, order: random.Random) -> list[pa.RecordBatch]:
     return batches
 
 
-def folded(plan: FoldPlan, order: random.Random) -> pa.Table:
-    """What `folded_frame` gives."""
-    rows = []
-    for shard, chunks in shards_in(shuffled(plan, order)):
-        if shard == plan.shards:
-            rows.append(row_of_others(shard, chunks))
-        else:
-            rows.append(row_of_shard(shard, ShardFold.of(chunks, base_last=plan.base_last).topics()))
-    return pa.Table.from_batches(rows)
+def folded(plan: ShardPlan, order: random.Random) -> pa.Table:
+    """What `results_frame` gives of topics."""
+
+    def topics(chunks: Iterator[Chunk]) -> tuple[bytes, bytes]:
+        return topics_and_names(replayed(chunks, plan.base_at, of_shard=True)[0].store.topics())
+
+    return pa.Table.from_batches(
+        result_for_driver(shard, chunks) if shard == plan.shards else result_of(shard, partial(topics, chunks))
+        for shard, chunks in shards_in(shuffled(plan, order))
+    )
 
 
-def others_of(rows: pa.Table) -> tuple[Collected, DriverState]:
+def others_of(plan: ShardPlan, rows: pa.Table) -> ReplayState:
     """What `folding` makes of it."""
-    said = Collected.of(rows)
-    return said, fold_driver(said.others)
+    results = Results.of(rows)
+    with earliest(results.faults):
+        replay, _ = replayed(results.driver, plan.base_at, of_shard=False)
+    return replay.state
 
 
 def topics_of(rows: pa.Table) -> dict[str, object]:
     """All topics in the rows, by name."""
     topics: dict[str, object] = {}
-    for cell in rows["topics"]:
+    for cell in rows["content"]:
         if cell.is_valid:
             for name, topic in topics_in(cell.as_buffer()).topics_by_name().items():
                 assert name not in topics, "a topic is in one shard"
@@ -78,14 +84,14 @@ def topics_of(rows: pa.Table) -> dict[str, object]:
     return topics
 
 
-def changes_of(plan: FoldPlan, order: random.Random) -> Iterator[TopicsDelta]:
-    """The metadata deltas of the plan's shards."""
+def changes_of(plan: ShardPlan, order: random.Random, from_offset: int) -> Iterator[PartitionChanges]:
+    """The changes of the plan's shards, in one metadata delta."""
     for shard, chunks in shards_in(shuffled(plan, order)):
         if shard < plan.shards:
-            yield ShardFold.of(chunks, split_at=plan.split_at, base_last=plan.base_last).change()
+            yield changes_after(from_offset, *replayed(chunks, plan.base_at, of_shard=True))
 
 
-def equal(image: MetadataImage, topics: dict[str, object], others: DriverState) -> bool:
+def equal(image: MetadataImage, topics: dict[str, object], others: ReplayState) -> bool:
     """Whether an image is what was folded."""
     theirs = dict(image.topics.topics_by_name().items())
     rest = attrs.evolve(image, topics=TopicsImage.EMPTY, provenance=others.image.provenance)

@@ -21,10 +21,10 @@ from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay.loader.fold import changes_between, image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import ReplayError
-from kraftlake.spark_jobs.fold.local_changes_frame import batches_of_change, boundaries_of
+from kraftlake.spark_jobs.fold.local_changes_frame import batches_of
 from kraftlake.tables.local_changes.table import SCHEMA
-from kraftlake.tables.shards import fold_plan as planning
-from kraftlake.tables.shards.fold_plan import plan_fold, provenance_at
+from kraftlake.tables.shards import shard_plan as planning
+from kraftlake.tables.shards.shard_plan import plan_fold, provenance_at
 from tests.at_least_one import at_least_one
 from tests.histories import uuid_of
 from tests.spark_jobs.fold.one_process import (
@@ -37,7 +37,7 @@ from tests.spark_jobs.fold.one_process import (
     others_of,
     topics_of,
 )
-from tests.tables.local_changes.reference import local_change_rows
+from tests.tables.local_changes.reference import local_change_rows, row_head
 
 
 @pytest.fixture(autouse=True)
@@ -82,9 +82,9 @@ def test_the_shards_of_any_history_make_the_local_image_and_local_changes_at_any
         if data.draw(st.booleans(), label="with a base"):
             keep_snapshot(log, data.draw(st.integers(1, max(at, 1)), label="base at"))
         order = random.Random(seed)
-        plan, _ = plan_fold(log, at, parallelism=3, shards=shards)
+        plan = plan_fold(log, at, parallelism=3, shards=shards)
         rows = folded(plan, order)
-        _, others = others_of(rows)
+        others = others_of(plan, rows)
         image = local_image(log, at)
         assert equal(image, topics_of(rows), others)
         assert (others.open_since is not None) == in_transaction(log, at)
@@ -94,20 +94,20 @@ def test_the_shards_of_any_history_make_the_local_image_and_local_changes_at_any
 
 def check_local_changes(log: MetadataLog, from_offset: int, to_offset: int, shards: int, order: random.Random) -> None:
     topics = changes_between(LakeReader(log), from_offset, to_offset).delta.topics_delta
-    boundaries = boundaries_of(provenance_at(log, to_offset))
-    expected = [] if topics is None else list(local_change_rows(topics, boundaries.row(0)))
-    plan, _ = plan_fold(
+    end = provenance_at(log, to_offset)
+    head = row_head(end)
+    expected = [] if topics is None else list(local_change_rows(topics, head))
+    plan = plan_fold(
         log,
-        to_offset,
+        from_offset if from_offset >= 0 else to_offset,
+        to=to_offset,
         parallelism=3,
         shards=shards,
-        base_at=from_offset if from_offset >= 0 else to_offset,
-        split_at=from_offset,
         topics_only=True,
     )
-    batches = [batch for change in changes_of(plan, order) for batch in batches_of_change(change, boundaries)]
+    batches = [batch for changes in changes_of(plan, order, from_offset) for batch in batches_of(changes, end)]
     assert all(batch.schema == SCHEMA for batch in batches)
-    rows = [(*boundaries.row(0), *[*row.values()][3:]) for batch in batches for row in batch.to_pylist()]
+    rows = [(*head, *[*row.values()][3:]) for batch in batches for row in batch.to_pylist()]
     assert sorted(map(repr, rows)) == sorted(map(repr, expected))
 
 
@@ -117,11 +117,11 @@ def test_pieces_of_one_batch_are_folded_in_the_logs_order(tmp_path: Path) -> Non
         records += [r.TopicRecord(name="foo", topic_id=uuid_of(number)), r.RemoveTopicRecord(topic_id=uuid_of(number))]
     versioned = [ApiMessageAndVersion(message, 0) for message in (*records, r.TopicRecord(name="foo"))]
     log = lake_with(tmp_path / "lake", [RecordBatch.of(0, 1, 1_700_000_000_000, versioned)], 1)
-    plan, _ = plan_fold(log, log.end_offset - 1, parallelism=3, shards=1)
+    plan = plan_fold(log, log.end_offset - 1, parallelism=3, shards=1)
     assert len(plan.pieces) > 2
     for seed in range(5):
         rows = folded(plan, random.Random(seed))
-        assert equal(local_image(log, log.end_offset - 1), topics_of(rows), others_of(rows)[1])
+        assert equal(local_image(log, log.end_offset - 1), topics_of(rows), others_of(plan, rows))
 
 
 def told(*messages: Message) -> list[RecordBatch]:
@@ -179,9 +179,9 @@ def test_each_thing_that_makes_a_fold_difficult_is_as_in_one_process(
 ) -> None:
     log = lake_with(tmp_path / "lake", told(LEVEL, *TOPICS, *messages), 3)
     for at in at_least_one(range(len(TOPICS), log.end_offset)):
-        plan, _ = plan_fold(log, at, parallelism=3, shards=shards)
+        plan = plan_fold(log, at, parallelism=3, shards=shards)
         rows = folded(plan, random.Random(at))
-        assert equal(local_image(log, at), topics_of(rows), others_of(rows)[1])
+        assert equal(local_image(log, at), topics_of(rows), others_of(plan, rows))
         for from_offset in (-1, 5, len(TOPICS), at):
             check_local_changes(log, from_offset, at, shards, random.Random(at))
 
@@ -199,7 +199,7 @@ def test_a_record_that_contradicts_those_before_it_is_named_by_its_offset(
     tmp_path: Path, message: Message, text: str
 ) -> None:
     log = lake_with(tmp_path / "lake", told(LEVEL, *TOPICS, message), 1)
-    plan, _ = plan_fold(log, log.end_offset - 1, parallelism=2, shards=2)
+    plan = plan_fold(log, log.end_offset - 1, parallelism=2, shards=2)
     with pytest.raises(ReplayError, match=text) as fault:
-        others_of(folded(plan, random.Random(0)))
+        others_of(plan, folded(plan, random.Random(0)))
     assert fault.value.offset == len(TOPICS) + 1

@@ -22,15 +22,14 @@ from kraftlake.replay.loader.fold import Replay, changes_between, image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import OffsetError, ReplayError, UnwritableMetadataError, UsageError
 from kraftlake.spark_jobs import build_snapshot, image_frame, local_changes_frame
-from kraftlake.spark_jobs.fold.local_changes_frame import boundaries_of
 from kraftlake.tables.image_partitions import partition_table
 from kraftlake.tables.local_changes.table import SCHEMA
 from kraftlake.tables.partition_columns import PARTITION_SCHEMA
-from kraftlake.tables.shards.fold_plan import provenance_at
+from kraftlake.tables.shards.shard_plan import provenance_at
 from tests.at_least_one import at_least_one
 from tests.histories import uuid_of
 from tests.metadata_log.unsealed import unseal
-from tests.tables.local_changes.reference import local_change_rows
+from tests.tables.local_changes.reference import local_change_rows, row_head
 from tests.tables.sample_log import LAST_OFFSET, SAMPLES, lake_of
 from tests.tables.telling import table_of
 
@@ -69,7 +68,7 @@ def changes_in_one_process(log: MetadataLog, from_offset: int, to_offset: int) -
     topics = changes_between(LakeReader(log), from_offset, to_offset).delta.topics_delta
     if topics is None:
         return SCHEMA.empty_table()
-    rows = list(local_change_rows(topics, boundaries_of(provenance_at(log, to_offset)).row(0)))
+    rows = list(local_change_rows(topics, row_head(provenance_at(log, to_offset))))
     return table_of(rows, SCHEMA)
 
 

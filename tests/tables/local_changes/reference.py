@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kraftlake.delta import LocalReplicaChanges, TopicsDelta
-from kraftlake.image import PartitionRegistration
+from kraftlake.image import MetadataProvenance, PartitionRegistration
 from kraftlake.records.uuid import Uuid
 
 Row = tuple[Any, ...]
@@ -18,6 +18,11 @@ def local_change_rows(topics: TopicsDelta, head: Row) -> Iterator[Row]:
         changes = topics.local_changes(broker)
         for topic, partition, change, topic_id, state in sorted(_rows_of(topics, changes), key=lambda row: row[:3]):
             yield (*head, broker, change, topic, str(topic_id), partition, *state)
+
+
+def row_head(at: MetadataProvenance) -> Row:
+    """The offset, epoch and time of the rows of a metadata delta that has led to an image."""
+    return at.offset, at.epoch, None if at.timestamp < 0 else at.timestamp * 1000
 
 
 def _brokers_of(topics: TopicsDelta) -> list[int]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from kraftlake.image import MetadataProvenance
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
-from kraftlake.replay.log.delta_chunk import LogBegin, TopicsState
+from kraftlake.replay.log.delta_chunk import LogBegin, ReplayState
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.log.shard_records import ShardRecords
 from kraftlake.runtime.errors import KraftlakeError
@@ -20,8 +20,8 @@ from kraftlake.tables.history.history_table import OpenRows
 from kraftlake.tables.jobs import ALL
 from kraftlake.tables.shards.chunks import Part, batch_of, chunks_of
 from kraftlake.tables.shards.count_changes import CountChanges
-from kraftlake.tables.shards.driver_step import DriverState, DriverStep
-from kraftlake.tables.shards.faults import fault_to_json, raise_first
+from kraftlake.tables.shards.driver_step import DriverStep
+from kraftlake.tables.shards.faults import earliest, fault_to_json
 from kraftlake.tables.shards.routing import Router
 from kraftlake.tables.shards.shard_step import ShardStep
 
@@ -81,8 +81,8 @@ def by_shards(
     shards: int,
     *,
     bulk: bool,
-    stored: Callable[[TopicsState], TopicsState] = lambda state: state,
-    check: Callable[[DriverState], None] = lambda _: None,
+    stored: Callable[[ReplayState], ReplayState] = lambda state: state,
+    check: Callable[[ReplayState], None] = lambda _: None,
 ) -> Rows:
     """The rows of all tables of a log, a step for each piece.
 
@@ -94,28 +94,26 @@ def by_shards(
         for name, some in made.items():
             rows[name] = rows.get(name, Counter()) + some
 
-    states, at = [TopicsState.of_image() for _ in range(shards)], MetadataProvenance.EMPTY
+    states, at = [ReplayState() for _ in range(shards)], MetadataProvenance.EMPTY
     writers = writers_of_all()
-    driver = DriverStep(DriverState(), writers, [writer.table(NOWHERE) for writer in writers], bulk=bulk)
+    driver = DriverStep(ReplayState(), writers, [writer.table(NOWHERE) for writer in writers], bulk=bulk)
     for number, piece in enumerate(pieces):
         records, last, counts, faults = routed(piece, shards), number + 1 == len(pieces), list[CountChanges](), []
         for shard in range(shards):
             of_topics = [writer for writer in writers_of_all() if writer.of_topics]
-            step = ShardStep(states[shard], of_topics, at, bulk=bulk)
+            step = ShardStep(states[shard].ending(at), of_topics, bulk=bulk)
             try:
                 for each in records[shard]:
-                    step.take(each)
+                    step.take(each.parts())
             except KraftlakeError as fault:
                 faults.append(fault_to_json(fault))
                 continue
             counts.append(step.counts())
-            states[shard] = stored(step.state())
+            states[shard] = stored(step.replay.state)
             add(drained(of_topics, ended=last))
-        try:
-            driver.take(records[shards], CountChanges.joined(counts))
-        except KraftlakeError as fault:
-            faults.append(fault_to_json(fault))
-        raise_first(faults)
+        with earliest(faults):
+            parts = [part for each in records[shards] for part in each.parts()]
+            driver.take(parts, CountChanges.joined(counts))
         if piece:
             at = MetadataProvenance(offset=piece[-1].last_offset, epoch=piece[-1].epoch, timestamp=piece[-1].timestamp)
             check(driver.state(at))

@@ -12,17 +12,13 @@ import pytest
 
 from kraftlake.image import FeaturesImage, MetadataImage
 from kraftlake.records.metadata_version import from_feature_level
-from kraftlake.replay.loader.quorum_state import QuorumState
-from kraftlake.replay.log.delta_chunk import TopicsState
-from kraftlake.tables.shards.driver_step import DriverState
+from kraftlake.replay.log.delta_chunk import ReplayState
 from kraftlake.tables.shards.state_files import (
     StateManifest,
-    read_driver,
     read_manifest,
-    read_shard,
-    write_driver,
+    read_state,
     write_manifest,
-    write_shard,
+    write_state,
 )
 
 LOG, TABLE = "log-1", "partition_history"
@@ -31,12 +27,9 @@ IMAGE = attrs.evolve(MetadataImage.EMPTY, features=FeaturesImage(metadata_versio
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Path:
-    topics = TopicsState.of_image(IMAGE.topics, IMAGE.provenance)
-    driver = DriverState(image=IMAGE, quorum=QuorumState(), open_topics=topics, epoch=-1)
-    shards = tuple(write_shard(tmp_path, TABLE, 7, shard, topics) for shard in range(2))
-    manifest = StateManifest(
-        log_id=LOG, offset=7, shards=shards, driver=write_driver(tmp_path, TABLE, driver), knows_since=True
-    )
+    shards = tuple(write_state(tmp_path, f"{TABLE}/7-{shard}", ReplayState()) for shard in range(2))
+    driver = write_state(tmp_path, f"{TABLE}/7-driver", ReplayState(image=IMAGE))
+    manifest = StateManifest(log_id=LOG, offset=7, shards=shards, driver=driver, knows_since=True)
     write_manifest(tmp_path, TABLE, manifest)
     return tmp_path
 
@@ -50,8 +43,8 @@ def test_a_manifest_and_its_files_are_read_as_they_were_written(lake: Path) -> N
     assert manifest is not None
     assert manifest.driver is not None
     assert (manifest.offset, manifest.knows_since, len(manifest.shards)) == (7, True, 2)
-    assert read_shard(lake, manifest.shards[1]).topics == IMAGE.topics
-    assert read_driver(lake, manifest.driver).image.features == IMAGE.features
+    assert read_state(lake, manifest.shards[1]).image.is_empty()
+    assert read_state(lake, manifest.driver).image.features == IMAGE.features
 
 
 def test_a_manifest_of_another_log_does_not_fit(lake: Path) -> None:
@@ -86,7 +79,7 @@ def moved(form: dict[str, Any], name: str) -> dict[str, Any]:
         lambda _: "text",
         lambda _: [],
         lambda _: {},
-        lambda form: form | {"format": "kraftlake shards 1"},
+        lambda form: form | {"format": "kraftlake shards 2"},
         lambda form: form | {"more": 1},
         lambda form: form | {"offset": "7"},
         lambda form: form | {"shards": 3},

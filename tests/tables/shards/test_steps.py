@@ -13,11 +13,10 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.schema import Message
-from kraftlake.replay.log.delta_chunk import TopicsState
+from kraftlake.replay.log.delta_chunk import ReplayState
 from kraftlake.runtime.errors import KraftlakeError, UnwritableMetadataError
 from kraftlake.tables.jobs import ALL
-from kraftlake.tables.shards.driver_step import DriverState
-from kraftlake.tables.shards.state_files import read_driver, read_shard, write_driver, write_shard
+from kraftlake.tables.shards.state_files import read_state, write_state
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import UNDECODABLE, UNKNOWN, begin, data, end, metadata_version, partition, topic, uuid_of
 from tests.tables.folding import fold_into
@@ -43,17 +42,17 @@ def test_states_go_through_files(log: list[RecordBatch], cuts: list[int]) -> Non
     with tempfile.TemporaryDirectory() as folder:
         lake = Path(folder)
 
-        def stored(state: TopicsState) -> TopicsState:
-            return read_shard(lake, write_shard(lake, "events", 7, 0, state))
+        def stored(state: ReplayState) -> ReplayState:
+            return read_state(lake, write_state(lake, "events/0", state))
 
-        def check(state: DriverState) -> None:
+        def check(state: ReplayState) -> None:
             try:
-                again = read_driver(lake, write_driver(lake, "events", state))
+                again = stored(state)
             except UnwritableMetadataError:
                 return
-            assert (again.image, again.quorum, again.epoch) == (state.image, state.quorum, state.epoch)
-            assert again.open_topics.open_since == state.open_topics.open_since
-            assert again.open_topics.held.offsets.tolist() == state.open_topics.held.offsets.tolist()
+            assert (again.image, again.quorum, again.open_since) == (state.image, state.quorum, state.open_since)
+            assert again.image.provenance == state.image.provenance
+            assert again.held.offsets.tolist() == state.held.offsets.tolist()
 
         assert by_shards(cut(log, cuts), 2, bulk=True, stored=stored, check=check) == in_process(log, bulk=True)
 

@@ -16,8 +16,8 @@ from kraftlake.metadata_log.reading.pieces import cut, read_piece, snapshot_piec
 from kraftlake.metadata_log.snapshots.snapshot_rows import joined_checksum
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
-from kraftlake.tables.shards.fold_plan import base_is_sound, check_piece, plan_fold, provenance_at
-from kraftlake.tables.shards.folded import NAMES_SCHEMA
+from kraftlake.tables.shards.results import NAMES_SCHEMA
+from kraftlake.tables.shards.shard_plan import check_piece, plan_fold, provenance_at
 from kraftlake.tables.shards.snapshot_layout import ranges_of
 from tests.tables.sample_log import lake_of
 
@@ -66,11 +66,11 @@ def test_the_pieces_of_a_snapshot_are_its_rows(tmp_path: Path) -> None:
 
 def test_a_base_is_sound_when_what_was_read_has_its_count_and_checksum(tmp_path: Path) -> None:
     log = with_snapshot(tmp_path / "lake")
-    plan, base = plan_fold(log, log.end_offset - 1, parallelism=2)
-    assert base is not None
-    assert plan.base_last == log.end_offset - 1
+    plan = plan_fold(log, log.end_offset - 1, parallelism=2)
+    assert plan.base is not None
+    assert plan.base_at == provenance_at(log, log.end_offset - 1)
     checks = [check_piece(plan, number) for number in range(len(plan.pieces))]
-    assert base_is_sound(base, checks)
-    assert not base_is_sound(attrs.evolve(base, checksum=1, table=base._table), checks)
-    assert not base_is_sound(attrs.evolve(base, record_count=1, table=base._table), checks)
-    assert provenance_at(log, log.end_offset - 1).epoch == base.epoch
+    assert plan.is_sound(checks)
+    assert not attrs.evolve(plan, base=attrs.evolve(plan.base, checksum=1)).is_sound(checks)
+    assert not attrs.evolve(plan, base=attrs.evolve(plan.base, record_count=1)).is_sound(checks)
+    assert attrs.evolve(plan, base=None).is_sound(())

@@ -11,6 +11,7 @@ from kraftlake.image import ClusterCounts, MetadataProvenance, TopicsImage, coun
 from kraftlake.replay.log.delta_chunk import LogBegin, ReplayState
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.tables.changes_writer import ChangesWriter
+from kraftlake.tables.metrics.cluster_counts import BROKERS
 from kraftlake.tables.metrics.cluster_metrics import ClusterMetricsWriter
 from kraftlake.tables.shards.count_changes import CountChanges
 from kraftlake.tables.shards.replayed import refuse_partitions
@@ -28,7 +29,7 @@ class DriverStep:
         state: ReplayState,
         writers: Sequence[ChangesWriter],
         tables: Sequence[LakeTable],
-        shards: Iterable[ClusterCounts] = (),
+        shards: Iterable[Sequence[int]] = (),
         *,
         is_load: bool = False,
         bulk: bool = True,
@@ -40,13 +41,13 @@ class DriverStep:
         self._replay = LogReplay(bulk=bulk)
         self._replay.go_on(state)
         self._writers = writers
-        brokers = count_cluster(attrs.evolve(state.image, topics=TopicsImage.EMPTY))
-        of_all = [attrs.asdict(each) for each in (brokers, *shards)]
+        counts = attrs.asdict(count_cluster(attrs.evolve(state.image, topics=TopicsImage.EMPTY)))
+        counts |= dict(zip([*counts][BROKERS:], map(sum, zip(*shards, strict=True)), strict=False))
         begin = LogBegin(
             image=state.image,
             is_load=is_load,
             any_delta=state.image.provenance.epoch >= 0,
-            counts=ClusterCounts(**{name: sum(each[name] for each in of_all) for name in of_all[0]}),
+            counts=ClusterCounts(**counts),
         )
         for writer, table in zip(writers, tables, strict=True):
             writer.open(self._replay, begin, table)

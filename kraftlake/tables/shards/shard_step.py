@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from kraftlake.image import ClusterCounts, count_cluster
+from kraftlake.image.topics.row_queries import count_offline_and_imbalanced
 from kraftlake.replay.log.delta_chunk import LogBegin, ReplayState
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.tables.changes_writer import ChangesWriter
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class ShardStep:
     """A shard's topics on their way from one offset of a log to another.
 
-    `begins_with` are the counts of its topics at the begin; the writers have the rows.
+    `begins_with` are the counts of its topics at the begin, in the order of ClusterCounts; the writers have the rows.
     """
 
     def __init__(
@@ -33,7 +33,8 @@ class ShardStep:
         """
         self.replay = LogReplay(bulk=bulk, of_shard=True)
         self.replay.go_on(state)
-        self.begins_with: ClusterCounts = count_cluster(state.image)
+        topics = state.image.topics
+        self.begins_with = [topics.topic_count, topics.partition_count, *count_offline_and_imbalanced(topics.rows())]
         self._writers = writers
         self._counts: list[CountChanges] = []
         begin = LogBegin(image=state.image, is_load=is_load)

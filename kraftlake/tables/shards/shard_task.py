@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from kraftlake.image import ClusterCounts, MetadataProvenance
+from kraftlake.image import MetadataProvenance
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.storage.location import Location, lake_location
 from kraftlake.replay.log.delta_chunk import ReplayState
@@ -43,7 +43,7 @@ class ShardDone:
     open_files: list[AddFile]
     rows: dict[str, int]
     state: StateFile
-    begins_with: ClusterCounts
+    begins_with: list[int]
     topics: int
     partitions: int
     records: int
@@ -61,7 +61,6 @@ class ShardDone:
             "files": {name: [AddFile(**file) for file in files] for name, files in form["files"].items()},
             "open_files": [AddFile(**file) for file in form["open_files"]],
             "state": StateFile(**form["state"]),
-            "begins_with": ClusterCounts(**form["begins_with"]),
         }
         return cls(**{**form, **objects})
 

@@ -59,14 +59,15 @@ class DriverStep:
         """
         chunks = [*self._replay.take_parts(parts)]
         refuse_partitions(self._replay)
+        for chunk in chunks:
+            for writer in self._writers:
+                if not isinstance(writer, ClusterMetricsWriter):
+                    writer.take_deltas(chunk)
         for writer in self._writers:
             if isinstance(writer, ClusterMetricsWriter):
                 merged = CountChanges.joined([*(CountChanges.none_in(chunk.boundaries) for chunk in chunks), counts])
                 others = [other for chunk in chunks for other in chunk.others]
                 writer.take_counts(merged.boundaries, merged.changes, others)
-                continue
-            for chunk in chunks:
-                writer.take_deltas(chunk)
 
     def state(self, at: MetadataProvenance) -> ReplayState:
         """The state after an offset, which is that of the last batch that was taken."""

@@ -9,8 +9,7 @@ import re
 
 import attrs
 
-from kraftlake.metadata_log.append.log_commit import LogEnd
-from kraftlake.metadata_log.append.log_file import FIRST_HASH
+from kraftlake.metadata_log.append.log_file import FIRST_HASH, LogEnd
 from kraftlake.metadata_log.delta_table.table_state import TableState
 from kraftlake.metadata_log.log_facts import CHAIN_BASE, CHAIN_START, START_OFFSET
 from kraftlake.runtime.errors import UsageError

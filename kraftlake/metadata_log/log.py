@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from kraftlake.metadata_log.append.creation import Contents, check_store, create_lake, was_begun
 from kraftlake.metadata_log.append.log_commit import (
-    LogEnd,
     LogWentOnError,
     append_file,
     check_claimed,
@@ -17,7 +16,7 @@ from kraftlake.metadata_log.append.log_commit import (
     commit_outcome,
     file_that_follows,
 )
-from kraftlake.metadata_log.append.log_file import LogFile
+from kraftlake.metadata_log.append.log_file import LogEnd, LogFile
 from kraftlake.metadata_log.delta_table.actions import transaction
 from kraftlake.metadata_log.delta_table.commit import UnknownOutcomeError, now_ms
 from kraftlake.metadata_log.delta_table.delta_log import NotADeltaTableError, check_none_lost, read_table
@@ -158,7 +157,7 @@ class MetadataLog(ReadableLog):
             self._check_to_write()
         end = LogEnd.of(self._state)
         file = file_that_follows(end, rows, claimed_epoch=epoch)
-        end_offset = end.end_offset + (0 if file is None else file.record_count)
+        end_offset = end.end_offset if file is None else file.end.end_offset
         actions = []
         if committed_to is not None and (committed_to := min(committed_to, end_offset)) > self.committed_to:
             actions.append(transaction(COMMITTED_TO, committed_to, now_ms()))

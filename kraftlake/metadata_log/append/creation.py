@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake.metadata_log.append.log_commit import checked_rows, commit_groups, end_facts
-from kraftlake.metadata_log.append.log_file import FIRST_HASH, STATISTICS_COLUMNS, LogFile
+from kraftlake.metadata_log.append.log_commit import commit_groups, end_facts, file_that_follows
+from kraftlake.metadata_log.append.log_file import STATISTICS_COLUMNS, LogEnd
 from kraftlake.metadata_log.delta_table.commit import CommitConflictError, UnknownOutcomeError, create_table
 from kraftlake.metadata_log.delta_table.delta_log import NotADeltaTableError, read_table
 from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, TableState
@@ -102,16 +102,16 @@ def _written(path: Location, disk: Disk, start_offset: int, contents: Contents) 
     except OSError as fault:
         raise disk_fault(table, fault) from fault
     actions: list[dict[str, object]] = []
-    end_offset, epoch, chain = start_offset, NO_EPOCH, FIRST_HASH
+    end = LogEnd(end_offset=start_offset, epoch=NO_EPOCH, chain=None)
     for group in commit_groups(contents.batches):
-        rows = checked_rows(to_rows(group), end_offset, epoch)
-        file = LogFile.of_rows(rows, chain)
+        file = file_that_follows(end, to_rows(group))
+        assert file is not None, "a batch has records"
         actions.append(file.write(disk, table).to_action())
-        end_offset, epoch, chain = end_offset + file.record_count, file.last_epoch, file.chain
+        end = file.end
     snapshots = SnapshotTable.open_or_create(path / SNAPSHOTS_TABLE, disk)
     for facts, batches in contents.snapshots:
         snapshots.add(to_rows(batches), facts)
-    return [*end_facts(end_offset, epoch, chain, chain_start=start_offset), *actions] if actions else []
+    return [*end_facts(end, chain_start=start_offset), *actions] if actions else []
 
 
 @contextlib.contextmanager

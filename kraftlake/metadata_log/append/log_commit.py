@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import attrs
 import pyarrow as pa
 
-from kraftlake.metadata_log.append.log_file import FIRST_HASH, LogFile, hash_of_rows
+from kraftlake.metadata_log.append.log_file import FIRST_HASH, LogEnd, LogFile, hash_of_rows
 from kraftlake.metadata_log.delta_table.actions import Commit, TableMetadata, transaction
 from kraftlake.metadata_log.delta_table.commit import (
     CommitConflictError,
@@ -35,7 +34,6 @@ from kraftlake.metadata_log.log_facts import (
     CLUSTER_ID,
     END_OFFSET,
     EPOCH,
-    NO_EPOCH,
     ROLE,
     START_OFFSET,
 )
@@ -51,7 +49,6 @@ from kraftlake.runtime.errors import (
     ImportConflictError,
     LakeError,
 )
-from kraftlake.runtime.value import Value
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
@@ -69,28 +66,6 @@ BatchesT = TypeVar("BatchesT", bound="RecordBatch | BatchValues")
 
 class LogWentOnError(LakeError):
     """Another writer appended or claimed meanwhile; nothing of this append is in the log."""
-
-
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class LogEnd(Value):
-    """Where a log ends: the offset after its last one, the epoch of its last batch, the hash of its chain.
-
-    `chain` is None where it has none: no row was appended yet, or the last one by a release that keeps no chain.
-    """
-
-    end_offset: int
-    epoch: int
-    chain: int | None
-
-    @classmethod
-    def of(cls, state: TableState) -> LogEnd:
-        """The end of the log whose table is in this state."""
-        facts = state.transactions
-        end_offset = facts.get(END_OFFSET)
-        if end_offset is None:
-            end_offset = int(state.metadata.configuration[START_OFFSET])
-        chained = CHAIN in facts and CHAIN_START in facts and facts.get(CHAIN_END) == end_offset
-        return cls(end_offset=end_offset, epoch=facts.get(EPOCH, NO_EPOCH), chain=facts[CHAIN] if chained else None)
 
 
 def commit_groups(parts: Iterable[BatchesT]) -> Iterator[list[BatchesT]]:
@@ -114,14 +89,14 @@ def file_that_follows(
     """The rows as a file, None for none, if they continue a log with this end; raises as `checked_rows` does."""
     before = end.chain or FIRST_HASH
     if isinstance(rows, pa.Table):
-        rows = checked_rows(rows, end.end_offset, end.epoch, claimed_epoch=claimed_epoch)
+        rows = checked_rows(rows, end, claimed_epoch=claimed_epoch)
         return LogFile.of_rows(rows, before) if rows.num_rows else None
-    check_batches(rows, end.end_offset, end.epoch, claimed_epoch=claimed_epoch)
+    check_batches(rows, end, claimed_epoch=claimed_epoch)
     return LogFile.of_batches(rows, before) if rows else None
 
 
-def checked_rows(rows: pa.Table, end_offset: int, epoch: int, *, claimed_epoch: int | None = None) -> pa.Table:
-    """The rows as LOG_SCHEMA has them, if they continue a log that ends before `end_offset` with `epoch`.
+def checked_rows(rows: pa.Table, end: LogEnd, *, claimed_epoch: int | None = None) -> pa.Table:
+    """The rows as LOG_SCHEMA has them, if they continue a log with this end.
 
     With a `claimed_epoch` all of them must be of that one.
 
@@ -137,23 +112,21 @@ def checked_rows(rows: pa.Table, end_offset: int, epoch: int, *, claimed_epoch: 
     except (pa.ArrowException, KeyError, ValueError) as fault:
         raise LakeError("The rows to append haven't the columns of a metadata log.") from fault
     if rows.num_rows:
-        _check_offsets(rows.column("offset"), end_offset)
+        _check_offsets(rows.column("offset"), end.end_offset)
         _check_batches(rows)
-        _check_epochs(rows, epoch)
+        _check_epochs(rows, end.epoch)
         for found in (rows.column("epoch")[0].as_py(), rows.column("epoch")[-1].as_py()):
             if claimed_epoch not in (None, found):
                 raise LakeError(f"A writer of epoch {claimed_epoch} can't append batches of epoch {found}.")
     return rows
 
 
-def check_batches(
-    batches: Sequence[RecordBatch], end_offset: int, epoch: int, *, claimed_epoch: int | None = None
-) -> None:
+def check_batches(batches: Sequence[RecordBatch], end: LogEnd, *, claimed_epoch: int | None = None) -> None:
     """As `checked_rows` of the batches' rows, but asks each batch instead of each row; raises as it does."""
-    expected, least = end_offset, epoch
+    expected, least = end.end_offset, end.epoch
     for batch in batches:
         if batch.base_offset != expected or batch.epoch < least or claimed_epoch not in (None, batch.epoch):
-            checked_rows(to_rows(batches), end_offset, epoch, claimed_epoch=claimed_epoch)
+            checked_rows(to_rows(batches), end, claimed_epoch=claimed_epoch)
             return
         expected, least = batch.last_offset + 1, batch.epoch
 
@@ -227,12 +200,7 @@ def append_file(
         add = file.write(disk, state.path, sync=False)
         unsynced = [state.path / add.path, state.path]
         info["commitInfo"][CHAIN_BEFORE] = state.transactions.get(CHAIN)
-        actions += end_facts(
-            end.end_offset + file.record_count,
-            file.last_epoch,
-            file.chain,
-            chain_start=end.end_offset if end.chain is None else None,
-        )
+        actions += end_facts(file.end, chain_start=end.end_offset if end.chain is None else None)
         actions.append(add.to_action())
     with removed_unless_committed(disk, unsynced[:1]):
         for _ in range(MAINTENANCE_RETRIES):
@@ -245,9 +213,10 @@ def append_file(
         raise LakeError(f"{state.path} was compacted {MAINTENANCE_RETRIES} times in a row; try again.")
 
 
-def end_facts(end_offset: int, epoch: int, chain: int, *, chain_start: int | None) -> list[dict[str, Any]]:
+def end_facts(end: LogEnd, *, chain_start: int | None) -> list[dict[str, Any]]:
     """The txn actions that state the log's end after a commit; `chain_start` where its chain begins with it."""
-    facts = {END_OFFSET: end_offset, EPOCH: epoch, CHAIN: chain, CHAIN_END: end_offset}
+    assert end.chain is not None
+    facts = {END_OFFSET: end.end_offset, EPOCH: end.epoch, CHAIN: end.chain, CHAIN_END: end.end_offset}
     if chain_start is not None:
         facts[CHAIN_START] = chain_start
     now = now_ms()

@@ -1,4 +1,4 @@
-"""A data file of the log before it is written: its rows encoded, and what its commit says about them.
+"""A data file of the log before it is written: its rows encoded, and where the log ends with them.
 
 The log's chain of hashes binds each commit to all rows before it, in any arrangement of files. The hash after a row
 depends on every row from the chain's start up to that one, and on nothing else: not on how rows were committed, nor on
@@ -33,12 +33,15 @@ from kraftlake.metadata_log.delta_table.data_files import (
     file_statistics,
     write_data_file,
 )
+from kraftlake.metadata_log.delta_table.table_state import TableState
+from kraftlake.metadata_log.log_facts import CHAIN, CHAIN_END, CHAIN_START, END_OFFSET, EPOCH, NO_EPOCH, START_OFFSET
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.crc32c import crc32c
 from kraftlake.records.rows import LOG_SCHEMA, columns_to_rows, to_columns
 from kraftlake.records.varint import uvarint
+from kraftlake.runtime.value import Value
 
 STATISTICS_COLUMNS = ("offset", "epoch", "timestamp", "batch", "type")
 """The columns whose bounds every file of the log states."""
@@ -65,18 +68,37 @@ _CREATED_BY = b"kraftlake version 0"
 _I32, _I64, _BINARY, _LIST, _STRUCT = 5, 6, 8, 9, 12
 
 
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class LogEnd(Value):
+    """Where a log ends: the offset after its last one, the epoch of its last batch, the hash of its chain.
+
+    `chain` is None where it has none: no row was appended yet, or the last one by a release that keeps no chain.
+    """
+
+    end_offset: int
+    epoch: int
+    chain: int | None
+
+    @classmethod
+    def of(cls, state: TableState) -> LogEnd:
+        """The end of the log whose table is in this state."""
+        facts = state.transactions
+        end_offset = facts.get(END_OFFSET)
+        if end_offset is None:
+            end_offset = int(state.metadata.configuration[START_OFFSET])
+        chained = CHAIN in facts and CHAIN_START in facts and facts.get(CHAIN_END) == end_offset
+        return cls(end_offset=end_offset, epoch=facts.get(EPOCH, NO_EPOCH), chain=facts[CHAIN] if chained else None)
+
+
 @attrs.frozen(kw_only=True)
 class LogFile:
-    """Rows of the log as a Parquet file, at least one: the first one's offset, the last one's epoch, how many.
+    """Rows of the log as a Parquet file, at least one: the first one's offset, and where the log ends with them.
 
-    `chain` is the hash of the log's chain after them, which goes on from the one before them. `statistics` is the
-    `stats` string of the file's add.
+    `statistics` is the `stats` string of the file's add.
     """
 
     first_offset: int
-    last_epoch: int
-    record_count: int
-    chain: int
+    end: LogEnd
     data: bytes | memoryview = attrs.field(repr=False)
     statistics: str = attrs.field(repr=False)
 
@@ -85,9 +107,11 @@ class LogFile:
         """A file of rows in LOG_SCHEMA, sorted by offset."""
         return cls(
             first_offset=rows.column("offset")[0].as_py(),
-            last_epoch=rows.column("epoch")[-1].as_py(),
-            record_count=rows.num_rows,
-            chain=hash_of_rows(rows, chain_before),
+            end=LogEnd(
+                end_offset=rows.column("offset")[-1].as_py() + 1,
+                epoch=rows.column("epoch")[-1].as_py(),
+                chain=hash_of_rows(rows, chain_before),
+            ),
             data=encode_parquet(rows),
             statistics=file_statistics(rows, STATISTICS_COLUMNS).to_json(),
         )
@@ -100,9 +124,11 @@ class LogFile:
             return cls.of_rows(columns_to_rows(columns), chain_before)
         return cls(
             first_offset=columns["offset"][0],
-            last_epoch=columns["epoch"][-1],
-            record_count=len(columns["offset"]),
-            chain=hash_of_columns(columns, chain_before),
+            end=LogEnd(
+                end_offset=columns["offset"][-1] + 1,
+                epoch=columns["epoch"][-1],
+                chain=hash_of_columns(columns, chain_before),
+            ),
             data=encode_one_block(columns),
             statistics=column_statistics(columns, STATISTICS_COLUMNS).to_json(),
         )

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import attrs
 import pyarrow as pa
 
-from kraftlake.metadata_log.append.log_commit import LogEnd
-from kraftlake.metadata_log.append.log_file import hash_of_rows
+from kraftlake.metadata_log.append.log_file import LogEnd, hash_of_rows
 from kraftlake.metadata_log.chain import Chain, ChainLink, chain_base
 from kraftlake.metadata_log.delta_table.actions import TableMetadata
 from kraftlake.metadata_log.delta_table.commit import commit_beside_writers, commit_info, now_ms

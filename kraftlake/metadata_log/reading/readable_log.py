@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kraftlake.metadata_log.append.log_commit import LogEnd
+from kraftlake.metadata_log.append.log_file import LogEnd
 from kraftlake.metadata_log.chain import Chain, chain_base
 from kraftlake.metadata_log.delta_table.actions import Commit
 from kraftlake.metadata_log.delta_table.data_files import (

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from kraftlake.metadata_log.append.log_commit import LogEnd
+from kraftlake.metadata_log.append.log_file import LogEnd
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.runtime.errors import EndOffsetError, FencedEpochError, KraftlakeError, LakeError

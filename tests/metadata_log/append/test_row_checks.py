@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.metadata_log.append.log_commit import check_batches, checked_rows
+from kraftlake.metadata_log.append.log_file import LogEnd
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
 from kraftlake.runtime.errors import ImportConflictError, KraftlakeError
@@ -27,7 +28,7 @@ def test_batches_are_checked_as_their_rows_are(data: st.DataObject) -> None:
 
     def told(check: Callable[..., object], rows: object) -> object:
         try:
-            check(rows, end_offset, epoch, claimed_epoch=claimed)
+            check(rows, LogEnd(end_offset=end_offset, epoch=epoch, chain=None), claimed_epoch=claimed)
         except KraftlakeError as fault:
             return type(fault), str(fault)
         return None
@@ -37,7 +38,7 @@ def test_batches_are_checked_as_their_rows_are(data: st.DataObject) -> None:
 
 def refused(batches: list[RecordBatch], *, end_offset: int, epoch: int = 1, claimed: int | None = None) -> str:
     with pytest.raises(KraftlakeError) as fault:
-        check_batches(batches, end_offset, epoch, claimed_epoch=claimed)
+        check_batches(batches, LogEnd(end_offset=end_offset, epoch=epoch, chain=None), claimed_epoch=claimed)
     return str(fault.value)
 
 
@@ -60,4 +61,4 @@ def test_a_writer_appends_batches_of_its_own_epoch_only() -> None:
 
 def test_rows_of_an_epoch_that_goes_down_within_are_refused() -> None:
     with pytest.raises(ImportConflictError, match="from 2 to 1 at offset 6"):
-        check_batches([noop_batch(5, epoch=2), noop_batch(6, epoch=1)], 5, 1)
+        check_batches([noop_batch(5, epoch=2), noop_batch(6, epoch=1)], LogEnd(end_offset=5, epoch=1, chain=None))

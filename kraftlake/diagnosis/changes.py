@@ -9,7 +9,7 @@ import attrs
 
 from kraftlake.delta import MetadataDelta
 from kraftlake.diagnosis.things import Thing
-from kraftlake.diagnosis.watched_things import MARKS, Found, WatchedThings
+from kraftlake.diagnosis.watched_things import Found, WatchedThings
 from kraftlake.image import MetadataImage
 from kraftlake.kafka_files import SourceKind
 from kraftlake.records import PartitionChangeRecord, PartitionRecord, UnknownRecord
@@ -204,20 +204,14 @@ class _Fold:
                     yield from self._taking_effect(found)
 
     def _taking_effect(self, found: Found) -> Iterator[_Effective]:
-        transaction = self._transaction
         try:
             message = decode_record(found.value, found.offset)
-            if isinstance(message, MARKS):
-                for held, of_held in transaction.mark(message.API_KEY, found.offset):
-                    yield _Effective(held, of_held, found.offset, found.time)
-                return
+            effective = self._transaction.take(message, found.offset, (found, message))
         except RECORD_FAULTS as fault:
             self._skip(found.offset, "UNDECODABLE", fault)
             return
-        if transaction.begin_offset is not None:
-            transaction.hold((found, message))
-        else:
-            yield _Effective(found, message, found.offset, found.time)
+        for one, of_one in effective:
+            yield _Effective(one, of_one, found.offset, found.time)
 
     def _replay(self, record: _Effective) -> None:
         message = record.message

@@ -12,7 +12,7 @@ from kraftlake.image import ClientQuotaEntity, ConfigResource, MetadataImage
 from kraftlake.records import BROKER_FIELDS, METADATA_RECORDS, TOPIC_ID_AT, RecordBatch, decode_value, with_short_frame
 from kraftlake.records import metadata_records as r
 from kraftlake.records.schema import Message
-from kraftlake.replay import Chunk
+from kraftlake.replay import TRANSACTION_MARKS, Chunk
 from kraftlake.runtime.errors import CorruptDataError
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ _KEY_OF: Final[dict[str, dict[type[Message], Callable[[Any], Any]]]] = {
 
 _KIND_OF: Final = {record: (kind, key) for kind, records in _KEY_OF.items() for record, key in records.items()}
 _OF_PARTITIONS: Final = (r.PartitionRecord, r.PartitionChangeRecord, r.ClearElrRecord)
-MARKS: Final = (r.BeginTransactionRecord, r.EndTransactionRecord, r.AbortTransactionRecord)
 
 _TOPIC: Final = r.TopicRecord.API_KEY
 _ID_SIZE: Final = 16
@@ -67,7 +66,10 @@ class WatchedThings:
             if thing.topic_name is not None:
                 self._by_topic.setdefault(thing.topic_name, []).append(thing)
         kinds = {kind for kind, _ in self._by_key}
-        types: list[type[Message]] = [*MARKS, *(record for kind in kinds for record in _KEY_OF.get(kind, ()))]
+        types: list[type[Message]] = [
+            *TRANSACTION_MARKS,
+            *(record for kind in kinds for record in _KEY_OF.get(kind, ())),
+        ]
         types += [r.TopicRecord, r.RemoveTopicRecord] if self._by_topic else []
         types += _OF_PARTITIONS if "partition" in kinds else ()
         self._api_keys = frozenset(record.API_KEY for record in types)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
     from kraftlake.replay.loader.quorum_state import QuorumState
     from kraftlake.replay.loader.record_faults import RECORD_FAULTS, decode_record, type_of
-    from kraftlake.replay.log.open_transaction import OpenTransaction
+    from kraftlake.replay.log.open_transaction import TRANSACTION_MARKS, OpenTransaction
     from kraftlake.replay.queries.change_fold import ChangeFold, Published
     from kraftlake.replay.queries.changes import LogChanges
     from kraftlake.replay.queries.export import ExportReport
@@ -74,6 +74,7 @@ __all__ = [
     "MARGIN",
     "RECORD_FAULTS",
     "RECORD_TYPES",
+    "TRANSACTION_MARKS",
     "AskQuorum",
     "ChangeFold",
     "Chunk",

@@ -18,14 +18,12 @@ from kraftlake.controller.state import Command, ControllerState
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.records.metadata_records import (
-    AbortTransactionRecord,
-    BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
-    EndTransactionRecord,
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
 from kraftlake.records.serde import AnyMessage, ApiMessageAndVersion
+from kraftlake.replay import OpenTransaction
 from kraftlake.runtime.clock import Clock
 
 T = TypeVar("T")
@@ -64,9 +62,9 @@ class ActiveController:
         self.epoch = epoch
         self._clock = clock
         self.committed = state.image
-        self._begin_offset = transaction_begin_offset
-        self._transaction: list[tuple[int, AnyMessage]] | None = None
-        """Offsets and records of the open metadata transaction, None without one."""
+        self._transaction = OpenTransaction[tuple[int, AnyMessage]]()
+        """The offsets and records of the open metadata transaction."""
+        self._transaction.begin_offset = transaction_begin_offset
         self._appended: deque[tuple[int, MetadataImage]] = deque()
 
     @property
@@ -81,7 +79,7 @@ class ActiveController:
 
     def activate(self, bootstrap: Callable[[], BootstrapMetadata]) -> Executed[None]:
         """The first command of the epoch: see `activation.activate`."""
-        return self.execute(lambda state: activate(state, bootstrap, self._begin_offset))
+        return self.execute(lambda state: activate(state, bootstrap, self._transaction.begin_offset))
 
     def execute(self, command: Command[T]) -> Executed[T]:
         """Run a command against the pending image, and replay its records on that image.
@@ -106,32 +104,14 @@ class ActiveController:
         state = self.state
         delta = MetadataDelta(state.image)
         for offset, record in enumerate(batch, start=state.next_offset):
-            self._replay(delta, offset, record.message)
+            for at, message in self._transaction.take(record.message, offset, (offset, record.message)):
+                delta.replay(message, at)
+                self._note(at, message)
         last = state.next_offset + len(batch) - 1
         provenance = MetadataProvenance(offset=last, epoch=self.epoch, timestamp=state.now_ms)
         state.image = delta.apply(provenance)
         state.next_offset = last + 1
         self._appended.append((last, state.image))
-
-    def _replay(self, delta: MetadataDelta, offset: int, message: AnyMessage) -> None:
-        """Replay a record; records of a metadata transaction take effect at its end, as in MetadataBatchLoader."""
-        match message:
-            case BeginTransactionRecord():
-                assert self._transaction is None, "one transaction at a time"
-                self._transaction = []
-            case EndTransactionRecord():
-                assert self._transaction is not None, "it has begun"
-                for at, held in self._transaction:
-                    delta.replay(held, at)
-                    self._note(at, held)
-                self._transaction = None
-            case AbortTransactionRecord():
-                self._transaction = None
-            case _ if self._transaction is not None:
-                self._transaction.append((offset, message))
-            case _:
-                delta.replay(message, offset)
-                self._note(offset, message)
 
     def _note(self, offset: int, message: AnyMessage) -> None:
         """Update the soft state of brokers by a record."""

@@ -16,6 +16,7 @@ from kraftlake.replay.loader.manifest import LogDeltaManifest, SkippedRecord
 from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.loader.record_faults import RECORD_FAULTS, UNREADABLE, type_of
 from kraftlake.replay.loader.record_replayer import RecordReplayer
+from kraftlake.replay.log.batch_order import order_fault
 from kraftlake.replay.log.open_transaction import OpenTransaction
 from kraftlake.runtime.errors import CorruptDataError, ReplayError
 
@@ -127,17 +128,11 @@ class MetadataBatchLoader(RecordReplayer):
         return 0 if self._clock is None else self._clock.nanoseconds()
 
     def _check_order(self, batch: RecordBatch) -> None:
-        # What a log may lack at offset 0 is no part of any image: see `has_beginning`.
-        if batch.base_offset > self._last_offset + 1 and (self._last_offset, batch.base_offset) != (-1, 1):
-            raise ReplayError(
-                f"Offset {self._last_offset + 1} is missing: the batch after offset {self._last_offset} "
-                f"starts at {batch.base_offset}."
-            )
-        if batch.epoch < self._last_epoch and batch.last_offset > self._last_offset:
-            raise ReplayError(
-                f"The batch at offset {batch.base_offset} has epoch {batch.epoch}, "
-                f"but offset {self._last_offset} before it has epoch {self._last_epoch}."
-            )
+        last, is_known = self._last_offset, batch.last_offset <= self._last_offset
+        epoch = self._last_epoch if is_known else batch.epoch
+        fault = order_fault(batch.base_offset, epoch, last=last, last_epoch=self._last_epoch)
+        if fault is not None:
+            raise fault
 
     def _load_control(self, batch: RecordBatch, first: int, end: int) -> None:
         try:

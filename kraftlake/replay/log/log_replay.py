@@ -21,6 +21,7 @@ from kraftlake.replay.loader.fold import loader_at, snapshot_image
 from kraftlake.replay.loader.manifest import SkippedRecord
 from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.loader.record_faults import RECORD_FAULTS, UNDECODABLE, UNREADABLE, type_of
+from kraftlake.replay.log.batch_order import order_fault
 from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
 from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin, ReplayState
 from kraftlake.replay.log.effective_records import (
@@ -39,7 +40,7 @@ from kraftlake.replay.reading.chunks import Chunk, chunks_of
 from kraftlake.replay.reading.log_reader import LogReader
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot
-from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, ReplayError
+from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
 
 if TYPE_CHECKING:
     from kraftlake.replay.log.effective_records import LogPart
@@ -293,19 +294,20 @@ class LogReplay:
     def _first_out_of_order(self, part: LogPart) -> Stop | None:
         """The first batch of a part that does not follow the one before it."""
         first, last = part.base_offset, self._last_offset
-        # What a log may lack at offset 0 is no part of any image: see `has_beginning`.
-        if self._is_whole and last is not None and first > last + 1 and (last, first) != (-1, 1):
-            missing = f"Offset {self.last_offset + 1} is missing: the batch after offset {last} starts at {first}."
-            return first, ReplayError(missing)
-        epochs = np.array([part.epoch]) if isinstance(part, RecordBatch) else part.epochs
-        before = part.epoch if self._epoch is None else self._epoch
-        lower = np.flatnonzero(np.diff(epochs, prepend=before) < 0).tolist()
-        if not lower:
-            return None
-        base = first if isinstance(part, RecordBatch) else int(part.base_offsets[lower[0]])
-        before = before if lower[0] == 0 else int(epochs[lower[0] - 1])
-        of_batch = f"The batch at offset {base} has epoch {int(epochs[lower[0]])}"
-        return base, ReplayError(f"{of_batch}, but offset {base - 1} before it has epoch {before}.")
+        if last is None or not self._is_whole:
+            last = first - 1
+        if isinstance(part, RecordBatch):
+            bases, epochs = np.array([first]), np.array([part.epoch])
+        else:
+            bases, epochs = part.base_offsets, part.epochs
+        before = np.append(epochs[0] if self._epoch is None else self._epoch, epochs[:-1])
+        for place in (0, *np.flatnonzero(epochs < before)[:1].tolist()):
+            base = int(bases[place])
+            after = last if place == 0 else base - 1
+            fault = order_fault(base, int(epochs[place]), last=after, last_epoch=int(before[place]))
+            if fault is not None:
+                return base, fault
+        return None
 
     def _chunks(self, records: EffectiveRecords, boundaries: DeltaBoundaries) -> Iterator[DeltaChunk]:
         """The deltas of records; those behind the last boundary stand in front of a fault in their own delta."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from kraftlake.records.metadata_records import (
     METADATA_RECORDS,
@@ -11,9 +11,13 @@ from kraftlake.records.metadata_records import (
     BeginTransactionRecord,
     EndTransactionRecord,
 )
+from kraftlake.records.serde import AnyMessage
 from kraftlake.runtime.errors import ReplayError
 
 T = TypeVar("T")
+
+TRANSACTION_MARKS: Final = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
+"""The types of the records that begin or end a transaction."""
 
 
 class OpenTransaction(Generic[T]):
@@ -29,6 +33,18 @@ class OpenTransaction(Generic[T]):
         self.aborted: tuple[int, int] | None = None
         """The first and last offset of the newest aborted transaction."""
         self._held: list[T] = []
+
+    def take(self, message: AnyMessage, offset: int, item: T) -> list[T]:
+        """Process the next record, at an offset, and its item; returns the items that take effect there, in order.
+
+        Raises as `mark`.
+        """
+        if isinstance(message, TRANSACTION_MARKS):
+            return self.mark(message.API_KEY, offset)
+        if self.begin_offset is None:
+            return [item]
+        self.hold(item)
+        return []
 
     def hold(self, part: T) -> None:
         """Hold one more item."""

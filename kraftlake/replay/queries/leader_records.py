@@ -10,22 +10,17 @@ from typing import TYPE_CHECKING, Any, Final
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.records import with_short_frame
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.metadata_records import (
-    AbortTransactionRecord,
-    BeginTransactionRecord,
-    EndTransactionRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
-)
+from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord
 from kraftlake.records.serde import decode_value
 from kraftlake.records.uuid import Uuid
+from kraftlake.replay.log.open_transaction import TRANSACTION_MARKS, OpenTransaction
 from kraftlake.replay.reading.chunks import Chunk
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
 
 _WITH_LEADER: Final = (PartitionRecord.API_KEY, PartitionChangeRecord.API_KEY)
-_MARKS: Final = (BeginTransactionRecord.API_KEY, EndTransactionRecord.API_KEY, AbortTransactionRecord.API_KEY)
+_MARKS: Final = tuple(mark.API_KEY for mark in TRANSACTION_MARKS)
 _KEY: Final = slice(3, 23)
 """Where both records have the partition's number and the topic's id: behind a frame of three bytes."""
 _HEAD: Final = 8
@@ -54,27 +49,23 @@ def leaders_named(chunks: Iterable[Chunk], keys: Keys) -> Iterator[tuple[bytes, 
     """(key, leader, offset, time in epoch ms) of every record of one of the partitions that names a leader, or none.
 
     Those of a metadata transaction come at its end, with its offset and time; those of an aborted one never. A mark
-    that contradicts those before it is taken literally, for a lenient replay has left it out.
+    that contradicts those before it is left out, as a lenient replay does.
     """
-    within: list[tuple[bytes, int]] | None = None
+    transaction = OpenTransaction[tuple[bytes, int]]()
     for chunk in chunks:
         for offset, time, value in _of_batch(chunk) if isinstance(chunk, RecordBatch) else _of_values(chunk, keys):
-            kind = value[1] if len(value) > 1 else -1
-            if kind in _WITH_LEADER:
-                key = value[_KEY]
-                leader = _leader_of(value[: _KEY.start], value[_KEY.stop :]) if key in keys.all else None
+            kind, key = value[1] if len(value) > 1 else -1, value[_KEY]
+            if kind in _MARKS:
+                if transaction.fault_of(kind, offset) is None:
+                    yield from ((*held, offset, time) for held in transaction.mark(kind, offset))
+            elif kind in _WITH_LEADER and key in keys.all:
+                leader = _leader_of(value[: _KEY.start], value[_KEY.stop :])
                 if leader is None:
                     continue
-                if within is None:
+                if transaction.begin_offset is None:
                     yield key, leader, offset, time
                 else:
-                    within.append((key, leader))
-            elif kind == BeginTransactionRecord.API_KEY:
-                within = []
-            elif kind in _MARKS:
-                if kind == EndTransactionRecord.API_KEY:
-                    yield from ((key, leader, offset, time) for key, leader in within or ())
-                within = None
+                    transaction.hold((key, leader))
 
 
 @lru_cache(maxsize=1 << 14)

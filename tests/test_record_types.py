@@ -195,7 +195,7 @@ else:
     from kraftlake.replay.log.delta_chunk import LogBegin
     from kraftlake.replay.log.log_replay import LogReplay
     from kraftlake.tables.history.writers import PartitionHistoryWriter
-    replay, writer = LogReplay(bulk=False), PartitionHistoryWriter()
+    replay, writer = LogReplay(), PartitionHistoryWriter()
     writer.open(replay, LogBegin())
     replay.take(to_rows([batch]))
     (rows,) = writer.open_tables()

@@ -1,4 +1,4 @@
-"""What tests of writers of derived tables share: the two ways to make rows, logs, and how they are cut into pieces."""
+"""What tests of writers of derived tables share: logs, and how they are cut into pieces."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ from tests.tables.sample_log import SAMPLES
 Tell = Callable[[list[Sequence[RecordBatch]]], pa.Table]
 """What makes rows of a log, by batches taken so many at a time."""
 
-WAYS = [pytest.param(True, id="columns"), pytest.param(False, id="objects")]
-
 REAL_LOGS = ("kafka-4.4", "crash-torn")
 
 
@@ -50,9 +48,9 @@ def generated_log(factor: int) -> list[RecordBatch]:
     return made.batches
 
 
-def begun(writer: ChangesWriter, *, bulk: bool = True) -> LogReplay:
+def begun(writer: ChangesWriter) -> LogReplay:
     """The replay of a log from its beginning that a writer takes the deltas of; `bulk` is that of PartitionStore."""
-    replay = LogReplay(bulk=bulk)
+    replay = LogReplay()
     writer.open(replay, LogBegin())
     return replay
 
@@ -63,11 +61,9 @@ def take_into(writer: ChangesWriter, replay: LogReplay, piece: Sequence[RecordBa
         writer.take_deltas(chunk)
 
 
-def taken(
-    writer: ChangesWriter, pieces: Iterable[Sequence[RecordBatch]], schema: pa.Schema, *, bulk: bool = True
-) -> pa.Table:
+def taken(writer: ChangesWriter, pieces: Iterable[Sequence[RecordBatch]], schema: pa.Schema) -> pa.Table:
     """What a writer makes of the log's rows, by batches taken so many at a time."""
-    replay = begun(writer, bulk=bulk)
+    replay = begun(writer)
     for piece in pieces:
         take_into(writer, replay, piece)
     return writer.drain().cast(schema)

@@ -2,87 +2,192 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Final
 
 import numpy as np
 
-from kraftlake.delta.topics.bulk_clear_elr import changes_clearing_elr
 from kraftlake.delta.topics.bulk_state import BulkState
+from kraftlake.delta.topics.object_change import taken_name
+from kraftlake.delta.topics.row_versions import NO_JOURNAL, RowVersions, room_for_versions
 from kraftlake.image.topics.packed_topics import PATCHES_BELOW, PackedTopics
 from kraftlake.image.topics.partition_registration import PartitionRegistration
-from kraftlake.image.topics.partition_rows import COLUMNS, registration_of
+from kraftlake.image.topics.partition_rows import COLUMNS, SHAPE, registration_of
 from kraftlake.image.topics.row_queries import rows_hosting
-from kraftlake.image.topics.topic_table import TopicTable
+from kraftlake.image.topics.topic_table import TopicTable, sorted_table
 from kraftlake.kernels import compiled
-from kraftlake.kernels.replay.change_state import GROW, N_FRESH, N_ODD, N_OTHERS, N_TOPICS, N_TOUCHED, STOPPED, TOUCHED
+from kraftlake.kernels.partition_row import ABSENT
+from kraftlake.kernels.record_types import (
+    ABORT_TRANSACTION,
+    BEGIN_TRANSACTION,
+    CHANGE,
+    CLEAR_ELR,
+    PARTITION,
+    REMOVE,
+    TOPIC,
+)
+from kraftlake.kernels.replay.change_state import (
+    AGAIN,
+    ALIVE,
+    GONE,
+    GROW,
+    HAS_CLEARED_ELR,
+    HAS_TAKEN_NAMES,
+    IS_CHECKED,
+    N_FRESH,
+    N_ODD,
+    N_OTHERS,
+    N_TOPICS,
+    N_TOUCHED,
+    N_VERSIONS,
+    STOPPED,
+    TOUCHED,
+    VERSIONS_NEEDED,
+)
+from kraftlake.records.metadata_records import ClearElrRecord, TopicRecord
+from kraftlake.records.serde import AnyMessage, UnknownRecord, decode_value, encode_value
 from kraftlake.records.uuid import Uuid
+from kraftlake.runtime import CorruptDataError
+
+TOPIC_KINDS: Final = (TOPIC, PARTITION, CHANGE, REMOVE, CLEAR_ELR)
+"""The api keys of the records that change topics and partitions."""
+_MARKS: Final = range(BEGIN_TRANSACTION, ABORT_TRANSACTION + 1)
+_GROWTHS = 64
+"""More than any record needs."""
 
 
 class BulkChange(BulkState):
     """The effect of records on `base`, as rows.
 
     Touched rows are changed rows of the base; fresh rows are those of new partitions. A *place* is a number that counts
-    the touched rows, then the fresh ones. Source of the semantics: `ObjectChange` and `TopicDelta`.
+    the touched rows, then the fresh ones. Source of the semantics: `ObjectChange` and `TopicDelta`, also of `of_log`.
+    `of_shard`: a ClearElrRecord may name a topic that is not here.
     """
+
+    def __init__(self, base: PackedTopics, *, of_log: bool = False, of_shard: bool = False) -> None:
+        super().__init__(base)
+        self.of_log = of_log
+        self._of_shard = of_shard
+        self._journal = NO_JOURNAL
+        self._others: list[list[int]] = []
+        self.taken_names: list[tuple[str, int]] = []
+        """The names that a snapshot gave to a new topic while one of the base had them, with its number."""
 
     def replay(
         self, data: Any, starts: Any, stops: Any, first: int, last: int, *, following: int = 0
     ) -> tuple[int, list[tuple[int, str]]]:
         """Replay the record values data[starts[i]:stops[i]] (uint8; int64), i in [first, last), as far as possible.
 
-        Returns the number of the first value that was not replayed (`last` if all were), and the values before it that
-        other parts have to replay: their numbers, with "", or with the topic's name for a RemoveTopicRecord. Memory is
-        reserved for about `following` more records.
+        Returns the number of the first value that was not replayed (`last` if all were), which is a mark of a
+        transaction or contradicts the state; and the values before it that other parts have to replay: their numbers,
+        with "", or with the topic's name for a RemoveTopicRecord. Memory is reserved for about `following` more
+        records.
         """
         self.unshare()
         self.make_room(data, starts, stops, first, last, following=following)
+        self._others, self._journal = [], NO_JOURNAL
+        at = self._replay_on(data, starts, stops, first, last)
+        return at, [(place, "" if topic < 0 else self.topic_name(topic)) for place, topic in self._others]
+
+    def replay_journaled(self, data: Any, starts: Any, stops: Any) -> tuple[int, RowVersions]:
+        """As `replay`, of values that are all of topics; returns the versions of partitions that they made, too."""
+        self.unshare()
+        self.make_room(data, starts, stops, 0, len(starts))
+        self._others, self._journal = [], room_for_versions(max(1, len(starts)))
+        self.state.counts[N_VERSIONS] = 0
+        at = self._replay_on(data, starts, stops, 0, len(starts))
+        made = self.state.counts[N_VERSIONS]
+        columns = {name: column[:made] for name, column in self._journal._asdict().items()}
+        self._journal = NO_JOURNAL
+        topics = np.array(self._others, np.int64).reshape(-1, 2)
+        topics = topics[topics[:, 1] >= 0]
+        is_removed = data[starts[topics[:, 0]] + 1] == REMOVE
+        return at, RowVersions(**columns, created=topics[~is_removed], removed=topics[is_removed])
+
+    def _replay_on(self, data: Any, starts: Any, stops: Any, first: int, last: int) -> int:
+        """Replay values from `first` on until it is done or can't go on; the first that was not replayed."""
         others = np.empty((last - first, 2), np.int64)
-        seen: list[list[int]] = []
-
-        def replay_from(at: int) -> tuple[int, int]:
-            self.state.counts[N_OTHERS] = 0
-            status, at = compiled.replay(data, starts, stops, at, last, *self.buffers, others)
-            seen.extend(others[: self.state.counts[N_OTHERS]].tolist())
-            return status, at
-
-        at = self._replay_on(replay_from, data, starts, stops, first)
-        return at, [(place, "" if topic < 0 else self.topic_name(topic)) for place, topic in seen]
-
-    def _replay_on(
-        self, replay_from: Callable[[int], tuple[int, int]], data: Any, starts: Any, stops: Any, first: int
-    ) -> int:
-        """Call `replay_from` with value numbers, from `first` on, until it is done or can't go on.
-
-        `replay_from` gives a status and the number of the first value that it has not replayed, as this method does.
-        """
-        at, grown_at = first, first - 1
+        at, grown = first, 0
         while True:
-            status, at = replay_from(at)
+            before, counts = at, self.state.counts
+            counts[N_OTHERS] = 0
+            journal = compiled.Journal(*self._journal)
+            status, at = compiled.replay(data, starts, stops, at, last, *self.buffers, journal, others)
+            self._others += others[: counts[N_OTHERS]].tolist()
             if status == GROW:
-                assert at > grown_at, "one growth is enough for any record"
-                grown_at = at
-                self.grow(int(data[starts[at] + 1]))
-            elif status == STOPPED and self._clear_elr(data[starts[at] : stops[at]], at):
+                grown = 1 if at > before else grown + 1
+                assert grown < _GROWTHS, "few growths are enough for any record"
+                self._grow_for(int(data[starts[at] + 1]), int(stops[at] - starts[at]))
+            elif status == STOPPED and not counts[IS_CHECKED] and self._replay_unusual(data, starts, stops, at):
                 at += 1
             else:
                 return int(at)
 
-    def _clear_elr(self, value: Any, number: int) -> bool:
-        """Replay the value of a ClearElrRecord; False if objects have to replay it, and for other records."""
-        changes = changes_clearing_elr(self, value.tobytes())
-        if changes is None:
-            return False
-        count, size = changes.shape
-        starts = np.arange(0, count * size, size)
-        if count and self._replay_changes(changes.reshape(-1), starts, starts + size, number) < count:
-            return False  # objects clear the remaining ones
-        self.has_cleared_elr = True
-        return True
+    def _grow_for(self, api_key: int, size: int) -> None:
+        self.grow(api_key, size)
+        counts, journal = self.state.counts, self._journal
+        if len(journal.records) and max(counts[VERSIONS_NEEDED], counts[N_VERSIONS] + 1) > len(journal.records):
+            self._journal = room_for_versions(max(int(counts[VERSIONS_NEEDED]), 2 * len(journal.records)), journal)
 
-    def _replay_changes(self, data: Any, starts: Any, stops: Any, number: int) -> int:  # noqa: ARG002 - for journals
-        """Replay the values of PartitionChangeRecords that replace value `number`; returns how many were replayed."""
-        return self.replay(data, starts, stops, 0, len(starts))[0]
+    def _replay_unusual(self, data: Any, starts: Any, stops: Any, at: int) -> bool:
+        """Replay a value that is right, but not written or not in place as usual; False for any other."""
+        try:
+            framed = decode_value(data[starts[at] : stops[at]].tobytes())
+        except CorruptDataError:
+            return False
+        message = framed.message
+        if isinstance(message, UnknownRecord) and message.api_key not in TOPIC_KINDS:
+            self._others.append([at, -1])
+            return True
+        if isinstance(message, UnknownRecord) or message.API_KEY in _MARKS:
+            return False
+        value = np.frombuffer(encode_value(message, framed.version), np.uint8)
+        if self._replay_checked(value, at) or self._is_of_another_shard(message):
+            return True
+        holder = -1 if self.of_log or not isinstance(message, TopicRecord) else self.topic_number(message.name)
+        if not 0 <= holder < self.packed.table.topic_count or self._has_changed(holder):
+            return False
+        self.state.alive[holder] = GONE  # its name is free for a moment
+        taken = self._replay_checked(value, at)
+        self.state.alive[holder] = ALIVE
+        if taken:
+            self.state.counts[HAS_TAKEN_NAMES] = 1
+            self.taken_names.append((message.name, holder))  # type: ignore[attr-defined]
+        return taken
+
+    def _replay_checked(self, value: Any, number: int) -> bool:
+        """Replay a value that the object codec has written, for value `number`; whether that was possible."""
+        versions, others = int(self.state.counts[N_VERSIONS]), len(self._others)
+        self.state.counts[IS_CHECKED] = 1
+        try:
+            done = self._replay_on(value, np.zeros(1, np.int64), np.full(1, len(value), np.int64), 0, 1)
+        finally:
+            self.state.counts[IS_CHECKED] = 0
+        self._journal.records[versions : self.state.counts[N_VERSIONS]] = number
+        for other in self._others[others:]:
+            other[0] = number
+        return done == 1
+
+    def _is_of_another_shard(self, message: AnyMessage) -> bool:
+        return self._of_shard and isinstance(message, ClearElrRecord) and self.topic_number(message.topic_name) < 0
+
+    def _has_changed(self, topic: int) -> bool:
+        """Whether a record has changed a topic of the base."""
+        return self.state.alive[topic] != ALIVE or topic in {self.topic_at(place) for place in self.changed_places()}
+
+    def finish_snapshot(self) -> None:
+        """Delete the topics of the base that no record has named."""
+        named = np.zeros(self.topic_total, np.bool_)
+        named[[self.topic_at(place) for place in self.changed_places()]] = True
+        named |= self.lives != ALIVE
+        self.state.alive[: self.packed.table.topic_count][~named[: self.packed.table.topic_count]] = GONE
+
+    def refuse_taken_names(self) -> None:
+        """Raise ReplayError where two topics have one name."""
+        for name, topic in self.taken_names:
+            if self.state.alive[topic]:
+                raise taken_name(name, self.topic_id(topic))
 
     @property
     def is_empty(self) -> bool:
@@ -90,22 +195,21 @@ class BulkChange(BulkState):
         counts, state = self.state.counts, self.state
         return not (
             counts[N_TOUCHED] > len(self.packed.patched)
-            or counts[N_FRESH]
-            or counts[N_TOPICS]
-            or self.has_dead_topics
-            or self.has_cleared_elr
+            or self._is_structural
+            or counts[HAS_CLEARED_ELR]
             or state.touched_info[: counts[N_TOUCHED], 0].any()
             or state.dense_flags.any()
         )
 
     def apply(self) -> PackedTopics:
-        """The base after the change; the same object if nothing differs."""
+        """The base after the change; the same object if nothing differs. ReplayError if two topics share a name."""
+        self.refuse_taken_names()
         return self._restructured() if self._is_structural else self._rewritten()
 
     @property
     def _is_structural(self) -> bool:
         counts = self.state.counts
-        return bool(counts[N_FRESH] or counts[N_TOPICS] or self.has_dead_topics)
+        return bool(counts[N_FRESH] or counts[N_TOPICS] or (self.lives != ALIVE).any())
 
     def _rewritten(self) -> PackedTopics:
         base, state = self.packed, self.state
@@ -134,15 +238,15 @@ class BulkChange(BulkState):
         return bool(compiled.any_differs_at(base.rows, state.touched, state.touched_rows, patched, count))
 
     def _restructured(self) -> PackedTopics:
-        base, state, counts = self.packed, self.state, self.state.counts
-        fresh, created = int(counts[N_FRESH]), int(counts[N_TOPICS])
-        known = base.table.topic_count
-        topics = known + created
-        ids = self.topic_ids()
-        alive = state.alive[:topics].astype(np.bool_)
+        base, state = self.packed, self.state
+        fresh, created = self.count(N_FRESH), self.count(N_TOPICS)
+        known, topics = base.table.topic_count, self.topic_total
+        ids, lives = self.topic_ids(), self.lives
         common: dict[str, Any] = {"heap": self.heap(), "directories": self.directory_ids()}
-        if alive.all() and not counts[N_ODD]:  # then the rows of each new topic are contiguous
-            sizes = state.sizes[:topics]
+        if (lives == ALIVE).all() and (
+            self.count(N_ODD) == self._sparse_partitions
+        ):  # then each new topic has its rows
+            sizes = state.sizes[:topics]  # side by side
             starts = np.zeros(topics + 1, np.int32)
             np.cumsum(sizes, out=starts[1:])
             in_order = (state.firsts[:created] == starts[known:-1] - base.partition_count)[sizes[known:] > 0]
@@ -151,10 +255,8 @@ class BulkChange(BulkState):
                     rows = np.concatenate((self._base_rows(), state.fresh_rows[:fresh]))
                 else:
                     rows = self._shared_fresh_rows(fresh)
-                names = base.table.names + self.new_names if known else self.names_text
-                table = TopicTable(names, ids, starts, base.table.sparse)
-                return PackedTopics(table=table, rows=rows, **common)
-        return self._sorted_anew(base.table.names + self.new_names, ids, alive, common)
+                return PackedTopics(table=TopicTable(self.names, ids, starts, base.table.sparse), rows=rows, **common)
+        return self._sorted_anew(ids, lives, common)
 
     def _shared_fresh_rows(self, count: int) -> Any:
         """The fresh rows, shared with this change; unused memory is released."""
@@ -177,25 +279,21 @@ class BulkChange(BulkState):
         rows[self.state.touched[:count]] = self.state.touched_rows[:count]
         return rows
 
-    def _sorted_anew(self, names: list[str], ids: Any, alive: Any, common: dict[str, Any]) -> PackedTopics:
+    def _sorted_anew(self, ids: Any, lives: Any, common: dict[str, Any]) -> PackedTopics:
         table, state = self.packed.table, self.state
-        fresh = int(state.counts[N_FRESH])
+        fresh = self.count(N_FRESH)
         topic_of = np.concatenate((table.topic_numbers(), state.fresh_topics[:fresh]))
         partitions = np.concatenate((table.partition_ids(), state.fresh_partitions[:fresh]))
-        kept = alive[topic_of]
+        rows = np.concatenate((self._base_rows(), state.fresh_rows[:fresh]))
+        alive = lives != GONE
+        kept = alive[topic_of] & (rows[:, SHAPE] != ABSENT)
         order = np.lexsort((partitions, topic_of))
         order = order[kept[order]]
-        rows = np.concatenate((self._base_rows(), state.fresh_rows[:fresh]))[order]
         numbers = np.cumsum(alive, dtype=np.int32) - 1
-        topic_of, partitions = numbers[topic_of[order]], partitions[order]
-        count = int(alive.sum())
-        starts = np.zeros(count + 1, np.int32)
-        np.cumsum(np.bincount(topic_of, minlength=count), out=starts[1:])
-        odd = topic_of[partitions != np.arange(len(partitions)) - starts[topic_of]]
-        odd = odd[np.diff(odd, prepend=-1) > 0]  # np.unique would import numpy.ma
-        sparse = {topic: tuple(partitions[starts[topic] : starts[topic + 1]].tolist()) for topic in odd.tolist()}
-        names = [name for name, stays in zip(names, alive.tolist(), strict=True) if stays]
-        return PackedTopics(table=TopicTable(names, ids[alive], starts, sparse), rows=rows, **common)
+        known = self.packed.table.names + self.new_names
+        names = [name for name, stays in zip(known, alive.tolist(), strict=True) if stays]
+        table = sorted_table(names, ids[alive], numbers[topic_of[order]], partitions[order])
+        return PackedTopics(table=table, rows=rows[order], **common)
 
     # as objects
 
@@ -214,7 +312,9 @@ class BulkChange(BulkState):
         touched = int(state.counts[N_TOUCHED])
         if place >= touched:
             return topic, int(state.fresh_partitions[place - touched])
-        return topic, int(state.touched[place]) - int(self.base.starts[topic])
+        number = int(state.touched[place]) - int(self.base.starts[topic])
+        ids = self.packed.table.sparse.get(topic)
+        return topic, number if ids is None else ids[number]
 
     def info_at(self, place: int) -> tuple[int, int, int]:
         """Flags, number of unclean elections, number of elections from the ELR."""
@@ -237,8 +337,13 @@ class BulkChange(BulkState):
         touched = int(state.counts[N_TOUCHED])
         named = np.flatnonzero(state.touched_info[:touched, 0] & TOUCHED).tolist()
         places = [*named, *range(touched, touched + int(state.counts[N_FRESH]))]
-        alive = state.alive
-        return [place for place in places if alive[self.topic_at(place)]]
+        rows = (state.touched_rows, state.fresh_rows)
+        return [
+            place
+            for place in places
+            if state.alive[self.topic_at(place)]
+            and rows[place >= touched][place - touched * (place >= touched), SHAPE] != ABSENT
+        ]
 
     def local_places(self, broker: int) -> Mapping[str, Any]:
         """The places of the broker's local changes (int32 each), by the fields of `LocalReplicaChanges`.
@@ -258,9 +363,54 @@ class BulkChange(BulkState):
 
     def _hosted_by_deleted(self, broker: int) -> Any:
         packed = self.packed
-        dead = self.state.alive[: packed.table.topic_count] == 0
+        lives = self.state.alive[: packed.table.topic_count]
+        dead = (lives == GONE) | (lives == AGAIN)
         if not dead.any():
             return np.empty(0, np.int32)
         rows = rows_hosting(packed, broker)
         rows = rows[dead[np.searchsorted(self.base.starts, rows, side="right") - 1]]
         return np.array([row for row in rows.tolist() if broker in packed.registration(row).replicas], np.int32)
+
+    # by the places of a journal
+
+    @property
+    def place_count(self) -> int:
+        """The number of places of a journal, including those of deleted partitions."""
+        return self.packed.partition_count + self.count(N_FRESH)
+
+    def rows_at(self, places: Any) -> Any:
+        """The rows of places of a journal (int32[n, 14]), of deleted partitions as they were last."""
+        state = self.state
+        is_dense = len(state.dense_flags) > 0
+        rows = self._at(places, state.dense_rows if is_dense else self.packed.rows, state.fresh_rows)
+        if not is_dense and len(state.slots):
+            of_base = np.flatnonzero(places < self.packed.partition_count)
+            touched = state.slots[places[of_base]] - 1
+            is_touched = touched >= 0
+            rows[of_base[is_touched]] = state.touched_rows[touched[is_touched]]
+        return rows
+
+    def topics_at(self, places: Any) -> Any:
+        """The numbers of the topics of places of a journal (int32)."""
+        return self._at(places, self._base_topics, self.state.fresh_topics)
+
+    def partitions_at(self, places: Any) -> Any:
+        """The ids of the partitions at places of a journal (int32)."""
+        return self._at(places, self._base_partitions, self.state.fresh_partitions)
+
+    @cached_property
+    def _base_topics(self) -> Any:
+        return self.packed.table.topic_numbers()
+
+    @cached_property
+    def _base_partitions(self) -> Any:
+        return self.packed.table.partition_ids()
+
+    def _at(self, places: Any, of_base: Any, fresh: Any) -> Any:
+        known = self.packed.partition_count
+        if not known:
+            return fresh[places]
+        found = of_base[np.minimum(places, known - 1)]
+        is_fresh = places >= known
+        found[is_fresh] = fresh[places[is_fresh] - known]
+        return found

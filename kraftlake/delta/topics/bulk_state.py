@@ -26,8 +26,6 @@ class BulkState:
         self.packed = base
         self.fresh_rows_are_shared = False
         self.dense_rows_are_shared = False
-        self.has_cleared_elr = False
-        """Whether a ClearElrRecord was replayed: even one without effect makes the delta not empty."""
         self._foreseen = 0
         """Number of following records for which memory is reserved."""
         self._gathered: change_state.State | None = None
@@ -36,6 +34,8 @@ class BulkState:
         ids, index = _id_index(base.table)
         sparse = np.zeros(topics, np.uint8)
         sparse[list(base.table.sparse)] = 1
+        self._sparse_partitions = 0
+        """How many partitions of the base have topics whose partition ids are not 0, 1, 2, …."""
         self.base = change_state.Base(
             rows=base.rows, starts=base.table.starts, heap=base.heap, ids=ids, index=index, sparse=sparse
         )
@@ -53,13 +53,16 @@ class BulkState:
             fresh_topics=np.empty(0, np.int32),
             fresh_partitions=np.empty(0, np.int32),
             fresh_info=np.empty((0, 3), np.int32),
-            fresh_index=np.zeros(2, np.int32),
+            odd=np.empty((0, 3), np.int32),
+            odd_index=np.zeros(2, np.int32),
             alive=np.ones(topics, np.uint8),
             sizes=base.table.starts[1:] - base.table.starts[:-1],
             ids=np.empty((0, 2), np.uint64),
             index=np.zeros(2, np.int32),
             firsts=np.empty(0, np.int32),
+            begins=np.zeros(topics, np.int32),
             names=np.empty(0, np.uint8),
+            name_ends=np.empty(0, np.int64),
             name_hashes=np.zeros(0, np.uint64),
             name_topics=np.zeros(0, np.int32),
             heap=np.empty(16 * change_state.LONGEST, np.int32),
@@ -78,6 +81,8 @@ class BulkState:
         self.state.counts[change_state.N_DIRECTORIES] = len(directories)
         self.replace(directories=directories)
         self._grow_directories()
+        if base.table.sparse:
+            self._find_sparse()
 
     def unshare(self) -> None:
         """Copy the rows that are shared with an immutable image, before they change."""
@@ -94,27 +99,48 @@ class BulkState:
         return int(self.state.counts[which])
 
     @property
-    def has_dead_topics(self) -> bool:
-        """Whether a topic was removed."""
-        topics = self.packed.table.topic_count + self.count(change_state.N_TOPICS)
-        return not self.state.alive[:topics].all()
+    def topic_total(self) -> int:
+        """The number of topics, including deleted ones."""
+        return self.packed.table.topic_count + self.count(change_state.N_TOPICS)
+
+    @property
+    def lives(self) -> Any:
+        """By topic GONE, ALIVE, ANEW or AGAIN (uint8)."""
+        return self.state.alive[: self.topic_total]
 
     @property
     def new_names(self) -> list[str]:
         """The names of the created topics, including deleted ones."""
-        return self.names_text.decode("ascii").split("\n")[:-1]
+        text, ends = self._new_names()
+        if len(ends) == text.count(b"\n"):
+            return text.decode().split("\n")[:-1]
+        return [text[first:last].decode() for first, last in zip([0, *(ends + 1)], ends, strict=False)]
 
     @property
-    def names_text(self) -> bytes:
-        """The names of the created topics, as ASCII text with a newline after each."""
-        text: bytes = self.state.names[: self.state.counts[change_state.N_NAMES]].tobytes()
-        return text
+    def names(self) -> list[str] | bytes:
+        """The names of all topics, including deleted ones, as TopicTable takes them."""
+        if not self.packed.table.topic_count:
+            text, ends = self._new_names()
+            if text.isascii() and len(ends) == text.count(b"\n"):
+                return text
+        return self.packed.table.names + self.new_names
+
+    def _new_names(self) -> tuple[bytes, Any]:
+        """The names of the created topics with a newline behind each, and where each ends."""
+        known, state = self.packed.table.topic_count, self.state
+        if not self.count(change_state.N_TOPICS):
+            return b"", np.empty(0, np.int64)
+        start = int(state.name_ends[known - 1]) + 1 if known else 0
+        text: bytes = state.names[start : self.count(change_state.N_NAMES)].tobytes()
+        return text, state.name_ends[known : self.topic_total] - start
 
     def topic_name(self, topic: int) -> str:
         """The name of a topic."""
-        table = self.packed.table
-        known = table.topic_count
-        return table.name_of(topic) if topic < known else self.new_names[topic - known]
+        if topic < self.packed.table.topic_count:
+            return self.packed.table.name_of(topic)
+        first, last = self.state.name_ends[topic - 1] + 1 if topic else 0, self.state.name_ends[topic]
+        name: str = self.state.names[first:last].tobytes().decode()
+        return name
 
     def topic_id(self, topic: int) -> Uuid:
         """The id of a topic."""
@@ -136,6 +162,22 @@ class BulkState:
             if new_name == name and alive[place]:
                 return place
         return -1
+
+    def number_of_id(self, topic_id: Uuid) -> int:
+        """The number of the existing topic with an id, or -1."""
+        number = self.packed.table.number_of_id(topic_id)
+        if number is not None and self.state.alive[number]:
+            return number
+        known = self.packed.table.topic_count
+        created = self.state.ids[: self.count(change_state.N_TOPICS)]
+        same = (created == np.frombuffer(topic_id, ">u8").astype(np.uint64)).all(axis=1)
+        places = np.flatnonzero(same & (self.lives[known:] != change_state.GONE))
+        return known + int(places[0]) if len(places) else -1
+
+    @property
+    def directory_total(self) -> int:
+        """The number of known directory ids."""
+        return self.count(change_state.N_DIRECTORIES)
 
     def directory_ids(self) -> tuple[Uuid, ...]:
         """The directory ids by number."""
@@ -190,26 +232,41 @@ class BulkState:
         guess = int(types[record_types.TOPIC])
         if guess:
             self._make_room_for_topics(self.count(change_state.N_TOPICS) + min(count, guess + guess // 4))
-            text = min(count * change_state.LONGEST_NAME, int(types[record_types.TYPES]))
-            self._make_room_for_names(self.count(change_state.N_NAMES) + text)
+            self._make_room_for_names(self.count(change_state.N_NAMES) + int(types[record_types.TYPES]))
 
-    def grow(self, api_key: int) -> None:
-        """Enlarge every array that has no room for a record of this type."""
+    def grow(self, api_key: int, size: int) -> None:
+        """Enlarge every array that has no room for a record of this type whose value has `size` bytes."""
         state, counts = self.state, self.state.counts
+        self._make_room_for_lists(self.count(change_state.LONGEST_LIST))
         self._grow_heap()
         self._grow_directories()
-        self._make_room_for_names(int(counts[change_state.N_NAMES]))
         if api_key == record_types.PARTITION and counts[change_state.N_FRESH] >= len(state.fresh_topics):
             self._make_room_for_fresh(int(counts[change_state.N_FRESH]) + 64)
-        if api_key == record_types.PARTITION and 2 * counts[change_state.N_ODD] >= len(state.fresh_index):
-            self._make_room_for_odd()
-        if api_key == record_types.TOPIC and counts[change_state.N_TOPICS] >= len(state.firsts):
-            self._make_room_for_topics(int(counts[change_state.N_TOPICS]) + 64)
-        if counts[change_state.N_TOUCHED] >= len(state.touched) and not len(state.dense_flags):
-            if PATCHES_BELOW * counts[change_state.N_TOUCHED] > self.packed.partition_count:
+        if api_key == record_types.PARTITION and counts[change_state.N_ODD] >= len(state.odd):
+            self._make_room_for_odd(int(counts[change_state.N_ODD]) + 64)
+        if api_key in (record_types.TOPIC, record_types.CLEAR_ELR):
+            self._make_room_for_topics(int(counts[change_state.N_TOPICS]) + 1)
+            self._make_room_for_names(self.count(change_state.N_NAMES) + size)
+        needed = int(max(counts[change_state.ROWS_NEEDED], counts[change_state.N_TOUCHED] + 1))
+        if self.packed.partition_count and needed > len(state.touched) and not len(state.dense_flags):
+            if PATCHES_BELOW * needed > self.packed.partition_count:
                 self._become_dense()
             else:
-                self._make_room_for_touched(int(counts[change_state.N_TOUCHED]) + 64)
+                self._make_room_for_touched(needed + 64)
+
+    def _find_sparse(self) -> None:
+        """Note the partitions of the base whose ids are not 0, 1, 2, …."""
+        table = self.packed.table
+        numbers = table.topic_numbers()
+        places = np.flatnonzero(self.base.sparse[numbers])
+        self._enlarge(len(places), "odd")
+        self.state.odd[:] = np.stack((numbers[places], table.partition_ids()[places], places), axis=1)
+        self._sparse_partitions = self.state.counts[change_state.N_ODD] = len(places)
+        self._make_room_for_odd(len(places))
+
+    def _make_room_for_lists(self, longest: int) -> None:
+        if longest > self.state.lists.shape[1]:
+            self.replace(lists=np.empty((7, longest), np.int32), before=np.empty((7, longest), np.int32))
 
     def _begin_sparse(self) -> None:
         slots = np.zeros(self.packed.partition_count, np.int32)
@@ -266,16 +323,16 @@ class BulkState:
             max(fresh, 2 * len(state.fresh_topics)), "fresh_rows", "fresh_topics", "fresh_partitions", "fresh_info"
         )
 
-    def _make_room_for_odd(self) -> None:
+    def _make_room_for_odd(self, count: int) -> None:
         """Enlarge the index of partitions whose ids are not consecutive: few logs have any."""
-        state = self.state
-        index = np.zeros(_power_of_two(2 * len(state.fresh_topics)), np.int32)
-        compiled.move_fresh(state.fresh_index, index, state.fresh_topics, state.fresh_partitions)
-        self.replace(fresh_index=index)
+        self._enlarge(max(count, 2 * len(self.state.odd)), "odd")
+        index = np.zeros(_power_of_two(2 * len(self.state.odd)), np.int32)
+        compiled.index_odd(self.state.odd, self.count(change_state.N_ODD), index)
+        self.replace(odd_index=index)
 
     def _make_room_for_topics(self, topics: int) -> None:
         state = self.state
-        if topics <= len(state.firsts):
+        if topics <= len(state.firsts) and len(state.name_hashes):
             return
         topics = max(topics, 2 * len(state.firsts))
         known = self.packed.table.topic_count
@@ -286,26 +343,28 @@ class BulkState:
         if len(state.name_hashes):
             compiled.move_names(state.name_hashes, state.name_topics, hashes, owners)
         elif known:
-            compiled.index_names(_names_blob(self.packed.table), hashes, owners)
+            names, ends = _names_of(self.packed.table)
+            compiled.index_names(names, ends, hashes, owners)
+            self.replace(names=names, name_ends=ends)
+            state.counts[change_state.N_NAMES] = len(names)
         self._enlarge(topics, "ids", "firsts")
-        self._enlarge(known + topics, "alive", "sizes")
+        self._enlarge(known + topics, "alive", "sizes", "begins", "name_ends")
         self.replace(index=index, name_hashes=hashes, name_topics=owners)
 
     def _make_room_for_names(self, size: int) -> None:
-        names, size = self.state.names, size + change_state.LONGEST_NAME + 1
-        if size > len(names):
-            self._enlarge(max(size, len(names) * 2 + 4096), "names")
+        if size > len(self.state.names):
+            self._enlarge(max(size, len(self.state.names) * 2 + 4096), "names")
 
     def _grow_heap(self) -> None:
-        state = self.state
-        if state.counts[change_state.N_HEAP] + 8 * change_state.LONGEST > len(state.heap):
-            self._enlarge(2 * len(state.heap), "heap")
+        needed = self.count(change_state.N_HEAP) + 8 * self.state.lists.shape[1]
+        if needed > len(self.state.heap):
+            self._enlarge(max(needed, 2 * len(self.state.heap)), "heap")
 
     def _grow_directories(self) -> None:
-        state = self.state
+        state, longest = self.state, self.state.lists.shape[1]
         used = self.count(change_state.N_DIRECTORIES)
-        if used + change_state.LONGEST > len(state.directories):
-            size = 2 * used + 2 * change_state.LONGEST
+        if used + longest > len(state.directories):
+            size = 2 * used + 2 * longest
             index = np.zeros(_power_of_two(2 * size), np.int32)
             compiled.index_ids(state.directories, used, index)
             self._enlarge(size, "directories")
@@ -332,9 +391,13 @@ def _id_index(table: TopicTable) -> tuple[Any, Any]:
     return ids_and_index
 
 
-def _names_blob(table: TopicTable) -> Any:
-    text = "\n".join([*table.names, ""]).encode()
-    return np.frombuffer(text, np.uint8)
+def _names_of(table: TopicTable) -> tuple[Any, Any]:
+    """The names of all topics with a newline behind each (uint8), and where each ends (int64)."""
+    text = np.frombuffer("\n".join([*table.names, ""]).encode(), np.uint8)
+    ends = np.flatnonzero(text == ord("\n"))
+    if len(ends) != table.topic_count:
+        ends = np.cumsum([len(name.encode()) + 1 for name in table.names], dtype=np.int64) - 1
+    return text.copy(), ends
 
 
 def _power_of_two(least: int) -> int:

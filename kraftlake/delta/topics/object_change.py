@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kraftlake.delta.topics.local_replica_changes import GatheredChanges, LocalReplicaChanges, TopicPartition
@@ -42,13 +43,15 @@ class ObjectChange:
     @classmethod
     def of_bulk(cls, bulk: BulkChange, image: TopicsImage) -> ObjectChange:
         """The same change as `bulk`."""
+        from kraftlake.kernels.replay.change_state import AGAIN, ALIVE, GONE  # few processes make a change in bulk
+
         change = cls(image)
-        known = bulk.packed.table.topic_count
-        alive = bulk.state.alive.tolist()
-        for place, name in enumerate(bulk.new_names):
-            if alive[known + place]:
-                topic_id = change.created[name] = bulk.new_id(place)
-                change.changed[topic_id] = TopicDelta(TopicImage(name=name, id=topic_id))
+        lives, known = bulk.lives.tolist(), bulk.packed.table.topic_count
+        begun = [topic for topic, life in enumerate(lives) if life and (topic >= known or life != ALIVE)]
+        for topic in begun:
+            name, topic_id = bulk.topic_name(topic), bulk.topic_id(topic)
+            change.created[name] = topic_id
+            change.changed[topic_id] = TopicDelta(TopicImage(name=name, id=topic_id))
         heap, directories = bulk.heap(), bulk.directory_ids()
         for place in bulk.changed_places():
             topic, partition = bulk.partition_at(place)
@@ -59,7 +62,15 @@ class ObjectChange:
                 assert before is not None, "the base has the topic"
                 delta = change.changed[topic_id] = TopicDelta(before)
             delta.take_over(partition, bulk.state_at(place, heap, directories), *bulk.info_at(place))
-        change.deleted = {bulk.packed.table.id_of(topic) for topic in range(known) if not alive[topic]}
+        change.deleted = {bulk.topic_id(topic) for topic in range(known) if lives[topic] in (GONE, AGAIN)}
+        change._taken_names = {name: bulk.topic_id(topic) for name, topic in bulk.taken_names}
+        return change
+
+    @classmethod
+    def of_some(cls, topics: Sequence[TopicImage], taken_names: dict[str, Uuid]) -> ObjectChange:
+        """No change yet of these topics alone; nothing else may have their names but `taken_names`."""
+        change = cls(TopicsImage.EMPTY.changed({}, {topic.id: topic for topic in topics}))
+        change.of_log, change._taken_names = True, taken_names
         return change
 
     @classmethod
@@ -116,7 +127,7 @@ class ObjectChange:
         holder = self._id_of(record.name)
         if holder is not None and holder != record.topic_id:
             if self.of_log or holder in self.changed:
-                raise _taken(record.name, holder)
+                raise taken_name(record.name, holder)
             self._taken_names[record.name] = holder
         self.changed[record.topic_id] = TopicDelta(TopicImage(name=record.name, id=record.topic_id))
         self.created[record.name] = record.topic_id
@@ -208,7 +219,7 @@ class ObjectChange:
     def _refuse_taken_names(self) -> None:
         for name, topic_id in self._taken_names.items():
             if topic_id not in self.deleted:
-                raise _taken(name, topic_id)
+                raise taken_name(name, topic_id)
 
     def _unless_equal(self, topic: TopicImage) -> TopicImage:
         """The object of the base image if a snapshot has an equal topic."""
@@ -216,5 +227,6 @@ class ObjectChange:
         return old if old is not None and old == topic else topic
 
 
-def _taken(name: str, topic_id: Uuid) -> ReplayError:
+def taken_name(name: str, topic_id: Uuid) -> ReplayError:
+    """The error of a name that two topics have."""
     return ReplayError(f"topic {name!r} was created while the topic with id {topic_id} had that name.")

@@ -16,7 +16,7 @@ from kraftlake.records.metadata_records import (
     TopicRecord,
 )
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime import ReplayError
+from kraftlake.runtime import ReplayError, UnwritableMetadataError
 from kraftlake.runtime.lazy_module import LazyModule
 
 if TYPE_CHECKING:
@@ -98,13 +98,15 @@ class TopicsDelta:
     def replay_remove_topic(self, record: RemoveTopicRecord) -> str:
         """Returns the name of the topic, to delete its configs; raises ReplayError at once if it does not exist."""
         self._merge()
-        if self._bulk is not None:
-            from kraftlake.delta.topics.record_columns import remove_topic
+        if self._bulk is None:
+            return self._as_objects().remove_topic(record)
+        from kraftlake.delta.topics.record_fault import fault_of
+        from kraftlake.delta.topics.record_values import replay_records
 
-            name = remove_topic(self._bulk, record)
-            if name is not None:
-                return name
-        return self._as_objects().remove_topic(record)
+        done, removed = replay_records(self._in_bulk(), [record])
+        if not done:
+            raise fault_of(self._bulk, record)
+        return removed[0][1]
 
     @property
     def takes_bulk(self) -> bool:
@@ -160,24 +162,40 @@ class TopicsDelta:
         if not kept:
             return
         self._kept, self._offsets, self._rows = [], {}, None
-        done = 0
         if self._bulk is not None or self._pays_in_bulk(len(kept)):
-            done = self._replayed_in_bulk(kept)
-            if done == len(kept):
-                return
-        change = self._as_objects()
-        change.of_log = self.of_log
-        replay = change.replay
-        try:
-            for record in kept[done:] if done else kept:
-                replay(record)
-                done += 1
-        except ReplayError as error:
+            done, error = self._merge_in_bulk(kept)
+        else:
+            done, error = self._merge_as_objects(kept)
+        if error is not None:
             rest = done + 1
             self._kept = kept[rest:]
             self._offsets = {place - rest: offset for place, offset in offsets.items() if place >= rest}
             offset = offsets.get(done)
             raise ReplayError(f"{place_of(kept[done], offset)}{error}", offset=offset) from error
+
+    def _merge_as_objects(self, records: list[Any]) -> tuple[int, ReplayError | None]:
+        """Replay records as objects; how many, and the error of the next one."""
+        change = self._as_objects()
+        change.of_log = self.of_log
+        done, replay = 0, change.replay
+        try:
+            for record in records:
+                replay(record)
+                done += 1
+        except ReplayError as error:
+            return done, error
+        return done, None
+
+    def _merge_in_bulk(self, records: list[Any]) -> tuple[int, ReplayError | None]:
+        """Replay records in bulk; as `_merge_as_objects`, which does it where Kafka could not write one of them."""
+        from kraftlake.delta.topics.record_fault import fault_of
+        from kraftlake.delta.topics.record_values import replay_records
+
+        try:
+            done, _ = replay_records(self._in_bulk(), records)
+        except UnwritableMetadataError:
+            return self._merge_as_objects(records)
+        return done, None if done == len(records) else fault_of(self._in_bulk(), records[done])
 
     def _pays_in_bulk(self, count: int) -> bool:
         enough = MERGE_FROM if "numpy" in sys.modules else MERGE_COLD_FROM
@@ -185,18 +203,12 @@ class TopicsDelta:
             return False
         return count >= self.image.held_as_objects // 4
 
-    def _replayed_in_bulk(self, records: list[Any]) -> int:
-        """The number of records replayed in bulk, from the first on."""
-        from kraftlake.delta.topics.record_columns import replay_records
-
-        bulk = self._in_bulk()
-        return replay_records(bulk, records)
-
     def _in_bulk(self) -> BulkChange:
         if self._bulk is None:
             from kraftlake.delta.topics.bulk_change import BulkChange
 
             self._bulk, self._objects = BulkChange(self.image.rows()), None
+        self._bulk.of_log = self.of_log
         return self._bulk
 
     def _as_objects(self) -> ObjectChange:
@@ -250,8 +262,13 @@ class TopicsDelta:
 
     def finish_snapshot(self) -> None:
         """Delete the topics that the snapshot lacks."""
-        if not self.image.is_empty():
-            self._merged_objects().finish_snapshot()
+        if self.image.is_empty():
+            return
+        self._merge()
+        if self._bulk is not None:
+            self._bulk.finish_snapshot()
+        else:
+            self._as_objects().finish_snapshot()
 
     def apply(self) -> TopicsImage:
         """The image after the changes; the same object if there are none.

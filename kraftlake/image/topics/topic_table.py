@@ -143,6 +143,16 @@ class TopicTable:
         return Uuid(self.ids[number].tobytes())
 
 
+def sorted_table(names: list[str], ids: Bytes, topics: Any, partitions: Any) -> TopicTable:
+    """The table of partitions that are sorted by the numbers of their topics and their ids (int32[N] each)."""
+    starts = np.zeros(len(names) + 1, np.int32)
+    np.cumsum(np.bincount(topics, minlength=len(names)), out=starts[1:])
+    odd = topics[partitions != np.arange(len(partitions)) - starts[topics]]
+    odd = odd[np.diff(odd, prepend=-1) > 0]  # np.unique would import numpy.ma
+    sparse = {topic: tuple(partitions[starts[topic] : starts[topic + 1]].tolist()) for topic in odd.tolist()}
+    return TopicTable(names, ids, starts, sparse)
+
+
 def _place_in(text: bytes, name: str) -> int | None:
     """The number of the line that is `name`, in a text with a newline after each line."""
     if not name.isascii() or "\n" in name:

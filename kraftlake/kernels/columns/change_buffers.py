@@ -98,7 +98,6 @@ class FoldedVersions(NamedTuple):
     places: Longs
     before: IntRows
     after: IntRows
-    removed: Bytes
     did: Bytes
 
 

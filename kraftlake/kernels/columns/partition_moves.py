@@ -14,7 +14,7 @@ from kraftlake.kernels.columns.change_buffers import (
 from kraftlake.kernels.language import Bool, Int64, IntRows, Ints, Longs, compiled, inlined
 from kraftlake.kernels.partition_row import COLUMNS, HEAP_LISTS, LEADER, SHAPE
 from kraftlake.kernels.replay.change_state import BLOCK, DIRECTORIES_WRITTEN
-from kraftlake.kernels.replay.journal import DID_ELIGIBLE, DID_UNCLEAN
+from kraftlake.kernels.replay.journal import DID_ELIGIBLE, DID_END, DID_UNCLEAN
 
 
 @inlined
@@ -47,7 +47,7 @@ def fold_versions(
 ) -> tuple[Int64, Int64]:  # fmt: skip
     """Fold versions of partitions into changes: one for each partition and offset at which records take effect.
 
-    `versions` has `places`, the rows `before` and `after`, `removed` and `did` (uint8) in the order of the log;
+    `versions` has `places`, the rows `before` and `after` and `did` (uint8, see `Journal`) in the order of the log;
     `offsets`, `times` and `deltas` (int64, ascending but for the times) say where each takes effect. `now` has by place
     whether the partition is `there` (uint8), the offset and time at which its state began (`since`, `since_times`), and
     the number of its newest change (`newest`, int64; anything at first); `touched` (int64[1]) lends room. All but the
@@ -90,9 +90,10 @@ def fold_versions(
         flags: Int64 = changes.flags[at] & (HAD | WRITTEN)
         if versions.did[i] & DIRECTORIES_WRITTEN:
             flags |= WRITTEN
-        if not versions.removed[i]:
+        ended: Bool = versions.did[i] & DID_END != 0
+        if not ended:
             flags |= HAS
-        now.there[place] = 1 - versions.removed[i]
+        now.there[place] = not ended
         changes.flags[at] = flags
         same: Bool = False
         if flags & HAD and flags & HAS:

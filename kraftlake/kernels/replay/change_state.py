@@ -19,19 +19,32 @@ if TYPE_CHECKING:
     )
 
 LONGEST = 1024
-"""Elements of a list that the kernels take."""
-LONGEST_NAME = 249
-"""Characters of a topic's name, as Kafka has it."""
+"""Elements of a list for which there is room at first."""
 TOUCHED, DIRECTORIES_WRITTEN = 1, 2
 DONE, STOPPED, GROW, OTHER = range(4)
-"""The results of replaying a record. GROW: an array has to grow first; OTHER: a slower path has to replay it."""
+"""The results of replaying a record. GROW: an array has to grow first; OTHER: a slower path has to replay it.
+
+STOPPED: the record is a mark of a transaction, contradicts the state, or is not written as our own codec does it.
+"""
+GONE, ALIVE, ANEW, AGAIN = range(4)
+"""What a topic is.
+
+ANEW: a TopicRecord of a topic that exists has taken its partitions away; AGAIN: the topic was removed, and then created
+with the same id and name.
+"""
 HOMES = 1024
 BLOCK = 64
 """How many records are looked up ahead of their replay, so that the memory that they need comes in together."""
 
 # `counts`: how much of the growing arrays is in use
-N_TOUCHED, N_FRESH, N_TOPICS, N_HEAP, N_DIRECTORIES, N_NAMES, N_ODD, N_OTHERS = range(8)
-COUNTS = 8
+N_TOUCHED, N_FRESH, N_TOPICS, N_HEAP, N_DIRECTORIES, N_NAMES, N_ODD, N_OTHERS, N_VERSIONS = range(9)
+LONGEST_LIST, ROWS_NEEDED, VERSIONS_NEEDED, IS_CHECKED, HAS_CLEARED_ELR, HAS_TAKEN_NAMES = range(9, 15)
+"""What a record needs that has no room; and flags.
+
+IS_CHECKED: the object codec has written the values; HAS_CLEARED_ELR: there was a ClearElrRecord; HAS_TAKEN_NAMES: a new
+topic has the name of one that exists, as a snapshot may give it.
+"""
+COUNTS = 15
 
 
 class Base(NamedTuple):
@@ -53,9 +66,12 @@ class State(NamedTuple):
     is a copy of all rows, changed in place, with flags in `dense_flags` and elections in `dense_elections`; what is
     sparse is empty then (`BulkChange.gathered` makes it for those who ask). Topics of the base come first in
     `alive` and `sizes`; new ones, by T + place, have ids in `ids` and their first fresh row in `firsts`.
-    `touched_info` and `fresh_info` are flags, unclean elections, elections from the ELR. `lists`, `lengths`, `before`,
-    `before_lengths`, `numbers`, `hints` (int32[3, BLOCK]) and `row` (int32[2, COLUMNS]) are room to work in; `homes`
-    (int32[HOMES]) has the number of a directory in which a broker's replica was seen, by broker id modulo HOMES.
+    `begins` has by topic its first fresh row. `names` has the names of all topics, with a byte behind each, and
+    `name_ends` by topic where its name ends. `odd` (int32[n, 3]) has topic, partition and place of each partition that
+    does not stand where its id says, `odd_index` finds them. `touched_info` and `fresh_info` are flags, unclean
+    elections, elections from the ELR. `lists`, `lengths`, `before`, `before_lengths`, `numbers`, `hints` (int32[3,
+    BLOCK]) and `row` (int32[2, COLUMNS]) are room to work in; `homes` (int32[HOMES]) has the number of a directory in
+    which a broker's replica was seen, by broker id modulo HOMES.
     """
 
     counts: LongsOut
@@ -70,13 +86,16 @@ class State(NamedTuple):
     fresh_topics: IntsOut
     fresh_partitions: IntsOut
     fresh_info: IntRowsOut
-    fresh_index: IntsOut
+    odd: IntRowsOut
+    odd_index: IntsOut
     alive: BytesOut
     sizes: IntsOut
     ids: IdsOut
     index: IntsOut
     firsts: IntsOut
+    begins: IntsOut
     names: BytesOut
+    name_ends: LongsOut
     name_hashes: HashesOut
     name_topics: IntsOut
     heap: IntsOut

@@ -10,8 +10,10 @@ from kraftlake.kernels.language import (
     HashesOut,
     Ids,
     Int64,
+    IntRows,
     Ints,
     IntsOut,
+    Longs,
     LongsOut,
     UInt64,
     compiled,
@@ -49,7 +51,7 @@ def free_place(index: Ints, x: UInt64) -> Int64:
 def index_ids(ids: Ids, count: Int64, index: IntsOut) -> None:
     """Fill `index` (int32, a power of two, zeros) so that `find_id` finds the places of `ids`."""
     for place in range(count):
-        index[free_place(index, mix(ids[place, 0], ids[place, 1]))] = place + 1
+        put_id(ids, index, ids[place, 0], ids[place, 1], place)
 
 
 @inlined
@@ -66,9 +68,13 @@ def find_id(ids: Ids, index: Ints, high: UInt64, low: UInt64) -> Int64:
 
 
 @inlined
-def insert_id(index: IntsOut, high: UInt64, low: UInt64, place: Int64) -> None:
-    """Note the place of an id that is not there yet."""
-    index[free_place(index, mix(high, low))] = place + 1
+def put_id(ids: Ids, index: IntsOut, high: UInt64, low: UInt64, place: Int64) -> None:
+    """Note the place of an id, instead of an earlier one of the same id."""
+    mask: Int64 = len(index) - 1
+    at: Int64 = mix(high, low) & mask
+    while index[at] != 0 and (ids[index[at] - 1, 0] != high or ids[index[at] - 1, 1] != low):
+        at = (at + 1) & mask
+    index[at] = place + 1
 
 
 @inlined
@@ -81,18 +87,15 @@ def hash_name(data: Bytes, start: Int64, stop: Int64) -> UInt64:
 
 
 @compiled
-def index_names(data: Bytes, hashes: HashesOut, topics: IntsOut) -> None:
-    """Fill the table of names from `data`: names of topics 0, 1, …, each with a newline behind it."""
+def index_names(data: Bytes, ends: Longs, hashes: HashesOut, topics: IntsOut) -> None:
+    """Fill the table of names: that of topic t ends at ends[t] in `data`, one byte before the next one."""
     start: Int64 = 0
-    topic: Int64 = 0
-    for i in range(len(data)):
-        if data[i] == 10:
-            x = hash_name(data, start, i)
-            at = free_place(topics, x)
-            hashes[at] = x
-            topics[at] = topic + 1
-            topic += 1
-            start = i + 1
+    for topic in range(len(ends)):
+        x = hash_name(data, start, ends[topic])
+        at = free_place(topics, x)
+        hashes[at] = x
+        topics[at] = topic + 1
+        start = ends[topic] + 1
 
 
 @compiled
@@ -106,9 +109,7 @@ def move_names(hashes: Hashes, topics: Ints, new_hashes: HashesOut, new_topics: 
 
 
 @compiled
-def move_fresh(old: Ints, new: IntsOut, topics: Ints, partitions: Ints) -> None:
-    """Put the table of fresh rows into a larger one."""
-    for i in range(len(old)):
-        if old[i] != 0:
-            row: Int64 = old[i] - 1
-            new[free_place(new, mix(topics[row], partitions[row]))] = old[i]
+def index_odd(odd: IntRows, count: Int64, index: IntsOut) -> None:
+    """Fill the table of partitions that do not stand where their ids say."""
+    for k in range(count):
+        index[free_place(index, mix(odd[k, 0], odd[k, 1]))] = k + 1

@@ -1,4 +1,4 @@
-"""What `partition_journal` keeps of each version of a partition."""
+"""What a replay may keep of each version of a partition."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ if TYPE_CHECKING:
 NO_PLACE = -1
 """The place of a partition that is not there."""
 
-DID_UNCLEAN, DID_ELIGIBLE = 4, 8
-"""Beside DIRECTORIES_WRITTEN: the record was an unclean election, or one from the eligible leader replicas."""
+DID_UNCLEAN, DID_ELIGIBLE, DID_END = 4, 8, 16
+"""Beside DIRECTORIES_WRITTEN: the record was an unclean election, one from the eligible leader replicas, or an end."""
 
 
 class Journal(NamedTuple):
-    """Of version v, records[v] is the number of its value.
+    """Versions of partitions, `counts[N_VERSIONS]` of them; without room for any, none is kept.
+
+    Of version v, records[v] is the number of its value.
 
     places[v] is the partition's place: its row in the base, or the number of these plus its fresh row; it never changes
     while the state lives. before[v] (int32[COLUMNS]; zeros for a new partition) is what the partition is before the
-    record, after[v] what it is after it, did[v] says if that has written directories (DIRECTORIES_WRITTEN) or was an
-    election (DID_UNCLEAN, DID_ELIGIBLE).
+    record, after[v] what it is after it (zeros for one that ended), did[v] says if that has written directories
+    (DIRECTORIES_WRITTEN), was an election (DID_UNCLEAN, DID_ELIGIBLE) or its end (DID_END).
     """
 
     records: LongsOut

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kraftlake.kernels.language import Bool, Int64, IntRows, IntRowsOut, Ints, Longs, LongsOut, compiled, inlined
-from kraftlake.kernels.partition_row import LEADER, SHAPE
-from kraftlake.kernels.replay.change_state import DIRECTORIES_WRITTEN, N_FRESH, N_TOUCHED, TOUCHED, Base, State
+from kraftlake.kernels.partition_row import ABSENT, LEADER, SHAPE
+from kraftlake.kernels.replay.change_state import ALIVE, DIRECTORIES_WRITTEN, N_FRESH, N_TOUCHED, TOUCHED, Base, State
 from kraftlake.kernels.replay.row_lists import all_migrating, copy_row, load_row
 
 
@@ -35,7 +35,7 @@ def _topic_of(starts: Ints, row: Int64) -> Int64:
 def _may_host(rows: IntRows, r: Int64, broker: Int64) -> Bool:
     """Whether the broker is among the replicas of a row, or its lists are in the heap."""
     if rows[r, SHAPE] < 0:
-        return True
+        return rows[r, SHAPE] != ABSENT
     for i in range(rows[r, SHAPE] & 0xFF):
         if rows[r, i] == broker:
             return True
@@ -72,7 +72,7 @@ def local_changes(
         else:
             r = k
             flags = state.touched_info[r, 0]
-            if flags & TOUCHED == 0:
+            if flags & TOUCHED == 0 or state.touched_rows[r, SHAPE] == ABSENT:
                 continue
             row: Int64 = state.touched[r]
             if row < base.starts[topic] or row >= base.starts[topic + 1]:  # few: rows are mostly touched in order
@@ -80,10 +80,11 @@ def local_changes(
             copy_row(state.touched_rows, r, state.row, 1)
         if not state.alive[topic]:
             continue
+        new: Bool = fresh or state.alive[topic] != ALIVE
         load_row(state.row, 1, base.heap, state.heap, state.lists, state.lengths)
         place = place_of(state.lists, state.lengths, broker)
         old_place: Int64 = -1
-        if not fresh:
+        if not new:
             if r < len(patched):
                 copy_row(patched, r, state.row, 0)
             else:
@@ -94,16 +95,14 @@ def local_changes(
             if old_place >= 0:
                 _add(found, counts, 0, k)
             continue
-        if fresh or state.row[0, LEADER + 2] != state.row[1, LEADER + 2]:
+        if new or state.row[0, LEADER + 2] != state.row[1, LEADER + 2]:
             if state.row[1, LEADER] != broker:
                 _add(found, counts, 3, k)
             else:
                 _add(found, counts, 1, k)
-                if fresh or state.row[0, LEADER + 1] != state.row[1, LEADER + 1]:
+                if new or state.row[0, LEADER + 1] != state.row[1, LEADER + 1]:
                     _add(found, counts, 2, k)
-        if not fresh and (old_place < 0 or (old_place == place and flags & DIRECTORIES_WRITTEN == 0)):
+        if not new and (old_place < 0 or (old_place == place and flags & DIRECTORIES_WRITTEN == 0)):
             continue
-        if fresh or not (
-            all_migrating(state.lists, state.lengths) and all_migrating(state.before, state.before_lengths)
-        ):
+        if new or not (all_migrating(state.lists, state.lengths) and all_migrating(state.before, state.before_lengths)):
             _add(found, counts, 4, k)

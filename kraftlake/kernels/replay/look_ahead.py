@@ -23,12 +23,12 @@ _UNKNOWN, _LOST = -1, -2
 
 @inlined
 def topic_of(high: UInt64, low: UInt64, base: Base, state: State) -> Int64:
-    """The number of the topic with an id, or -1."""
+    """The number of the topic with an id, or -1; of several, of which all but one are gone, that of the newest."""
     topic = find_id(base.ids, base.index, high, low)
-    if topic < 0:
-        topic = find_id(state.ids, state.index, high, low)
-        if topic >= 0:
-            topic += len(base.ids)
+    if topic < 0 or not state.alive[topic]:
+        created = find_id(state.ids, state.index, high, low)
+        if created >= 0:
+            topic = created + len(base.ids)
     return topic
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import cython
 
 from kraftlake.kernels.language import Bool, Bytes, Int8, Int32, Int64, UInt32, UInt64, inlined
-from kraftlake.kernels.replay.change_state import HOMES, LONGEST, N_DIRECTORIES, State
-from kraftlake.kernels.replay.indexes import find_id, insert_id
+from kraftlake.kernels.replay.change_state import HOMES, LONGEST_LIST, N_DIRECTORIES, State
+from kraftlake.kernels.replay.indexes import find_id, put_id
 
 
 @inlined
@@ -54,13 +54,22 @@ def read_uvarint(data: Bytes, p: Int64, end: Int64) -> tuple[Int64, Int64]:
 
 
 @inlined
+def _has_room(count: Int64, state: State) -> Bool:
+    """Whether a list fits into `state.lists`; how long it is, is noted where it does not."""
+    if count > state.lists.shape[1]:
+        state.counts[LONGEST_LIST] = max(count, state.counts[LONGEST_LIST])
+        return False
+    return True
+
+
+@inlined
 def _ints(data: Bytes, p: Int64, end: Int64, state: State, which: Int64, nullable: Bool) -> Int64:
     """Read an int32 array into `state.lists`; its length is -1 for null. The position behind it, or -1."""
     count, p = read_uvarint(data, p, end)
     if p < 0 or (count == 0 and not nullable):
         return -1
     count -= 1
-    if count > LONGEST or p + 4 * count > end:
+    if p + 4 * count > end or not _has_room(count, state):
         return -1
     state.lengths[which] = count
     for i in range(count):
@@ -75,9 +84,9 @@ def directory_number(data: Bytes, p: Int64, state: State) -> Int64:
     number = find_id(state.directories, state.directory_index, high, low)
     if number < 0:
         number = state.counts[N_DIRECTORIES]
+        put_id(state.directories, state.directory_index, high, low, number)
         state.directories[number, 0] = high
         state.directories[number, 1] = low
-        insert_id(state.directory_index, high, low, number)
         state.counts[N_DIRECTORIES] += 1
     return number
 
@@ -101,7 +110,7 @@ def _directories(data: Bytes, p: Int64, end: Int64, state: State, nullable: Bool
     if p < 0 or (count == 0 and not nullable):
         return -1
     count -= 1
-    if count > LONGEST or p + 16 * count > end:
+    if p + 16 * count > end or not _has_room(count, state):
         return -1
     state.lengths[2] = count
     for i in range(count):

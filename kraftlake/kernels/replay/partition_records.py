@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from kraftlake.kernels.language import Bool, Bytes, Int64, IntRowsOut, inlined
-from kraftlake.kernels.partition_row import COLUMNS
+from kraftlake.kernels.partition_row import ABSENT, COLUMNS, HEAP_LISTS, SHAPE
 from kraftlake.kernels.record_types import CHANGE
 from kraftlake.kernels.replay.change_state import (
     DIRECTORIES_WRITTEN,
     DONE,
     GROW,
+    LONGEST_LIST,
+    N_DIRECTORIES,
     N_FRESH,
+    N_HEAP,
     N_ODD,
     N_TOUCHED,
     STOPPED,
@@ -24,34 +27,47 @@ from kraftlake.kernels.replay.row_lists import all_migrating, copy_row, load_row
 
 
 @inlined
-def find_fresh(state: State, topic: Int64, partition: Int64, topics: Int64) -> Int64:
-    """The fresh row of a partition, or -1."""
-    r: Int64 = 0
-    if topic >= topics:
-        r = state.firsts[topic - topics] + partition
-        if 0 <= r < state.counts[N_FRESH] and state.fresh_topics[r] == topic and state.fresh_partitions[r] == partition:
-            return r
-    if state.counts[N_ODD] == 0:
-        return -1
-    mask: Int64 = len(state.fresh_index) - 1
+def _find_odd(topic: Int64, partition: Int64, state: State) -> Int64:
+    """The place of a partition that does not stand where its id says, or NO_PLACE."""
+    mask: Int64 = len(state.odd_index) - 1
     at: Int64 = mix(topic, partition) & mask
-    while state.fresh_index[at] != 0:
-        r = state.fresh_index[at] - 1
-        if state.fresh_topics[r] == topic and state.fresh_partitions[r] == partition:
-            return r
+    while state.odd_index[at] != 0:
+        k: Int64 = state.odd_index[at] - 1
+        if state.odd[k, 0] == topic and state.odd[k, 1] == partition:
+            return state.odd[k, 2]
         at = (at + 1) & mask
-    return -1
+    return NO_PLACE
 
 
 @inlined
-def place_of(data: Bytes, p: Int64, topic: Int64, base: Base, state: State) -> Int64:
-    """The place of the partition that the record at `p` names, see `Journal`, or NO_PLACE."""
-    partition: Int64 = read_int(data, p + 3)
+def place_of(topic: Int64, partition: Int64, base: Base, state: State) -> Int64:
+    """The place of a partition, see `Journal`, or NO_PLACE."""
     topics: Int64 = len(base.ids)
-    if topic < topics and 0 <= partition < base.starts[topic + 1] - base.starts[topic]:
+    if topic >= topics:
+        r: Int64 = state.firsts[topic - topics] + partition
+        if 0 <= r < state.counts[N_FRESH] and state.fresh_topics[r] == topic and state.fresh_partitions[r] == partition:
+            return len(base.rows) + r
+    elif not base.sparse[topic] and 0 <= partition < base.starts[topic + 1] - base.starts[topic]:
         return base.starts[topic] + partition
-    at = find_fresh(state, topic, partition, topics)
-    return NO_PLACE if at < 0 else len(base.rows) + at
+    return NO_PLACE if state.counts[N_ODD] == 0 else _find_odd(topic, partition, state)
+
+
+@inlined
+def shape_at(place: Int64, base: Base, state: State) -> Int64:
+    """The shape of the row at a place."""
+    if place >= len(base.rows):
+        return state.fresh_rows[place - len(base.rows), SHAPE]
+    if len(state.dense_flags) > 0:
+        return state.dense_rows[place, SHAPE]
+    if state.slots[place] > 0:
+        return state.touched_rows[state.slots[place] - 1, SHAPE]
+    return base.rows[place, SHAPE]
+
+
+@inlined
+def is_there(place: Int64, base: Base, state: State) -> Bool:
+    """Whether there is a partition at a place, which may be NO_PLACE."""
+    return place != NO_PLACE and shape_at(place, base, state) != ABSENT
 
 
 @inlined
@@ -71,18 +87,24 @@ def copy_place(place: Int64, base: Base, state: State, rows: IntRowsOut, r: Int6
 
 
 @inlined
-def _add_fresh(state: State, topic: Int64, partition: Int64, topics: Int64) -> Int64:
+def _add_fresh(state: State, topic: Int64, partition: Int64, base: Base) -> Int64:
+    topics: Int64 = len(base.ids)
     r = state.counts[N_FRESH]
     state.counts[N_FRESH] += 1
     state.fresh_topics[r] = topic
     state.fresh_partitions[r] = partition
     state.fresh_info[r, 0] = state.fresh_info[r, 1] = state.fresh_info[r, 2] = 0
+    of_base: Int64 = base.starts[topic + 1] - base.starts[topic] if topic < topics else 0
+    if state.sizes[topic] == of_base:
+        state.begins[topic] = r
     state.sizes[topic] += 1
-    if topic >= topics and state.sizes[topic] == 1:
+    if topic >= topics and state.sizes[topic] == 1 and partition >= 0:
         state.firsts[topic - topics] = r - partition
     elif topic < topics or state.firsts[topic - topics] + partition != r:
-        state.fresh_index[free_place(state.fresh_index, mix(topic, partition))] = r + 1
-        state.counts[N_ODD] += 1
+        k = state.counts[N_ODD]
+        state.odd[k, 0], state.odd[k, 1], state.odd[k, 2] = topic, partition, len(base.rows) + r
+        state.odd_index[free_place(state.odd_index, mix(topic, partition))] = k + 1
+        state.counts[N_ODD] = k + 1
     return r
 
 
@@ -109,12 +131,8 @@ def _elections(info: IntRowsOut, column: Int64, r: Int64, recovery: Int64, leade
 
 
 @inlined
-def _complete(key: Int64, place: Int64, base: Base, state: State) -> Bool:
-    """Complete the record read into `state.lists` and `numbers` by the row at a place; false if it doesn't fit."""
-    if place != NO_PLACE:
-        copy_place(place, base, state, state.row, 0)
-        if not load_row(state.row, 0, base.heap, state.heap, state.before, state.before_lengths):
-            return False
+def _complete(key: Int64, state: State) -> Bool:
+    """Complete the record read into `state.lists` and `numbers` by the row before it; false if it doesn't fit."""
     if key == CHANGE:
         return merge(state)
     directories = state.lengths[2]
@@ -124,58 +142,82 @@ def _complete(key: Int64, place: Int64, base: Base, state: State) -> Bool:
 
 
 @inlined
+def load_place(place: Int64, base: Base, state: State) -> Bool:
+    """The row at a place into `state.row[0]` and its lists into `state.before`; false if they have no room yet."""
+    copy_place(place, base, state, state.row, 0)
+    longest = load_row(state.row, 0, base.heap, state.heap, state.before, state.before_lengths)
+    if longest > state.before.shape[1]:
+        state.counts[LONGEST_LIST] = max(longest, state.counts[LONGEST_LIST])
+        return False
+    return True
+
+
+@inlined
+def lacks_room(place: Int64, base: Base, state: State) -> Bool:
+    """Whether there is too little room for another state of the partition at a place, whatever lists it has."""
+    longest: Int64 = state.lists.shape[1]
+    if state.counts[N_HEAP] + HEAP_LISTS * (longest + 1) > len(state.heap):
+        return True
+    if place == NO_PLACE:
+        return state.counts[N_FRESH] >= len(state.fresh_topics) or state.counts[N_ODD] >= len(state.odd)
+    if place >= len(base.rows) or len(state.dense_flags) > 0 or state.slots[place] > 0:
+        return False
+    return state.counts[N_TOUCHED] >= len(state.touched)
+
+
+@inlined
+def put_place(place: Int64, flags: Int64, base: Base, state: State) -> None:
+    """Put `state.row[0]` at a place, and add to the flags of its partition."""
+    if place >= len(base.rows):
+        r = place - len(base.rows)
+        copy_row(state.row, 0, state.fresh_rows, r)
+        state.fresh_info[r, 0] |= flags
+    elif len(state.dense_flags) > 0:
+        copy_row(state.row, 0, state.dense_rows, place)
+        state.dense_flags[place] |= flags
+    else:
+        r = state.slots[place] - 1
+        if r < 0:
+            r = add_touched(place, state)
+        copy_row(state.row, 0, state.touched_rows, r)
+        state.touched_info[r, 0] |= flags
+
+
+@inlined
 def replay_partition(
     data: Bytes, p: Int64, end: Int64, key: Int64, version: Int64, topic: Int64, base: Base, state: State
 ) -> Int64:
     """Replay a PartitionRecord or PartitionChangeRecord of a topic; `p` is at the partition id."""
-    topics: Int64 = len(base.ids)
     partition: Int64 = read_int(data, p)
-    place: Int64 = NO_PLACE
-    r: Int64 = -1
-    if topic < topics and base.sparse[topic]:
+    place = place_of(topic, partition, base, state)
+    known = is_there(place, base, state)
+    if key == CHANGE and not known:
         return STOPPED
-    in_base: Bool = topic < topics and 0 <= partition < base.starts[topic + 1] - base.starts[topic]
-    if in_base:
-        place = base.starts[topic] + partition
-        r = state.slots[place] - 1 if len(state.dense_flags) == 0 else place
-        if r < 0 and state.counts[N_TOUCHED] >= len(state.touched):
-            return GROW
-    else:
-        r = find_fresh(state, topic, partition, topics)
-        if partition < 0 or (key == CHANGE and r < 0):
-            return STOPPED
-        if r >= 0:
-            place = len(base.rows) + r
-        elif state.counts[N_FRESH] >= len(state.fresh_topics) or 2 * state.counts[N_ODD] >= len(state.fresh_index):
-            return GROW
+    if lacks_room(place, base, state) or state.counts[N_DIRECTORIES] + state.lists.shape[1] > len(state.directories):
+        return GROW
     good: Bool = False
     if key == CHANGE:
         good = read_change(data, p + 20, end, version, state)
     else:
         good = read_partition(data, p + 20, end, version, state)
     if not good:
-        return STOPPED
+        return GROW if state.counts[LONGEST_LIST] > state.lists.shape[1] else STOPPED
+    if known and not load_place(place, base, state):
+        return GROW
     leader: Int64 = state.numbers[0]
     recovery: Int64 = state.numbers[3]
     flags: Int64 = TOUCHED | DIRECTORIES_WRITTEN if state.lengths[2] >= 0 else TOUCHED
-    if not _complete(key, place, base, state) or (state.numbers[3] != 0 and state.numbers[3] != 1):
+    if not _complete(key, state) or (state.numbers[3] != 0 and state.numbers[3] != 1):
         return STOPPED
     store_row(base, state)
-    if not in_base:
-        if r < 0:
-            r = _add_fresh(state, topic, partition, topics)
-        copy_row(state.row, 0, state.fresh_rows, r)
-        state.fresh_info[r, 0] |= flags
-        if place != NO_PLACE:
-            _elections(state.fresh_info, 1, r, recovery, leader, state)
-    elif len(state.dense_flags) > 0:
-        copy_row(state.row, 0, state.dense_rows, r)
-        state.dense_flags[r] |= flags
-        _elections(state.dense_elections, 0, r, recovery, leader, state)
-    else:
-        if r < 0:
-            r = add_touched(place, state)
-        copy_row(state.row, 0, state.touched_rows, r)
-        state.touched_info[r, 0] |= flags
-        _elections(state.touched_info, 1, r, recovery, leader, state)
+    if place == NO_PLACE:
+        place = len(base.rows) + _add_fresh(state, topic, partition, base)
+    put_place(place, flags, base, state)
+    if known:
+        if place >= len(base.rows):
+            _elections(state.fresh_info, 1, place - len(base.rows), recovery, leader, state)
+        elif len(state.dense_flags) > 0:
+            _elections(state.dense_elections, 0, place, recovery, leader, state)
+        else:
+            _elections(state.touched_info, 1, state.slots[place] - 1, recovery, leader, state)
     return DONE

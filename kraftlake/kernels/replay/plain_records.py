@@ -184,6 +184,7 @@ def plain_partition(
     state.fresh_info[row, 1] = state.fresh_info[row, 2] = 0
     if size == 0:
         state.firsts[created] = row - partition
+        state.begins[topic] = row
     state.sizes[topic] = size + 1
     state.counts[N_FRESH] = row + 1
     return DONE

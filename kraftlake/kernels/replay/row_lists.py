@@ -27,23 +27,25 @@ def copy_row(rows: IntRows, r: Int64, others: IntRowsOut, at: Int64) -> None:
 
 
 @inlined
-def _load_lists(source: Ints, at: Int64, lists: IntRowsOut, lengths: LongsOut) -> Bool:
-    """The lists that stand in a heap from `at` on; false when one is longer than `lists` has room for."""
+def _load_lists(source: Ints, at: Int64, lists: IntRowsOut, lengths: LongsOut) -> Int64:
+    """The lists that stand in a heap from `at` on, if `lists` has room; gives how long the longest is."""
+    longest: Int64 = 0
     for which in range(HEAP_LISTS):
         lengths[which] = source[at + which]
-        if lengths[which] > lists.shape[1]:
-            return False
+        longest = max(longest, lengths[which])
+    if longest > lists.shape[1]:
+        return longest
     at += HEAP_LISTS
     for which in range(HEAP_LISTS):
         for i in range(lengths[which]):
             lists[which, i] = source[at + i]
         at += lengths[which]
-    return True
+    return longest
 
 
 @inlined
-def load_row(rows: IntRows, r: Int64, base_heap: Ints, heap: Ints, lists: IntRowsOut, lengths: LongsOut) -> Bool:
-    """The lists of a row; false when one is longer than `lists` has room for."""
+def load_row(rows: IntRows, r: Int64, base_heap: Ints, heap: Ints, lists: IntRowsOut, lengths: LongsOut) -> Int64:
+    """The lists of a row, if `lists` has room for them; gives how long the longest is, if it is longer than WIDTH."""
     shape: Int64 = rows[r, SHAPE]
     if shape < 0:
         at: Int64 = rows[r, 0]
@@ -58,7 +60,7 @@ def load_row(rows: IntRows, r: Int64, base_heap: Ints, heap: Ints, lists: IntRow
         lists[0, i] = rows[r, i]
         lists[1, i] = rows[r, ISR + i]
         lists[2, i] = rows[r, DIRECTORIES + i]
-    return True
+    return 0
 
 
 @inlined

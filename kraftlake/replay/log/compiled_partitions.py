@@ -7,28 +7,35 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kraftlake.delta.topics.journaled_change import JournaledChange, RowVersions
+from kraftlake.delta.faults import place_of
+from kraftlake.delta.topics.bulk_change import BulkChange
+from kraftlake.delta.topics.record_fault import fault_of
+from kraftlake.delta.topics.row_versions import RowVersions
 from kraftlake.image.topics.packed_topics import PackedTopics
 from kraftlake.image.topics.partition_rows import ROW_BYTES
-from kraftlake.image.topics.topic_table import TopicTable
+from kraftlake.image.topics.topic_table import sorted_table
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.kernels import compiled
 from kraftlake.kernels.columns.change_buffers import FoldedChanges, PartitionsNow
-from kraftlake.records.metadata_records import TopicRecord
-from kraftlake.replay.log.effective_records import EffectiveRecords
+from kraftlake.records.serde import UnknownRecord
+from kraftlake.replay.log.effective_records import EffectiveRecords, refuse
 from kraftlake.replay.log.partition_changes import HAD, HAS, Heaps, Names, PartitionChanges, PartitionRows
+from kraftlake.runtime import KraftlakeError, ReplayError
 
 _WORN_BYTES = 1 << 26
 
 
 class CompiledPartitions:
-    """The state of each partition by its place, which never changes: see `JournaledChange`."""
+    """The state of each partition by its place, which never changes: see `Journal`."""
 
-    def __init__(self, topics: TopicsImage, since: Any, since_times: Any) -> None:
-        """Begin with the partitions of an image, and since when each is so, in the order of `topics.rows()`."""
+    def __init__(self, topics: TopicsImage, since: Any, since_times: Any, *, of_shard: bool = False) -> None:
+        """Begin with the partitions of an image, and since when each is so, in the order of `topics.rows()`.
+
+        `of_shard` is that of PartitionStore.
+        """
         packed = topics.rows().merged()
         assert len(since) == len(since_times) == len(packed.rows), "an offset and a time for each partition"
-        self._change = JournaledChange(packed)
+        self._change = BulkChange(packed, of_log=True, of_shard=of_shard)
         there = np.ones(len(packed.rows), np.uint8)
         newest, touched = np.zeros(len(packed.rows), np.int64), np.empty(1, np.int64)
         begins = np.array(since, np.int64), np.array(since_times, np.int64)
@@ -57,28 +64,28 @@ class CompiledPartitions:
         lists = change.state.heap.nbytes > max(_WORN_BYTES, change.base.heap.nbytes)
         return lists or change.place_count * ROW_BYTES > _WORN_BYTES + 2 * self.count * ROW_BYTES
 
-    def fold(self, records: EffectiveRecords, deltas: Any) -> tuple[int, PartitionChanges]:
-        """Fold records of topics of whole deltas; gives the first that was not folded, and the changes.
+    def fold(
+        self, records: EffectiveRecords, deltas: Any
+    ) -> tuple[PartitionChanges, tuple[int, KraftlakeError] | None]:
+        """Fold records of topics of whole deltas; gives the changes, and the first record that can't be replayed.
 
-        Where a record is not for compiled code none of its delta is folded; after that only `image` may be asked for.
+        With such a record, by number and with its error, the changes are those of the deltas before its own, and only
+        `image` may be asked for after that.
         """
-        known = self._change.topic_total
         stop, versions = self._change.replay_journaled(records.data, records.starts, records.stops)
         done = stop if stop == len(records) else int(np.searchsorted(deltas, deltas[stop]))
         self._make_room()
-        created = np.flatnonzero(records.kinds[:done] == TopicRecord.API_KEY)
-        removed = versions.removals[versions.removals[:, 0] < done]
+        created = versions.created[versions.created[:, 0] < done]
+        removed = versions.removed[versions.removed[:, 0] < done]
         taken = int(np.searchsorted(versions.records, done))
         self._undone = versions.places[taken:], versions.before[taken:]
+        self._alive = self._alive_after(created, removed)
         count, repeated, changes = self._fold(versions, records, deltas, taken)
         first, last = (changes.first, changes.last) if count < taken else (np.s_[:taken], np.s_[:taken])
         numbers, places = versions.records[first], versions.places[first]
         topics = self._change.topics_at(places)
-        total = known + len(created)
-        self._sizes = _sizes_after(self._sizes, total, topics, changes.flags)
-        self._alive = np.concatenate((self._alive, np.ones(len(created), np.bool_)))
-        self._alive[removed[:, 1]] = False
-        return done, PartitionChanges(
+        self._sizes = _sizes_after(self._sizes, self._change.topic_total, topics, changes.flags)
+        found = PartitionChanges(
             offsets=records.effective[numbers],
             times=records.times[numbers],
             deltas=deltas[numbers],
@@ -93,13 +100,14 @@ class CompiledPartitions:
             since_times=changes.since_times,
             unclean=changes.unclean,
             eligible=changes.eligible,
-            created=np.stack((deltas[created], np.arange(known, total)), axis=1),
+            created=np.stack((deltas[created[:, 0]], created[:, 1]), axis=1),
             removed=np.stack((deltas[removed[:, 0]], removed[:, 1], removed[:, 0]), axis=1),
             sizes=self._sizes,
             names=self._learned(),
             heaps=self._heaps,
             repeated=repeated > 0,
         )
+        return found, None if stop == len(records) else (stop, self._fault(records, stop))
 
     def rows(self) -> PartitionRows:
         """All partitions."""
@@ -122,20 +130,36 @@ class CompiledPartitions:
         partitions = change.partitions_at(places)
         order = np.lexsort((partitions, topic_of))
         places, topic_of, partitions = places[order], topic_of[order], partitions[order]
-        starts = np.zeros(len(topics) + 1, np.int32)
-        np.cumsum(np.bincount(topic_of, minlength=len(topics)), out=starts[1:])
-        odd = np.unique(topic_of[partitions != np.arange(len(partitions)) - starts[topic_of]])
-        sparse = {topic: tuple(partitions[starts[topic] : starts[topic + 1]].tolist()) for topic in odd.tolist()}
         rows, lists = change.rows_at(np.arange(change.place_count)), change.heap()
         rows[self._undone[0][::-1]] = self._undone[1][::-1]  # the first of a partition is the one that stays
         rows = rows[places]
         heap = np.empty(compiled.heap_size(rows, lists), np.int32)
         compiled.move_lists(rows, lists, heap)
         known = [*change.packed.table.names, *change.new_names]
-        ids = np.frombuffer(b"".join(map(change.topic_id, topics.tolist())), np.uint8).reshape(-1, 16).copy()
-        table = TopicTable([known[topic] for topic in topics.tolist()], ids, starts, sparse)
+        table = sorted_table(
+            [known[topic] for topic in topics.tolist()], change.topic_ids()[topics], topic_of, partitions
+        )
         packed = PackedTopics(table=table, rows=rows, heap=heap, directories=change.directory_ids())
         return TopicsImage.with_rows(packed), self._now.since[places], self._now.since_times[places]
+
+    def _fault(self, records: EffectiveRecords, place: int) -> KraftlakeError:
+        """The error of a record that can't be replayed, with its offset."""
+        offset = int(records.offsets[place])
+        try:
+            message = records.message(place)
+            if isinstance(message, UnknownRecord):
+                refuse(records, np.array([place]))
+        except KraftlakeError as error:
+            return error
+        return ReplayError(f"{place_of(message, offset)}{fault_of(self._change, message)}", offset=offset)
+
+    def _alive_after(self, created: Any, removed: Any) -> Any:
+        """Which topics exist after the records that created or removed some, in their order."""
+        alive = _grown(self._alive, self._change.topic_total)
+        events = [(*each, True) for each in created.tolist()] + [(*each, False) for each in removed.tolist()]
+        for _, topic, exists in sorted(events):
+            alive[topic] = exists
+        return alive
 
     @property
     def _heaps(self) -> Heaps:
@@ -146,7 +170,7 @@ class CompiledPartitions:
     ) -> tuple[int, int, FoldedChanges]:
         """Fold the first `taken` versions: the result of `fold_versions`, and the changes."""
         numbers = versions.records[:taken]
-        some = (versions.places, versions.before, versions.after, versions.removed.view(np.uint8), versions.did)
+        some = (versions.places, versions.before, versions.after, versions.did)
         room = FoldedChanges._make([*np.empty((6, taken), np.int64), *np.empty((2, taken), np.uint8)])
         of = compiled.FoldedVersions(*(np.ascontiguousarray(array[:taken]) for array in some))
         at, now = (

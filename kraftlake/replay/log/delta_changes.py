@@ -8,10 +8,11 @@ import numpy as np
 
 from kraftlake.delta import TopicsDelta
 from kraftlake.delta.topics.bulk_change import BulkChange
-from kraftlake.image.topics.partition_rows import COLUMNS
+from kraftlake.image.topics.partition_rows import COLUMNS, SHAPE
 from kraftlake.image.topics.topics_image import TopicsImage
-from kraftlake.kernels.replay.change_state import DIRECTORIES_WRITTEN, N_FRESH, N_TOUCHED, TOUCHED
-from kraftlake.replay.log.object_partitions import GatheredChanges
+from kraftlake.kernels.partition_row import ABSENT
+from kraftlake.kernels.replay.change_state import AGAIN, ALIVE, DIRECTORIES_WRITTEN, GONE, N_FRESH, N_TOUCHED, TOUCHED
+from kraftlake.replay.log.gathered_changes import GatheredChanges
 from kraftlake.replay.log.partition_changes import HAD, HAS, WRITTEN, Heaps, Names, PartitionChanges
 
 
@@ -22,20 +23,23 @@ def changes_of_delta(delta: TopicsDelta) -> PartitionChanges:
         gathered = GatheredChanges()
         gathered.add_delta(0, delta)
         return gathered.changes(TopicsImage.EMPTY)
-    state, base = bulk.gathered(), bulk.base
+    state, base, lives = bulk.gathered(), bulk.base, bulk.lives
     rows = bulk.packed.merged_rows()
     touched = np.flatnonzero(state.touched_info[: state.counts[N_TOUCHED], 0] & TOUCHED)
     numbers = state.touched[touched].astype(np.int64)
     topics = np.searchsorted(base.starts, numbers, side="right") - 1
-    alive = state.alive[topics] != 0
-    touched, numbers, topics = touched[alive], numbers[alive], topics[alive]
-    fresh = np.flatnonzero(state.alive[state.fresh_topics[: state.counts[N_FRESH]]])
-    dead = np.flatnonzero(np.repeat(state.alive[: len(base.sparse)] == 0, np.diff(base.starts)))
+    some = (lives[topics] != GONE) & (state.touched_rows[touched, SHAPE] != ABSENT)
+    touched, numbers, topics = touched[some], numbers[some], topics[some]
+    fresh = np.flatnonzero(lives[state.fresh_topics[: state.counts[N_FRESH]]] != GONE)
+    fresh = fresh[state.fresh_rows[fresh, SHAPE] != ABSENT]
+    is_dead = (lives == GONE) | (lives == AGAIN)
+    dead = np.flatnonzero(np.repeat(is_dead[: len(base.sparse)], np.diff(base.starts)))
+    had = lives[topics] == ALIVE
     written = (state.touched_info[touched, 0] & DIRECTORIES_WRITTEN) != 0
-    flags = (HAD | HAS | written * WRITTEN, np.full(len(fresh), HAS), np.full(len(dead), HAD))
+    flags = (HAD * had | HAS | written * WRITTEN, np.full(len(fresh), HAS), np.full(len(dead), HAD))
     topics_of_dead = np.searchsorted(base.starts, dead, side="right") - 1
     partitions = (
-        numbers - base.starts[topics],
+        _partitions(bulk, numbers, topics),
         state.fresh_partitions[fresh],
         _partitions(bulk, dead, topics_of_dead),
     )
@@ -43,7 +47,7 @@ def changes_of_delta(delta: TopicsDelta) -> PartitionChanges:
     return PartitionChanges.of_one_delta(
         partitions=np.concatenate(partitions).astype(np.int32),
         topics=np.concatenate((topics, state.fresh_topics[fresh], topics_of_dead)).astype(np.int32),
-        before=np.concatenate((rows[numbers], _no_rows(len(fresh)), rows[dead])),
+        before=np.concatenate((rows[numbers] * had[:, None], _no_rows(len(fresh)), rows[dead])),
         after=np.concatenate((state.touched_rows[touched], state.fresh_rows[fresh], _no_rows(len(dead)))),
         flags=np.concatenate(flags).astype(np.uint8),
         names=Names.of(names, [str(bulk.topic_id(topic)) for topic in range(len(names))], bulk.directory_ids()),

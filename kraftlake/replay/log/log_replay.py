@@ -65,11 +65,11 @@ class LogReplay:
     Source: org.apache.kafka.image.loader.MetadataBatchLoader.
     """
 
-    def __init__(self, *, lenient: bool = False, bulk: bool = True, of_shard: bool = False) -> None:
-        """Begin with an empty log; `bulk` and `of_shard` are those of PartitionStore."""
+    def __init__(self, *, lenient: bool = False, of_shard: bool = False) -> None:
+        """Begin with an empty log; `of_shard` is that of PartitionStore."""
         self.lenient = lenient
         self.skipped: list[SkippedRecord] = []
-        self.store = PartitionStore(bulk=bulk, of_shard=of_shard)
+        self.store = PartitionStore(of_shard=of_shard)
         self.provenance = MetadataProvenance.EMPTY
         self.quorum = QuorumState()
         self._others = OtherRecords()

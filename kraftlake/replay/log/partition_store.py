@@ -1,29 +1,23 @@
 """The partitions of a cluster behind a log's deltas: one store for all tables of a run. Imports numpy.
 
 Records go in (`fold`), and the partitions that they change come out, before and after each change, as PartitionChanges:
-columns that the tables are functions of. Records go through compiled code; the rest of a chunk from an odd record on is
-folded as objects, into the same columns.
+columns that the tables are functions of.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
+from kraftlake.delta.topics.bulk_change import TOPIC_KINDS
 from kraftlake.image.topics.topics_image import TopicsImage
-from kraftlake.records import metadata_records as r
 from kraftlake.replay.log.compiled_partitions import CompiledPartitions
 from kraftlake.replay.log.effective_records import UNKNOWN_KIND, EffectiveRecords
-from kraftlake.replay.log.object_partitions import ObjectPartitions
 from kraftlake.replay.log.partition_changes import PartitionChanges, PartitionRows
 
-TOPIC_KINDS: Final = tuple(
-    cls.API_KEY
-    for cls in (r.TopicRecord, r.PartitionRecord, r.PartitionChangeRecord, r.RemoveTopicRecord, r.ClearElrRecord)
-)
-"""The api keys of the records that change topics and partitions."""
+__all__ = ["TOPIC_KINDS", "PartitionStore"]
 
 
 class PartitionStore:
@@ -32,15 +26,14 @@ class PartitionStore:
     What comes out depends on the records and deltas alone, not on how they are cut: between two deltas.
     """
 
-    def __init__(self, topics: TopicsImage = TopicsImage.EMPTY, *, bulk: bool = True, of_shard: bool = False) -> None:
-        """Begin with an image; without `bulk`, all records are folded as odd ones are.
+    def __init__(self, topics: TopicsImage = TopicsImage.EMPTY, *, of_shard: bool = False) -> None:
+        """Begin with an image.
 
         Each state begins at offset and time -1, unless `begin` says otherwise. `of_shard`: a ClearElrRecord may name a
         topic that is not here.
         """
-        self._bulk = bulk
         self._of_shard = of_shard
-        self._held: CompiledPartitions | ObjectPartitions | None = None
+        self._held: CompiledPartitions | None = None
         self.begin(topics, -1, -1)
 
     def begin(self, topics: TopicsImage, since: Any, since_times: Any) -> None:
@@ -50,11 +43,6 @@ class PartitionStore:
         number for all partitions: where the state of each began.
         """
         self._begin, self._held = (topics, since, since_times), None
-
-    @property
-    def is_compiled(self) -> bool:
-        """Whether compiled code is at work."""
-        return not isinstance(self._partitions, ObjectPartitions)
 
     @property
     def count(self) -> int:
@@ -89,39 +77,31 @@ class PartitionStore:
         """
         chosen = np.flatnonzero(records.are_of((*TOPIC_KINDS, UNKNOWN_KIND)))
         some, deltas_of = records.where(chosen), deltas[chosen]
-        done, partitions = 0, self._partitions
-        is_old = self._bulk and len(some) > 0 if isinstance(partitions, ObjectPartitions) else partitions.is_worn
-        if is_old:
-            partitions = self._held = CompiledPartitions(*partitions.image())
-        if not isinstance(partitions, ObjectPartitions):
-            done, changes = partitions.fold(some, deltas_of)
-            if done == len(some):
-                yield len(records), _numbered(changes, chosen)
-                return
-            if done:
-                yield int(np.searchsorted(deltas, deltas_of[done])), _numbered(changes, chosen)
-            partitions = self._held = ObjectPartitions(*partitions.image(), of_shard=self._of_shard)
-        more, changes, fault = partitions.fold(some.where(np.s_[done:]), deltas_of[done:])
+        partitions = self._partitions
+        if partitions.is_worn:
+            partitions = self._held = self._begun(*partitions.image())
+        changes, fault = partitions.fold(some, deltas_of)
         if fault is None:
-            yield len(records), _numbered(changes, chosen[done:])
+            yield len(records), _numbered(changes, chosen)
             return
-        yield int(np.searchsorted(deltas, deltas_of[done + more])), _numbered(changes, chosen[done:])
-        raise fault
+        place, error = fault
+        self._held = self._begun(*partitions.image())  # without what the delta of the fault has done already
+        yield int(np.searchsorted(deltas, deltas_of[place])), _numbered(changes, chosen)
+        raise error
 
     @property
-    def _partitions(self) -> CompiledPartitions | ObjectPartitions:
+    def _partitions(self) -> CompiledPartitions:
         """The partitions; made of what the store begins with when they are first asked for."""
         if self._held is None:
             topics, *since = self._begin
             count = topics.partition_count
             begins = (np.broadcast_to(np.asarray(numbers, np.int64), (count,)) for numbers in since)
             self._begin = (TopicsImage.EMPTY, -1, -1)
-            self._held = (
-                CompiledPartitions(topics, *begins)
-                if self._bulk
-                else ObjectPartitions(topics, *begins, of_shard=self._of_shard)
-            )
+            self._held = self._begun(topics, *begins)
         return self._held
+
+    def _begun(self, topics: TopicsImage, since: Any, since_times: Any) -> CompiledPartitions:
+        return CompiledPartitions(topics, since, since_times, of_shard=self._of_shard)
 
 
 def _numbered(changes: PartitionChanges, records: Any) -> PartitionChanges:

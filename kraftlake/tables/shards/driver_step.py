@@ -32,13 +32,12 @@ class DriverStep:
         shards: Iterable[Sequence[int]] = (),
         *,
         is_load: bool = False,
-        bulk: bool = True,
     ) -> None:
         """Begin with the state at an offset; `tables` are those of the writers.
 
-        `shards` are the counts of the shards' topics there. `is_load` as in LogBegin; `bulk` is that of PartitionStore.
+        `shards` are the counts of the shards' topics there. `is_load` as in LogBegin.
         """
-        self._replay = LogReplay(bulk=bulk)
+        self._replay = LogReplay()
         self._replay.go_on(state)
         self._writers = writers
         counts = attrs.asdict(count_cluster(attrs.evolve(state.image, topics=TopicsImage.EMPTY)))

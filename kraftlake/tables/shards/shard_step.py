@@ -27,11 +27,11 @@ class ShardStep:
     def __init__(
         self, state: ReplayState, writers: Sequence[ChangesWriter], *, is_load: bool = False, bulk: bool = True
     ) -> None:
-        """Begin with the state at an offset; `is_load` as in LogBegin. `bulk` is that of PartitionStore.
+        """Begin with the state at an offset; `is_load` as in LogBegin.
 
         `writers` are those of the tables that are `of_topics`.
         """
-        self.replay = LogReplay(bulk=bulk, of_shard=True)
+        self.replay = LogReplay(of_shard=True)
         self.replay.go_on(state)
         topics = state.image.topics
         self.begins_with = [topics.topic_count, topics.partition_count, *count_offline_and_imbalanced(topics.rows())]

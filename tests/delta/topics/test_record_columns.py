@@ -6,10 +6,10 @@ from typing import Any
 
 import attrs
 import pytest
+from kraftlake.delta.topics.record_columns import replay_records
 
 from kraftlake.delta.topics.bulk_change import BulkChange
 from kraftlake.delta.topics.object_change import ObjectChange
-from kraftlake.delta.topics.record_columns import replay_records
 from kraftlake.image import TopicsImage
 from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord, TopicRecord
 from kraftlake.records.uuid import Uuid

@@ -1,4 +1,4 @@
-"""What compiled code makes of partitions is what objects make of them, and what the images of each offset say."""
+"""What rows make of partitions is what objects make of them, and what the images of each offset say."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.replay.log import compiled_partitions
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.log.partition_changes import HAD, HAS, WRITTEN, PartitionChanges
+from kraftlake.runtime.errors import ReplayError
 from tests.metadata_logs import metadata_logs
+from tests.replay.log.object_partitions import ObjectStore
 from tests.replay.made_logs import begin, data, end, partition, topic, uuid_of
-from tests.tables.telling import WAYS, cut
+from tests.tables.telling import cut
 
 
 def states(changes: PartitionChanges, rows: Any, exists: Any) -> list[Any]:
@@ -57,9 +59,18 @@ def described(changes: PartitionChanges) -> list[tuple[Any, ...]]:
     return sorted(zip(*columns, strict=True), key=lambda row: row[:5])
 
 
-def folded(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool, by_delta: bool = False) -> list[tuple[Any, ...]]:
+def replay_of(*, objects: bool) -> LogReplay:
+    deltas = LogReplay()
+    if objects:
+        deltas.store = ObjectStore()  # type: ignore[assignment]
+    return deltas
+
+
+def folded(
+    pieces: Iterable[Sequence[RecordBatch]], *, objects: bool = False, by_delta: bool = False
+) -> list[tuple[Any, ...]]:
     """All changes of a log, with the last offset of its delta in the place of its number."""
-    deltas, found = LogReplay(bulk=bulk), []
+    deltas, found = replay_of(objects=objects), []
     for piece in pieces:
         for chunk in deltas.take(to_rows(piece)) if piece else ():
             changes = chunk.partitions.by_delta() if by_delta else chunk.partitions
@@ -70,9 +81,11 @@ def folded(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool, by_delta: boo
     return found
 
 
-def topic_changes(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool) -> tuple[list[Any], list[Any], list[Any]]:
+def topic_changes(
+    pieces: Iterable[Sequence[RecordBatch]], *, objects: bool = False
+) -> tuple[list[Any], list[Any], list[Any]]:
     """The topics that deltas create and remove, and the partitions that those with changes have at the end."""
-    deltas, created, removed, sizes = LogReplay(bulk=bulk), list[Any](), list[Any](), dict[str, int]()
+    deltas, created, removed, sizes = replay_of(objects=objects), list[Any](), list[Any](), dict[str, int]()
     for piece in pieces:
         for chunk in deltas.take(to_rows(piece)) if piece else ():
             changes, ends = chunk.partitions, chunk.boundaries.offsets.tolist()
@@ -88,19 +101,19 @@ def topic_changes(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool) -> tup
 def test_compiled_code_makes_of_partitions_what_objects_make(log: list[RecordBatch], cuts: list[int]) -> None:
     pieces = cut(log, cuts)
     for by_delta in (False, True):
-        assert folded(pieces, bulk=True, by_delta=by_delta) == folded(pieces, bulk=False, by_delta=by_delta)
-    assert topic_changes(pieces, bulk=True) == topic_changes(pieces, bulk=False)
+        assert folded(pieces, by_delta=by_delta) == folded(pieces, objects=True, by_delta=by_delta)
+    assert topic_changes(pieces) == topic_changes(pieces, objects=True)
 
 
-@given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4), bulk=st.booleans())
-def test_where_a_log_is_cut_changes_nothing(log: list[RecordBatch], cuts: list[int], bulk: bool) -> None:
+@given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4))
+def test_where_a_log_is_cut_changes_nothing(log: list[RecordBatch], cuts: list[int]) -> None:
     for by_delta in (False, True):
-        assert folded(cut(log, cuts), bulk=bulk, by_delta=by_delta) == folded([log], bulk=bulk, by_delta=by_delta)
+        assert folded(cut(log, cuts), by_delta=by_delta) == folded([log], by_delta=by_delta)
 
 
-@given(log=metadata_logs(max_steps=60), bulk=st.booleans())
-def test_the_rows_of_the_store_are_those_of_the_image(log: list[RecordBatch], bulk: bool) -> None:
-    deltas = LogReplay(bulk=bulk)
+@given(log=metadata_logs(max_steps=60))
+def test_the_rows_of_the_store_are_those_of_the_image(log: list[RecordBatch]) -> None:
+    deltas = LogReplay()
     since: dict[tuple[str, int], int] = {}
     for batch in log:
         for chunk in deltas.take(to_rows([batch])):
@@ -114,13 +127,13 @@ def test_the_rows_of_the_store_are_those_of_the_image(log: list[RecordBatch], bu
     keys = [(ids[number], id_) for number, id_ in zip(rows.topics.tolist(), rows.partitions.tolist(), strict=True)]
     assert dict(zip(keys, rows.since.tolist(), strict=True)) == since
     assert deltas.store.count == len(since)
-    other = LogReplay(bulk=False)
+    other = LogReplay()
     other.store.begin(deltas.store.topics(), -1, -1)
     assert other.store.topics() == deltas.store.topics()
 
 
-@pytest.mark.parametrize("bulk", WAYS)
-def test_a_partition_that_changes_twice_in_a_delta_has_one_change_in_it(bulk: bool) -> None:
+@pytest.mark.parametrize("objects", [False, True])
+def test_a_partition_that_changes_twice_in_a_delta_has_one_change_in_it(objects: bool) -> None:
     def leads(leader: int) -> r.PartitionChangeRecord:
         return r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), leader=leader)
 
@@ -130,34 +143,27 @@ def test_a_partition_that_changes_twice_in_a_delta_has_one_change_in_it(bulk: bo
         data(4, begin(), leads(2), leads(1), r.RemoveTopicRecord(topic_id=uuid_of(1)), end()),
         data(9, topic(2), partition(2), r.RemoveTopicRecord(topic_id=uuid_of(2))),
     ]
-    by_offset = [row[:2] for row in folded([log], bulk=bulk)]
+    by_offset = [row[:2] for row in folded([log], objects=objects)]
     assert by_offset == [(1, 1), (2, 3), (3, 3), (8, 8), (10, 11), (11, 11)]
-    by_delta = folded([log], bulk=bulk, by_delta=True)
+    by_delta = folded([log], objects=objects, by_delta=True)
     assert [row[:2] for row in by_delta] == [(1, 1), (3, 3), (8, 8), (11, 11)]
     assert [(row[5], row[-2] is None, row[-1] is None) for row in by_delta] == [
         (None, True, False), (1, False, False), (3, False, True), (None, True, True)
     ]  # fmt: skip
 
 
-def test_an_odd_record_makes_its_whole_delta_and_the_rest_go_by_objects() -> None:
-    """The delta of a topic with an odd name: what compiled code has replayed of it is taken back."""
+def test_a_record_that_contradicts_the_state_ends_the_fold_behind_the_deltas_before_it() -> None:
+    gone = r.PartitionChangeRecord(partition_id=7, topic_id=uuid_of(2), leader=2)
     log = [
-        data(0, topic(1), partition(1), topic(5), partition(5)),
-        data(4, topic(2), partition(2), r.RemoveTopicRecord(topic_id=uuid_of(5)), topic(3, "föö"), partition(3)),
-        data(9, r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(2), leader=2)),
+        data(0, topic(1), partition(1)),
+        data(2, topic(2), partition(2), gone, partition(2, partition_id=1)),
     ]
-    deltas = LogReplay()
-    first, rest = deltas.take(to_rows(log))
-    assert first.boundaries.offsets.tolist() == [3]
-    assert rest.boundaries.offsets.tolist() == [8, 9]
-    assert rest.deltas.tolist() == [0] * 5 + [1]
-    assert rest.records.offsets.tolist() == [*range(4, 10)]
-    assert [rest.records.offsets[record] for *_, record in rest.partitions.removed.tolist()] == [6]
-    assert not deltas.store.is_compiled
-    deltas.take(to_rows([data(10, r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(2), leader=3))]))
-    assert deltas.store.is_compiled
-    assert folded([log], bulk=True) == folded([log], bulk=False)
-    assert folded(cut(log, (1, 2)), bulk=True) == folded([log], bulk=False)
+    parts = LogReplay().take_parts(log)
+    assert next(parts).boundaries.offsets.tolist() == [1]
+    with pytest.raises(ReplayError, match=r"offset 4, PARTITION_CHANGE_RECORD: topic .* has no partition 7"):
+        next(parts)
+    with pytest.raises(ReplayError, match=r"offset 4, PARTITION_CHANGE_RECORD: topic .* has no partition 7"):
+        folded([log], objects=True)
 
 
 def test_memory_of_what_is_gone_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,33 +172,33 @@ def test_memory_of_what_is_gone_is_given_back(monkeypatch: pytest.MonkeyPatch) -
     for number in range(60):
         log.append(data(3 * number, topic(number), partition(number, replicas=(1, 2, 3, 4))))
         log.append(data(3 * number + 2, r.RemoveTopicRecord(topic_id=uuid_of(number))))
-    deltas, places, found = LogReplay(bulk=True), [0], []
+    deltas, places, found = LogReplay(), [0], []
     for batch in log:
         for chunk in deltas.take(to_rows([batch])):
             places += chunk.partitions.places.tolist()
             found += described(chunk.partitions)
     assert max(places) < 40, "there were 60 partitions"
-    assert [row[4:] for row in found] == [row[4:] for row in folded([log], bulk=False)]
+    assert [row[4:] for row in found] == [row[4:] for row in folded([log], objects=True)]
 
 
-@pytest.mark.parametrize("bulk", WAYS)
-def test_lists_of_any_length_are_kept(bulk: bool) -> None:
+@pytest.mark.parametrize("objects", [False, True])
+def test_lists_of_any_length_are_kept(objects: bool) -> None:
     wide = tuple(range(1, 1100))
     log = [
         data(0, topic(1), partition(1, replicas=wide), partition(1, partition_id=1)),
         data(3, r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), isr=wide[:5])),
         data(4, r.PartitionChangeRecord(partition_id=1, topic_id=uuid_of(1), leader=2)),
     ]
-    after = [row[-1] for row in folded([log], bulk=bulk)]
+    after = [row[-1] for row in folded([log], objects=objects)]
     assert [len(state.isr) for state in after] == [1099, 2, 5, 2]
-    assert folded(cut(log, (1, 2)), bulk=bulk) == folded([log], bulk=bulk)
+    assert folded(cut(log, (1, 2)), objects=objects) == folded([log], objects=objects)
 
 
 def test_a_store_begins_with_what_is_known() -> None:
-    deltas = LogReplay(bulk=False)
+    deltas = LogReplay()
     [*deltas.take(to_rows([data(0, topic(1), partition(1), partition(1, partition_id=1))]))]
     topics = deltas.store.topics()
-    other = LogReplay(bulk=False)
+    other = LogReplay()
     other.store.begin(topics, np.array([7, 8]), np.array([70, -1]))
     (chunk,) = other.take(to_rows([data(9, r.RemoveTopicRecord(topic_id=uuid_of(1)))]))
     assert chunk.partitions.since.tolist() == [7, 8]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import attrs
@@ -30,7 +29,6 @@ from tests.tables.events.reference import change_events
 from tests.tables.telling import (
     NEWER,
     REAL_LOGS,
-    WAYS,
     check_real_log,
     check_refused_in_a_newer_version,
     cut,
@@ -71,40 +69,36 @@ def published(batches: Sequence[RecordBatch]) -> pa.Table:
     return table_of(rows, EVENTS.schema)
 
 
-def told(pieces: Iterable[Sequence[RecordBatch]], *, bulk: bool) -> pa.Table:
+def told(pieces: Iterable[Sequence[RecordBatch]]) -> pa.Table:
     """The rows that the writer makes of the log's rows, piece by piece."""
-    return taken(EventsWriter(), pieces, EVENTS.schema, bulk=bulk)
+    return taken(EventsWriter(), pieces, EVENTS.schema)
 
 
-@given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4), bulk=st.booleans())
-def test_every_row_is_what_the_changes_of_a_brokers_loader_tell(
-    log: list[RecordBatch], cuts: list[int], bulk: bool
-) -> None:
-    assert told(cut(log, cuts), bulk=bulk).equals(published(log))
+@given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4))
+def test_every_row_is_what_the_changes_of_a_brokers_loader_tell(log: list[RecordBatch], cuts: list[int]) -> None:
+    assert told(cut(log, cuts)).equals(published(log))
 
 
 @given(log=metadata_logs(topics_only=True, max_steps=80), cuts=st.lists(st.integers(0, 40), max_size=4))
 def test_rows_of_busy_topics_made_by_compiled_code_are_those_of_a_brokers_loader(
     log: list[RecordBatch], cuts: list[int]
 ) -> None:
-    assert told(cut(log, cuts), bulk=True).equals(published(log))
+    assert told(cut(log, cuts)).equals(published(log))
 
 
-@pytest.mark.parametrize("bulk", WAYS)
 @pytest.mark.parametrize("sample", REAL_LOGS)
-def test_real_logs_tell_what_their_changes_tell(sample: str, bulk: bool) -> None:
+def test_real_logs_tell_what_their_changes_tell(sample: str) -> None:
     batches = real_log(sample)
-    check_real_log(batches, partial(told, bulk=bulk), published(batches))
+    check_real_log(batches, told, published(batches))
 
 
-@pytest.mark.parametrize("bulk", WAYS)
 @pytest.mark.parametrize("factor", [2, 4])
-def test_generated_logs_do_too(bulk: bool, factor: int) -> None:
+def test_generated_logs_do_too(factor: int) -> None:
     """Four replicas are more than a row of numbers has room for."""
     batches = generated_log(factor)
     expected = published(batches)
     assert set(expected.column("kind").to_pylist()) >= KINDS
-    assert told(cut(batches, (3, 50, 200)), bulk=bulk).equals(expected)
+    assert told(cut(batches, (3, 50, 200))).equals(expected)
 
 
 def changed(number: int, **values: Any) -> r.PartitionChangeRecord:
@@ -131,15 +125,14 @@ def sentences(rows: pa.Table) -> list[tuple[int, str]]:
     return [(row["offset"], row["sentence"]) for row in rows.to_pylist()]
 
 
-def check_sentences(log: Sequence[RecordBatch], bulk: bool, after: int, *expected: str) -> None:
+def check_sentences(log: Sequence[RecordBatch], after: int, *expected: str) -> None:
     """What is told of a log, and in these words behind an offset."""
-    rows = told([log], bulk=bulk)
+    rows = told([log])
     assert rows.equals(published(log))
     assert [words for offset, words in sentences(rows) if offset > after] == [*expected]
 
 
-@pytest.mark.parametrize("bulk", WAYS)
-def test_topics_that_are_gone_come_first_and_their_configs_go_last(bulk: bool) -> None:
+def test_topics_that_are_gone_come_first_and_their_configs_go_last() -> None:
     log = [
         data(0, topic(1, "b"), partition(1), topic(2, "z"), partition(2), config("z", "1")),
         data(5, r.RemoveTopicRecord(topic_id=uuid_of(2)), changed(1, leader=2), topic(3, "a"), partition(3)),
@@ -147,7 +140,6 @@ def test_topics_that_are_gone_come_first_and_their_configs_go_last(bulk: bool) -
     ]
     check_sentences(
         log,
-        bulk,
         4,
         "topic z with 1 partition, replication factor 2 is gone",
         "topic a is created with 1 partition, replication factor 2",
@@ -157,8 +149,7 @@ def test_topics_that_are_gone_come_first_and_their_configs_go_last(bulk: bool) -
     )
 
 
-@pytest.mark.parametrize("bulk", WAYS)
-def test_a_topic_that_grows_twice_says_how_many_it_had(bulk: bool) -> None:
+def test_a_topic_that_grows_twice_says_how_many_it_had() -> None:
     log = [
         data(0, topic(1), partition(1), topic(2)),
         data(3, partition(1, partition_id=1), partition(2), partition(2, partition_id=1)),
@@ -167,7 +158,6 @@ def test_a_topic_that_grows_twice_says_how_many_it_had(bulk: bool) -> None:
     ]
     check_sentences(
         log,
-        bulk,
         2,
         "topic topic-1 has 2 partitions, 1 more than before",
         "topic topic-2 has 2 partitions, 2 more than before",
@@ -176,8 +166,7 @@ def test_a_topic_that_grows_twice_says_how_many_it_had(bulk: bool) -> None:
     )
 
 
-@pytest.mark.parametrize("bulk", WAYS)
-def test_reassignments_and_eligible_leaders_are_told_of_lists_that_no_row_has_room_for(bulk: bool) -> None:
+def test_reassignments_and_eligible_leaders_are_told_of_lists_that_no_row_has_room_for() -> None:
     log = [
         data(0, topic(1), partition(1, replicas=(1, 2, 3))),
         data(2, changed(1, replicas=[1, 2, 3, 4], adding_replicas=[4], removing_replicas=[3])),
@@ -189,7 +178,7 @@ def test_reassignments_and_eligible_leaders_are_told_of_lists_that_no_row_has_ro
         data(8, changed(1, replicas=[5, 4, 1], isr=[], leader=-1), changed(1, leader_recovery_state=0)),
         newest(10, changed(1, leader=5, isr=[5], eligible_leader_replicas=[])),
     ]
-    rows = told([log], bulk=bulk)
+    rows = told([log])
     assert rows.equals(published(log))
     assert {"elr_changed", "leader_lost", "leader_elected", "recovery_state_changed", "replicas_changed"} <= {
         *rows.column("kind").to_pylist()
@@ -198,8 +187,7 @@ def test_reassignments_and_eligible_leaders_are_told_of_lists_that_no_row_has_ro
     assert moves == [f"reassignment_{done}" for done in ("started", "changed", "finished", "started", "cancelled")]
 
 
-@pytest.mark.parametrize("bulk", WAYS)
-def test_a_new_leader_of_the_quorum_is_told_of_first_and_in_no_batch_of_no_op_records(bulk: bool) -> None:
+def test_a_new_leader_of_the_quorum_is_told_of_first_and_in_no_batch_of_no_op_records() -> None:
     quiet = RecordBatch.of(4, 3, 1004, [ApiMessageAndVersion(r.NoOpRecord(), 0)])
     log = [
         leads(0, 1, 3000),
@@ -211,7 +199,7 @@ def test_a_new_leader_of_the_quorum_is_told_of_first_and_in_no_batch_of_no_op_re
         leads(7, 5, 3002),
     ]
     for cuts in ((), range(len(log))):
-        rows = told(cut(log, cuts), bulk=bulk)
+        rows = told(cut(log, cuts))
         assert rows.equals(published(log))
     assert [(offset, words) for offset, words in sentences(rows) if "quorum" in words or offset == 6] == [
         (0, "controller 3000 leads the quorum in epoch 1"),
@@ -222,14 +210,13 @@ def test_a_new_leader_of_the_quorum_is_told_of_first_and_in_no_batch_of_no_op_re
     ]
 
 
-@pytest.mark.parametrize("bulk", WAYS)
-def test_a_delta_ends_before_a_transaction_that_begins_in_mid_batch(bulk: bool) -> None:
+def test_a_delta_ends_before_a_transaction_that_begins_in_mid_batch() -> None:
     log = [
         data(0, topic(1), partition(1), begin(), changed(1, leader=2), config("topic-1", "3")),
         leads(5, 2, 3001),
         data(6, changed(1, isr=(2,)), end(), changed(1, leader=3), epoch=2),
     ]
-    rows = told([log[:1], log[1:]], bulk=bulk)
+    rows = told([log[:1], log[1:]])
     assert rows.equals(published(log))
     assert set(rows.column("offset").to_pylist()) == {1, 8}
 
@@ -243,22 +230,20 @@ def test_an_odd_record_makes_its_whole_delta_go_by_objects() -> None:
         data(10, config("topic-1", "2"), changed(1, leader=2), topic(3, "föö"), partition(3)),
         data(14, changed(2, leader=1), config("föö", "2")),
     ]
-    assert told([log], bulk=True).equals(published(log))
+    assert told([log]).equals(published(log))
 
 
-@pytest.mark.parametrize("bulk", WAYS)
-def test_a_record_that_contradicts_what_is_there_is_named(bulk: bool) -> None:
+def test_a_record_that_contradicts_what_is_there_is_named() -> None:
     change = r.PartitionChangeRecord(partition_id=3, topic_id=uuid_of(1), leader=2)
     with pytest.raises(ReplayError, match=r"offset 2, PARTITION_CHANGE_RECORD: topic 'topic-1' has no partition 3"):
-        told([[data(0, topic(1), partition(1), change)]], bulk=bulk)
+        told([[data(0, topic(1), partition(1), change)]])
     with pytest.raises(ReplayError, match=r"offset 2, FENCE_BROKER_RECORD: broker 7 is not registered"):
-        told([[data(0, topic(1), partition(1), r.FenceBrokerRecord(id=7, epoch=1))]], bulk=bulk)
+        told([[data(0, topic(1), partition(1), r.FenceBrokerRecord(id=7, epoch=1))]])
 
 
-@pytest.mark.parametrize("bulk", WAYS)
 @pytest.mark.parametrize("record", NEWER)
-def test_a_version_that_nobody_knows_is_refused_as_by_a_loader(record: Message, bulk: bool) -> None:
-    check_refused_in_a_newer_version(record, published, lambda log: told([log], bulk=bulk))
+def test_a_version_that_nobody_knows_is_refused_as_by_a_loader(record: Message) -> None:
+    check_refused_in_a_newer_version(record, published, lambda log: told([log]))
 
 
 def test_an_acl_that_is_another_under_its_id_is_removed_and_added() -> None:
@@ -267,7 +252,7 @@ def test_an_acl_that_is_another_under_its_id_is_removed_and_added() -> None:
         permission_type=3,
     )  # fmt: skip
     other = attrs.evolve(acl, operation=4)
-    rows = told([[data(0, acl), data(1, r.RemoveAccessControlEntryRecord(id=uuid_of(1)), other)]], bulk=False)
+    rows = told([[data(0, acl), data(1, r.RemoveAccessControlEntryRecord(id=uuid_of(1)), other)]])
     assert [words for _, words in sentences(rows)][1:] == [
         "ACL removed: allow User:b read on topic a from *",
         "ACL added: allow User:b write on topic a from *",

@@ -22,7 +22,7 @@ from kraftlake.tables.history.writers import PartitionHistoryWriter
 from tests.metadata_logs import START_TIME, metadata_logs
 from tests.replay.made_logs import abort, begin, end, topic, uuid_of
 from tests.tables.history.reference import KEYS, Row, images, partition_rows, plain
-from tests.tables.telling import REAL_LOGS, WAYS, begun, cut, generated_log, real_log, take_into
+from tests.tables.telling import REAL_LOGS, begun, cut, generated_log, real_log, take_into
 
 KEY = KEYS["partition_history"]
 
@@ -49,13 +49,12 @@ def log_of(*groups: Sequence[Message]) -> list[RecordBatch]:
 def history(
     pieces: Iterable[Sequence[RecordBatch]],
     *,
-    bulk: bool,
     writer: PartitionHistoryWriter | None = None,
     start: MetadataImage = MetadataImage.EMPTY,
 ) -> list[Row]:
     """The whole history, by batches taken so many at a time."""
     writer = writer or PartitionHistoryWriter()
-    replay = begun(writer, bulk=bulk)
+    replay = begun(writer)
     replay.store.begin(start.topics, start.provenance.offset, start.provenance.timestamp)
     ended = []
     for piece in pieces:
@@ -65,20 +64,18 @@ def history(
     return plain(pa.concat_tables([*(rows.table() for rows in ended), *writer.open_tables()]).to_pylist(), KEY)
 
 
-@given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4), bulk=st.booleans())
-def test_every_state_is_what_an_image_after_each_record_says(
-    log: list[RecordBatch], cuts: list[int], bulk: bool
-) -> None:
-    assert history(cut(log, cuts), bulk=bulk) == partition_rows(log)
+@given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4))
+def test_every_state_is_what_an_image_after_each_record_says(log: list[RecordBatch], cuts: list[int]) -> None:
+    assert history(cut(log, cuts)) == partition_rows(log)
 
 
 @given(log=metadata_logs(topics_only=True, max_steps=80), cuts=st.lists(st.integers(0, 40), max_size=4))
 def test_columns_and_objects_tell_the_same_of_busy_topics(log: list[RecordBatch], cuts: list[int]) -> None:
-    assert history(cut(log, cuts), bulk=True) == history([log], bulk=False) == partition_rows(log)
+    assert history(cut(log, cuts)) == history([log]) == partition_rows(log)
 
 
-@given(log=metadata_logs(topics_only=True, max_steps=60), at=st.integers(0, 30), bulk=st.booleans())
-def test_it_goes_on_from_any_image_and_what_was_open_there(log: list[RecordBatch], at: int, bulk: bool) -> None:
+@given(log=metadata_logs(topics_only=True, max_steps=60), at=st.integers(0, 30))
+def test_it_goes_on_from_any_image_and_what_was_open_there(log: list[RecordBatch], at: int) -> None:
     """The states of an image are valid from its own offset where nobody knows better."""
     at = min(at, len(log))
     start = [MetadataImage.EMPTY, *images(log[:at])][-1]
@@ -86,81 +83,74 @@ def test_it_goes_on_from_any_image_and_what_was_open_there(log: list[RecordBatch
     for batch in log[:at]:
         [*reader.take(batch)]
     assume(reader.open_since is None)  # a snapshot is made outside of transactions only
-    assert history([log[at:]], bulk=bulk, start=start) == partition_rows(log[at:], start)
+    assert history([log[at:]], start=start) == partition_rows(log[at:], start)
 
 
-@pytest.mark.parametrize("bulk", WAYS)
 @pytest.mark.parametrize("sample", REAL_LOGS)
-def test_real_logs_have_the_history_that_their_images_have(sample: str, bulk: bool) -> None:
+def test_real_logs_have_the_history_that_their_images_have(sample: str) -> None:
     batches = real_log(sample)
     expected = partition_rows(batches)
     assert len(expected) > 10
-    assert history([batches], bulk=bulk) == expected
-    assert history(cut(batches, range(0, len(batches), 97)), bulk=bulk) == expected
+    assert history([batches]) == expected
+    assert history(cut(batches, range(0, len(batches), 97))) == expected
 
 
-@pytest.mark.parametrize("bulk", WAYS)
-def test_generated_logs_have_it_too(bulk: bool) -> None:
+def test_generated_logs_have_it_too() -> None:
     batches = generated_log(4)
     expected = partition_rows(batches)
     assert len(expected) > 400
-    assert history(cut(batches, (3, 50, 200)), bulk=bulk) == expected
+    assert history(cut(batches, (3, 50, 200))) == expected
 
 
-@pytest.mark.parametrize("bulk", WAYS)
-def test_a_transaction_takes_effect_at_its_end_and_an_aborted_one_never(bulk: bool) -> None:
+def test_a_transaction_takes_effect_at_its_end_and_an_aborted_one_never() -> None:
     log = log_of(
         [begin(), topic(1), partition(1, replicas=(1, 2)), partition(1, 1, replicas=(1, 2))],
         [r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), leader=2), end()],
         [begin(), r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), leader=1), abort()],
         [begin(), topic(2), partition(2), r.RemoveTopicRecord(topic_id=uuid_of(2)), end()],
     )
-    rows = history([log], bulk=bulk)
+    rows = history([log])
     told = [(row["topic"], row["partition"], row["leader"], row["leader_epoch"]) for row in rows]
     assert told == [("topic-1", 0, 2, 1), ("topic-1", 1, 1, 0)]
     assert {(row["valid_from_offset"], row["valid_to_offset"]) for row in rows} == {(5, None)}
 
 
-@pytest.mark.parametrize("bulk", WAYS)
-def test_a_deleted_topic_ends_at_its_removal_and_comes_again_with_another_id(bulk: bool) -> None:
+def test_a_deleted_topic_ends_at_its_removal_and_comes_again_with_another_id() -> None:
     log = log_of(
         [topic(1, "foo"), partition(1)], [r.RemoveTopicRecord(topic_id=uuid_of(1))], [topic(2, "foo"), partition(2)]
     )
-    rows = history([log], bulk=bulk)
+    rows = history([log])
     assert [(row["topic"], row["topic_id"], row["valid_from_offset"], row["valid_to_offset"]) for row in rows] == [
         ("foo", str(uuid_of(1)), 1, 2),
         ("foo", str(uuid_of(2)), 4, None),
     ]
 
 
-@pytest.mark.parametrize("bulk", WAYS)
-def test_a_record_that_says_what_is_so_already_makes_no_state_but_a_change_does(bulk: bool) -> None:
+def test_a_record_that_says_what_is_so_already_makes_no_state_but_a_change_does() -> None:
     again = partition(1, replicas=(1, 2, 3, 4))
     nothing = r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1))
     log = log_of([topic(1), again], [again], [nothing], [again], [again])
-    rows = history([log], bulk=bulk)
+    rows = history([log])
     assert [(row["valid_from_offset"], row["partition_epoch"]) for row in rows] == [(1, 0), (3, 1), (4, 0)]
 
 
-@pytest.mark.parametrize("bulk", WAYS)
-def test_clearing_the_elr_makes_a_state_of_each_partition_that_has_one(bulk: bool) -> None:
+def test_clearing_the_elr_makes_a_state_of_each_partition_that_has_one() -> None:
     log = log_of(
         [topic(1), partition(1), partition(1, 1), topic(2), partition(2)],
         [r.PartitionChangeRecord(partition_id=1, topic_id=uuid_of(1), eligible_leader_replicas=(2,))],
         [r.ClearElrRecord(topic_name="topic-1")],
         [r.ClearElrRecord(topic_name="")],
     )
-    rows = history([log], bulk=bulk)
+    rows = history([log])
     elr = [(row["topic"], row["partition"], row["elr"], row["valid_from_offset"]) for row in rows]
     assert elr == [("topic-1", 0, [], 1), ("topic-1", 1, [], 2), ("topic-1", 1, [2], 5), ("topic-1", 1, [], 6),
                    ("topic-2", 0, [], 4)]  # fmt: skip
 
 
-@pytest.mark.parametrize("bulk", WAYS)
-def test_a_record_of_what_is_not_there_is_named_with_its_offset(bulk: bool) -> None:
+def test_a_record_of_what_is_not_there_is_named_with_its_offset() -> None:
     log = log_of([topic(1), partition(1)], [r.PartitionChangeRecord(partition_id=7, topic_id=uuid_of(1), leader=1)])
     with pytest.raises(ReplayError, match=r"offset 2, .*no partition 7"):
-        history([log], bulk=bulk)
+        history([log])
 
 
 def test_an_odd_record_is_left_to_objects_and_columns_take_over_again() -> None:
@@ -172,16 +162,16 @@ def test_an_odd_record_is_left_to_objects_and_columns_take_over_again() -> None:
         [r.PartitionChangeRecord(partition_id=9, topic_id=uuid_of(3), leader=1)],
     )
     writer = PartitionHistoryWriter()
-    assert history(cut(log, (1, 2, 3)), bulk=True, writer=writer) == partition_rows(log)
+    assert history(cut(log, (1, 2, 3)), writer=writer) == partition_rows(log)
     assert writer.open_count == 7
-    assert history([log], bulk=True) == partition_rows(log)
+    assert history([log]) == partition_rows(log)
 
 
 @given(log=metadata_logs(topics_only=True, max_steps=80), cuts=st.lists(st.integers(0, 40), min_size=2, max_size=6))
 def test_what_is_gone_can_be_dropped_at_any_time(log: list[RecordBatch], cuts: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(CompiledPartitions, "is_worn", property(lambda _: True))
-        assert history(cut(log, cuts), bulk=True) == partition_rows(log)
+        assert history(cut(log, cuts)) == partition_rows(log)
 
 
 def test_lists_of_ended_states_are_dropped_when_they_take_much(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +180,7 @@ def test_lists_of_ended_states_are_dropped_when_they_take_much(monkeypatch: pyte
     changes = [r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), isr=wide[: n % 4]) for n in range(20_000)]
     log = log_of([topic(1), partition(1, replicas=wide)], *(changes[n : n + 500] for n in range(0, 20_000, 500)))
     writer = PartitionHistoryWriter()
-    rows = history(cut(log, range(40)), bulk=True, writer=writer)
+    rows = history(cut(log, range(40)), writer=writer)
     assert len(rows) == 20_001
     assert writer._store.rows().heaps.added.nbytes < 1_000_000, "all of them take 1.7 million"
 

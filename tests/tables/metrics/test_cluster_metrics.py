@@ -33,7 +33,7 @@ from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import data, metadata_version, partition, topic, uuid_of
 from tests.tables.folding import fold_into
 from tests.tables.sample_log import LAST_OFFSET, batches_between, lake_of
-from tests.tables.telling import NEWER, WAYS, check_refused_in_a_newer_version, cut, taken
+from tests.tables.telling import NEWER, check_refused_in_a_newer_version, cut, taken
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,34 +99,32 @@ def counted(batches: Sequence[RecordBatch]) -> list[tuple[Any, ...]]:
     return rows
 
 
-def written(pieces: Sequence[Sequence[RecordBatch]], *, bulk: bool) -> list[tuple[Any, ...]]:
-    rows = taken(ClusterMetricsWriter(), pieces, CLUSTER_METRICS.schema, bulk=bulk)
+def written(pieces: Sequence[Sequence[RecordBatch]]) -> list[tuple[Any, ...]]:
+    rows = taken(ClusterMetricsWriter(), pieces, CLUSTER_METRICS.schema)
     times = rows.column("timestamp").cast(pa.int64()).fill_null(-1000).to_pylist()
     plain = [tuple(row.values()) for row in rows.to_pylist()]
     return [(*row[:2], time // 1000, *row[3:]) for row, time in zip(plain, times, strict=True)]
 
 
-@given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4), bulk=st.booleans())
-def test_every_row_is_what_the_objects_of_a_delta_count(log: list[RecordBatch], cuts: list[int], bulk: bool) -> None:
-    assert written(cut(log, cuts), bulk=bulk) == counted(log)
+@given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4))
+def test_every_row_is_what_the_objects_of_a_delta_count(log: list[RecordBatch], cuts: list[int]) -> None:
+    assert written(cut(log, cuts)) == counted(log)
 
 
 @given(log=metadata_logs(topics_only=True, max_steps=80), cuts=st.lists(st.integers(0, 40), max_size=4))
 def test_busy_topics_are_counted_alike_in_columns(log: list[RecordBatch], cuts: list[int]) -> None:
-    assert written(cut(log, cuts), bulk=True) == counted(log)
+    assert written(cut(log, cuts)) == counted(log)
 
 
-@pytest.mark.parametrize("bulk", [True, False])
-def test_generated_and_real_logs_are_counted_alike(bulk: bool) -> None:
+def test_generated_and_real_logs_are_counted_alike() -> None:
     made = MadeUp(Plan(brokers=7, racks=3, topics=30, partitions=5, seed=5))
     for episode in EPISODES.values():
         made.tell(episode)
     for log in (made.batches, batches_between(0, LAST_OFFSET)):
-        assert written(cut(log, (3, 50, 200)), bulk=bulk) == counted(log)
+        assert written(cut(log, (3, 50, 200))) == counted(log)
 
 
-@pytest.mark.parametrize("bulk", [True, False])
-def test_nobody_counts_the_elections_of_a_topic_that_the_same_delta_removes(bulk: bool) -> None:
+def test_nobody_counts_the_elections_of_a_topic_that_the_same_delta_removes() -> None:
     def unclean(number: int, leader: int) -> r.PartitionChangeRecord:
         change = {"leader": leader, "isr": (leader,), "leader_recovery_state": 1}
         return r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(number), **change)  # type: ignore[arg-type]
@@ -136,22 +134,21 @@ def test_nobody_counts_the_elections_of_a_topic_that_the_same_delta_removes(bulk
         data(4, unclean(1, 2), unclean(2, 2), r.RemoveTopicRecord(topic_id=uuid_of(1))),
         data(7, unclean(2, 1), unclean(2, 2)),
     ]
-    rows = written([log], bulk=bulk)
+    rows = written([log])
     assert rows == counted(log)
     assert [row[-2] for row in rows] == [0, 1, 2]
 
 
 def test_where_a_log_begins_with_no_op_records_the_first_row_is_of_what_counts() -> None:
     log = [data(0, r.NoOpRecord()), data(1, metadata_version()), data(2, topic(1), partition(1))]
-    assert [row[0] for row in written([log], bulk=False)] == [3]
+    assert [row[0] for row in written([log])] == [3]
     whole = [data(0, metadata_version()), data(1, topic(1), partition(1))]
-    assert [row[0] for row in written([whole], bulk=False)] == [0, 2]
+    assert [row[0] for row in written([whole])] == [0, 2]
 
 
-@pytest.mark.parametrize("bulk", WAYS)
 @pytest.mark.parametrize("record", NEWER)
-def test_a_version_that_nobody_knows_is_refused_as_by_a_loader(record: Message, bulk: bool) -> None:
-    check_refused_in_a_newer_version(record, counted, lambda log: written([log], bulk=bulk))
+def test_a_version_that_nobody_knows_is_refused_as_by_a_loader(record: Message) -> None:
+    check_refused_in_a_newer_version(record, counted, lambda log: written([log]))
 
 
 @pytest.mark.spark

@@ -54,9 +54,9 @@ def drained(writers: Sequence[ChangesWriter], *, ended: bool = True) -> Rows:
     return rows
 
 
-def in_process(log: Sequence[RecordBatch], *, bulk: bool) -> Rows:
+def in_process(log: Sequence[RecordBatch]) -> Rows:
     """The rows of all tables of a log, by the writers of one process."""
-    writers, replay = writers_of_all(), LogReplay(bulk=bulk)
+    writers, replay = writers_of_all(), LogReplay()
     for writer in writers:
         writer.open(replay, LogBegin(), writer.table(NOWHERE))
     for chunk in replay.take(to_rows(log)) if log else ():
@@ -80,7 +80,6 @@ def by_shards(
     pieces: Sequence[Sequence[RecordBatch]],
     shards: int,
     *,
-    bulk: bool,
     stored: Callable[[ReplayState], ReplayState] = lambda state: state,
     check: Callable[[ReplayState], None] = lambda _: None,
 ) -> Rows:
@@ -96,12 +95,12 @@ def by_shards(
 
     states, at = [ReplayState() for _ in range(shards)], MetadataProvenance.EMPTY
     writers = writers_of_all()
-    driver = DriverStep(ReplayState(), writers, [writer.table(NOWHERE) for writer in writers], bulk=bulk)
+    driver = DriverStep(ReplayState(), writers, [writer.table(NOWHERE) for writer in writers])
     for number, piece in enumerate(pieces):
         records, last, counts, faults = routed(piece, shards), number + 1 == len(pieces), list[CountChanges](), []
         for shard in range(shards):
             of_topics = [writer for writer in writers_of_all() if writer.of_topics]
-            step = ShardStep(states[shard].ending(at), of_topics, bulk=bulk)
+            step = ShardStep(states[shard].ending(at), of_topics)
             try:
                 for each in records[shard]:
                     step.take(each.parts())

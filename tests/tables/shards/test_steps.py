@@ -21,19 +21,16 @@ from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import UNDECODABLE, UNKNOWN, begin, data, end, metadata_version, partition, topic, uuid_of
 from tests.tables.folding import fold_into
 from tests.tables.shards.one_process import by_shards, in_process
-from tests.tables.telling import WAYS, cut, generated_log, real_log
+from tests.tables.telling import cut, generated_log, real_log
 
 
 @given(
     log=metadata_logs(max_steps=60),
     cuts=st.lists(st.integers(0, 30), max_size=4),
     shards=st.integers(1, 5),
-    bulk=st.booleans(),
 )
-def test_shards_and_driver_make_the_rows_of_one_process(
-    log: list[RecordBatch], cuts: list[int], shards: int, bulk: bool
-) -> None:
-    assert by_shards(cut(log, cuts), shards, bulk=bulk) == in_process(log, bulk=bulk)
+def test_shards_and_driver_make_the_rows_of_one_process(log: list[RecordBatch], cuts: list[int], shards: int) -> None:
+    assert by_shards(cut(log, cuts), shards) == in_process(log)
 
 
 @given(log=metadata_logs(max_steps=40), cuts=st.lists(st.integers(0, 20), min_size=1, max_size=3))
@@ -54,15 +51,14 @@ def test_states_go_through_files(log: list[RecordBatch], cuts: list[int]) -> Non
             assert again.image.provenance == state.image.provenance
             assert again.held.offsets.tolist() == state.held.offsets.tolist()
 
-        assert by_shards(cut(log, cuts), 2, bulk=True, stored=stored, check=check) == in_process(log, bulk=True)
+        assert by_shards(cut(log, cuts), 2, stored=stored, check=check) == in_process(log)
 
 
-@pytest.mark.parametrize("bulk", WAYS)
-def test_a_log_in_which_everything_happens_is_told_as_by_one_process(bulk: bool) -> None:
+def test_a_log_in_which_everything_happens_is_told_as_by_one_process() -> None:
     for log, shards in ((generated_log(3), 3), (real_log("kafka-4.4"), 2)):
-        rows = in_process(log, bulk=bulk)
+        rows = in_process(log)
         assert all(rows[name] for name in ("events", "local_changes", "cluster_metrics", "partition_history"))
-        assert by_shards(cut(log, range(0, len(log), 1 + len(log) // 4)), shards, bulk=bulk) == rows
+        assert by_shards(cut(log, range(0, len(log), 1 + len(log) // 4)), shards) == rows
 
 
 CHANGE = r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(3), leader=2)
@@ -91,8 +87,8 @@ def test_a_record_that_can_not_be_replayed_is_the_same_error(tmp_path: Path, rec
     faults = []
     for way in (
         lambda: fold_into(lake, [writer for writer in ALL.new_writers() if "history" not in writer.description.name]),
-        lambda: by_shards([log[:2], log[2:]], 3, bulk=True),
-        lambda: by_shards([log], 1, bulk=False),
+        lambda: by_shards([log[:2], log[2:]], 3),
+        lambda: by_shards([log], 1),
     ):
         with pytest.raises(KraftlakeError) as fault:
             way()

@@ -1,35 +1,54 @@
-"""All partitions as an image, changed record by record: for odd records.
-
-The changes that come out are those of `CompiledPartitions`. Imports numpy.
-"""
+"""All partitions as an image, changed record by record: the reference of `CompiledPartitions`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
-import attrs
 import numpy as np
 
-from kraftlake.delta import TopicsDelta
 from kraftlake.delta.faults import place_of
 from kraftlake.delta.topics.object_change import ObjectChange
 from kraftlake.image import PartitionRegistration
 from kraftlake.image.topics.packed_topics import PackedTopics
-from kraftlake.image.topics.partition_rows import COLUMNS, RowWriter
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records import metadata_records as r
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.loader.record_faults import decode_record
 from kraftlake.replay.log.effective_records import EffectiveRecords
-from kraftlake.replay.log.partition_changes import HAD, HAS, WRITTEN, Heaps, Names, PartitionChanges, PartitionRows
+from kraftlake.replay.log.gathered_changes import GatheredChanges, Key, Touched
+from kraftlake.replay.log.partition_changes import Heaps, Names, PartitionChanges, PartitionRows
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, ReplayError
 
-Key: TypeAlias = tuple[Uuid, int]
-"""A topic's id and a partition's number."""
-
 _KINDS = (r.TopicRecord, r.PartitionRecord, r.PartitionChangeRecord, r.RemoveTopicRecord, r.ClearElrRecord)
+
+
+class ObjectStore:
+    """As PartitionStore, by objects alone."""
+
+    def __init__(self, *, of_shard: bool = False) -> None:
+        self._of_shard = of_shard
+        self.begin(TopicsImage.EMPTY, -1, -1)
+
+    def begin(self, topics: TopicsImage, since: Any, since_times: Any) -> None:
+        begins = [np.broadcast_to(np.asarray(numbers), (topics.partition_count,)) for numbers in (since, since_times)]
+        self.partitions = ObjectPartitions(topics, *begins, of_shard=self._of_shard)
+
+    def image(self) -> tuple[TopicsImage, Any, Any]:
+        return self.partitions.image()
+
+    def topics(self) -> TopicsImage:
+        return self.image()[0]
+
+    def rows(self) -> PartitionRows:
+        return self.partitions.rows()
+
+    def fold(self, records: EffectiveRecords, deltas: Any) -> Iterator[tuple[int, PartitionChanges]]:
+        done, changes, fault = self.partitions.fold(records, deltas)
+        yield done, changes
+        if fault is not None:
+            raise fault
 
 
 class ObjectPartitions:
@@ -137,24 +156,13 @@ class ObjectPartitions:
         return int(offsets[row]), int(times[row])
 
 
-@attrs.define
-class _Touched:
-    """A partition that records of a step have named: what it was before, and what else they did."""
-
-    topic: str
-    before: PartitionRegistration | None
-    written: bool = False
-    unclean: int = 0
-    eligible: int = 0
-
-
 class _Step:
     """What the records that take effect at one offset do to a change."""
 
     def __init__(self, change: ObjectChange, *, of_shard: bool) -> None:
         self._change = change
         self._of_shard = of_shard
-        self.touched: dict[Key, _Touched] = {}
+        self.touched: dict[Key, Touched] = {}
         self.created: list[tuple[Uuid, str]] = []
         """The ids and names of topics."""
         self.removed: list[tuple[Uuid, str, int]] = []
@@ -196,7 +204,7 @@ class _Step:
         self._change.replay(message)
         touched = self.touched.get(key)
         if touched is None:
-            touched = self.touched[key] = _Touched(self._change.changed[message.topic_id].name, before)
+            touched = self.touched[key] = Touched(self._change.changed[message.topic_id].name, before)
         unclean_now, eligible_now = self._elections(key)
         touched.unclean += unclean_now - unclean
         touched.eligible += eligible_now - eligible
@@ -221,7 +229,7 @@ class _Step:
         for partition in sorted({*topic.partitions, *(delta.partition_changes if delta else ())}):
             state = self.state((topic_id, partition))
             if state is not None:
-                self.touched.setdefault((topic_id, partition), _Touched(topic.name, state))
+                self.touched.setdefault((topic_id, partition), Touched(topic.name, state))
 
     def _clear_elr(self, message: r.ClearElrRecord) -> None:
         if self._of_shard and message.topic_name and not self._change.holds_topic(message.topic_name):
@@ -233,101 +241,7 @@ class _Step:
             for partition, state in delta.partition_changes.items():
                 if before.get(partition) is not state:
                     was = before.get(partition) or delta.image.partitions.get(partition)
-                    self.touched.setdefault((topic_id, partition), _Touched(delta.name, was))
-
-
-class GatheredChanges:
-    """Changes of partitions, collected one by one; `changes` gives them as columns."""
-
-    def __init__(self) -> None:
-        self.created: list[tuple[int, int]] = []
-        """Deltas and topics, by number."""
-        self.removed: list[tuple[int, int, int]] = []
-        """Deltas, topics and records, by number."""
-        self._writer = RowWriter((Uuid.ZERO,), 0)
-        self._before: list[tuple[int, ...]] = []
-        self._after: list[tuple[int, ...]] = []
-        self._numbers: list[tuple[int, ...]] = []
-        self._places: dict[Key, int] = {}
-        self._topics: dict[Uuid, tuple[int, str]] = {}
-
-    def mark(self) -> tuple[int, int, int]:
-        """How much there is now, for `go_back`."""
-        return len(self._numbers), len(self.created), len(self.removed)
-
-    def go_back(self, mark: tuple[int, int, int]) -> None:
-        """Drop what was added since."""
-        changes, created, removed = mark
-        for of_changes in (self._numbers, self._before, self._after):
-            del of_changes[changes:]
-        del self.created[created:], self.removed[removed:]
-
-    def topic(self, topic_id: Uuid, name: str) -> int:
-        """The number of a topic."""
-        return self._topics.setdefault(topic_id, (len(self._topics), name))[0]
-
-    def add(self, key: Key, touched: _Touched, after: PartitionRegistration | None, at: tuple[int, ...]) -> None:
-        """Add a change; `at` are its offset, time and delta, and since which offset and time the state before was."""
-        before = touched.before
-        self._before.append(_NO_ROW if before is None else self._writer.row(before))
-        self._after.append(_NO_ROW if after is None else self._writer.row(after))
-        flags = (before is not None) * HAD | (after is not None) * HAS | touched.written * WRITTEN
-        altered = before is None or after is None or before != after
-        place = self._places.setdefault(key, len(self._places))
-        of = (place, self.topic(key[0], touched.topic), key[1])
-        self._numbers.append((*at, *of, flags, altered, touched.unclean, touched.eligible))
-
-    def add_delta(self, number: int, delta: TopicsDelta) -> None:
-        """Add the changes of a whole delta by its number, without offsets, times and elections."""
-        at = (0, 0, number, 0, 0)
-        for topic_id, topic in delta.changed_topics.items():
-            if delta.image.get_topic_by_id(topic_id) is None:
-                self.created.append((number, self.topic(topic_id, topic.name)))
-            for partition, after in topic.partition_changes.items():
-                before = topic.image.partitions.get(partition)
-                written = topic.has_written_directories(partition)
-                self.add((topic_id, partition), _Touched(topic.name, before, written), after, at)
-        for topic_id in delta.deleted_topic_ids:
-            removed = delta.image.get_topic_by_id(topic_id)
-            assert removed is not None, "a topic that is removed was in the image"
-            self.removed.append((number, self.topic(topic_id, removed.name), 0))
-            for partition, before in removed.partitions.items():
-                self.add((topic_id, partition), _Touched(removed.name, before), None, at)
-
-    def changes(self, topics: TopicsImage) -> PartitionChanges:
-        """All of them; `topics` is the image after the last."""
-        numbers = np.array(self._numbers, np.int64).reshape(-1, 12).T.copy()
-        offsets, times, deltas, since, since_times, places, of_topics, partitions, flags, altered, unclean, eligible = (
-            numbers
-        )
-        images = [topics.get_topic_by_id(topic_id) for topic_id in self._topics]
-        names = [name for _, name in self._topics.values()]
-        writer = self._writer
-        return PartitionChanges(
-            offsets=offsets,
-            times=times,
-            deltas=deltas,
-            partitions=partitions.astype(np.int32),
-            topics=of_topics.astype(np.int32),
-            places=places,
-            before=np.array(self._before, np.int32).reshape(-1, COLUMNS),
-            after=np.array(self._after, np.int32).reshape(-1, COLUMNS),
-            flags=flags.astype(np.uint8),
-            altered=altered.astype(np.bool_),
-            since=since,
-            since_times=since_times,
-            unclean=unclean,
-            eligible=eligible,
-            created=np.array(self.created, np.int64).reshape(-1, 2),
-            removed=np.array(self.removed, np.int64).reshape(-1, 3),
-            sizes=np.array([0 if topic is None else len(topic.partitions) for topic in images], np.int64),
-            names=Names.of(names, [str(topic_id) for topic_id in self._topics], writer.directories),
-            heaps=Heaps(np.array(writer.heap, np.int32), np.empty(0, np.int32)),
-            repeated=len(numbers[0]) > 0,
-        )
-
-
-_NO_ROW = (0,) * COLUMNS
+                    self.touched.setdefault((topic_id, partition), Touched(delta.name, was))
 
 
 def _runs(keys: Any, first: int, last: int) -> Iterator[tuple[int, int, int]]:

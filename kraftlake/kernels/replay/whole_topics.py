@@ -1,0 +1,140 @@
+"""What records of a whole topic make of its partitions: its end, a new beginning, no eligible leader replicas."""
+
+from __future__ import annotations
+
+import cython
+
+from kraftlake.kernels.language import Bool, Int64, inlined
+from kraftlake.kernels.partition_row import ABSENT, COLUMNS, HEAP_LISTS, LEADER, RARE, SHAPE
+from kraftlake.kernels.replay.change_state import (
+    DONE,
+    GROW,
+    N_FRESH,
+    N_TOUCHED,
+    N_VERSIONS,
+    ROWS_NEEDED,
+    TOUCHED,
+    VERSIONS_NEEDED,
+    Base,
+    State,
+)
+from kraftlake.kernels.replay.journal import DID_END, Journal
+from kraftlake.kernels.replay.partition_journal import note_before, note_version
+from kraftlake.kernels.replay.partition_records import is_there, lacks_room, load_place, put_place, shape_at
+from kraftlake.kernels.replay.row_lists import store_row
+
+
+@inlined
+def _of_base(topic: Int64, base: Base) -> Int64:
+    """How many partitions a topic has in the base."""
+    return base.starts[topic + 1] - base.starts[topic] if topic < len(base.ids) else 0
+
+
+@inlined
+def _forget(place: Int64, base: Base, state: State) -> None:
+    """Make the row at a place that of a partition which is gone."""
+    for column in range(COLUMNS):
+        state.row[0, column] = 0
+    state.row[0, SHAPE] = ABSENT
+    put_place(place, 0, base, state)
+    if place >= len(base.rows):
+        state.fresh_info[place - len(base.rows), 0] = TOUCHED
+        state.fresh_info[place - len(base.rows), 1] = state.fresh_info[place - len(base.rows), 2] = 0
+    elif len(state.dense_flags) > 0:
+        state.dense_flags[place] = TOUCHED
+        state.dense_elections[place, 0] = state.dense_elections[place, 1] = 0
+    else:
+        r = state.slots[place] - 1
+        state.touched_info[r, 0] = TOUCHED
+        state.touched_info[r, 1] = state.touched_info[r, 2] = 0
+
+
+@inlined
+def _end_partition(
+    i: Int64, place: Int64, noted: Bool, forgotten: Bool, base: Base, state: State, journal: Journal
+) -> None:
+    if noted and is_there(place, base, state):
+        made = state.counts[N_VERSIONS]
+        note_before(made, place, base, state, journal)
+        note_version(made, i, place, DID_END, base, state, journal)
+    if forgotten:
+        _forget(place, base, state)
+
+
+@inlined
+def end_partitions(
+    i: Int64, topic: Int64, noted: Bool, forgotten: Bool, base: Base, state: State, journal: Journal
+) -> Int64:
+    """End all partitions of a topic: `noted` as versions in the journal, `forgotten` in the rows; or GROW."""
+    of_base = _of_base(topic, base)
+    if noted and state.counts[N_VERSIONS] + state.sizes[topic] > len(journal.records):
+        state.counts[VERSIONS_NEEDED] = state.counts[N_VERSIONS] + state.sizes[topic]
+        return GROW
+    if forgotten and len(state.dense_flags) == 0 and state.counts[N_TOUCHED] + of_base > len(state.touched):
+        state.counts[ROWS_NEEDED] = state.counts[N_TOUCHED] + of_base
+        return GROW
+    if of_base > 0:
+        for place in range(base.starts[topic], base.starts[topic + 1]):
+            _end_partition(i, place, noted, forgotten, base, state, journal)
+    left: Int64 = state.sizes[topic] - of_base
+    r: Int64 = state.begins[topic]
+    while left > 0 and r < state.counts[N_FRESH]:
+        if state.fresh_topics[r] == topic:
+            _end_partition(i, len(base.rows) + r, noted, forgotten, base, state, journal)
+            left -= 1
+        r += 1
+    return DONE
+
+
+@inlined
+def _clear_place(i: Int64, place: Int64, base: Base, state: State, journal: Journal) -> Int64:
+    """Clear the eligible leader replicas of the partition at a place; or GROW."""
+    if shape_at(place, base, state) != RARE:
+        return DONE
+    if not load_place(place, base, state):
+        return GROW
+    if state.before_lengths[5] == 0 and state.before_lengths[6] == 0:
+        return DONE
+    if lacks_room(place, base, state):
+        return GROW
+    made = state.counts[N_VERSIONS]
+    noted: Bool = len(journal.records) > 0
+    if noted:
+        if made >= len(journal.records):
+            state.counts[VERSIONS_NEEDED] = made + 1
+            return GROW
+        note_before(made, place, base, state, journal)
+    for which in range(HEAP_LISTS):
+        state.lengths[which] = state.before_lengths[which] if which < 5 else 0
+        for at in range(state.lengths[which]):
+            state.lists[which, at] = state.before[which, at]
+    for column in range(4):
+        state.numbers[column] = state.row[0, LEADER + column]
+    state.numbers[2] = cython.cast(Int64, state.row[0, LEADER + 2]) + 1
+    store_row(base, state)
+    put_place(place, TOUCHED, base, state)
+    if noted:
+        note_version(made, i, place, 0, base, state, journal)
+    return DONE
+
+
+@inlined
+def clear_partitions(i: Int64, topic: Int64, base: Base, state: State, journal: Journal) -> Int64:
+    """Clear the eligible leader replicas of the partitions of a topic, or (-1) of all; or GROW, and go on after it."""
+    status: Int64 = DONE
+    first: Int64 = 0
+    last: Int64 = len(base.ids)
+    if topic >= 0:
+        first, last = min(topic, last), min(topic + 1, last)
+    for number in range(first, last):
+        if state.alive[number]:
+            for place in range(base.starts[number], base.starts[number + 1]):
+                status = _clear_place(i, place, base, state, journal)
+                if status != DONE:
+                    return status
+    for r in range(state.counts[N_FRESH]):
+        if state.alive[state.fresh_topics[r]] and (topic < 0 or state.fresh_topics[r] == topic):
+            status = _clear_place(i, len(base.rows) + r, base, state, journal)
+            if status != DONE:
+                return status
+    return DONE

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from kraftlake.kernels.batches.client_records import *
     from kraftlake.kernels.batches.log_rows import *
     from kraftlake.kernels.batches.partition_values import *
-    from kraftlake.kernels.batches.record_columns import *
     from kraftlake.kernels.batches.record_values import *
-    from kraftlake.kernels.batches.topic_values import *
     from kraftlake.kernels.columns.broker_changes import *
     from kraftlake.kernels.columns.change_buffers import *
     from kraftlake.kernels.columns.change_columns import *

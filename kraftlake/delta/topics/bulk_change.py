@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any, Final
 
+import attrs
 import numpy as np
 
-from kraftlake.delta.topics.bulk_state import BulkState
+from kraftlake.delta.topics.bulk_topics import BulkTopics
 from kraftlake.delta.topics.object_change import taken_name
 from kraftlake.delta.topics.row_versions import NO_JOURNAL, RowVersions, room_for_versions
 from kraftlake.image.topics.packed_topics import PATCHES_BELOW, PackedTopics
@@ -57,7 +57,7 @@ _GROWTHS = 64
 """More than any record needs."""
 
 
-class BulkChange(BulkState):
+class BulkChange(BulkTopics):
     """The effect of records on `base`, as rows.
 
     Touched rows are changed rows of the base; fresh rows are those of new partitions. A *place* is a number that counts
@@ -142,6 +142,8 @@ class BulkChange(BulkState):
             return True
         if isinstance(message, UnknownRecord) or message.API_KEY in _MARKS:
             return False
+        if message.unknown_tagged_fields:
+            message = attrs.evolve(message, unknown_tagged_fields=())
         value = np.frombuffer(encode_value(message, framed.version), np.uint8)
         if self._replay_checked(value, at) or self._is_of_another_shard(message):
             return True
@@ -370,47 +372,3 @@ class BulkChange(BulkState):
         rows = rows_hosting(packed, broker)
         rows = rows[dead[np.searchsorted(self.base.starts, rows, side="right") - 1]]
         return np.array([row for row in rows.tolist() if broker in packed.registration(row).replicas], np.int32)
-
-    # by the places of a journal
-
-    @property
-    def place_count(self) -> int:
-        """The number of places of a journal, including those of deleted partitions."""
-        return self.packed.partition_count + self.count(N_FRESH)
-
-    def rows_at(self, places: Any) -> Any:
-        """The rows of places of a journal (int32[n, 14]), of deleted partitions as they were last."""
-        state = self.state
-        is_dense = len(state.dense_flags) > 0
-        rows = self._at(places, state.dense_rows if is_dense else self.packed.rows, state.fresh_rows)
-        if not is_dense and len(state.slots):
-            of_base = np.flatnonzero(places < self.packed.partition_count)
-            touched = state.slots[places[of_base]] - 1
-            is_touched = touched >= 0
-            rows[of_base[is_touched]] = state.touched_rows[touched[is_touched]]
-        return rows
-
-    def topics_at(self, places: Any) -> Any:
-        """The numbers of the topics of places of a journal (int32)."""
-        return self._at(places, self._base_topics, self.state.fresh_topics)
-
-    def partitions_at(self, places: Any) -> Any:
-        """The ids of the partitions at places of a journal (int32)."""
-        return self._at(places, self._base_partitions, self.state.fresh_partitions)
-
-    @cached_property
-    def _base_topics(self) -> Any:
-        return self.packed.table.topic_numbers()
-
-    @cached_property
-    def _base_partitions(self) -> Any:
-        return self.packed.table.partition_ids()
-
-    def _at(self, places: Any, of_base: Any, fresh: Any) -> Any:
-        known = self.packed.partition_count
-        if not known:
-            return fresh[places]
-        found = of_base[np.minimum(places, known - 1)]
-        is_fresh = places >= known
-        found[is_fresh] = fresh[places[is_fresh] - known]
-        return found

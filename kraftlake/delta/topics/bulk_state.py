@@ -11,7 +11,6 @@ from kraftlake.image.topics.partition_rows import COLUMNS
 from kraftlake.image.topics.topic_table import TopicTable
 from kraftlake.kernels import compiled, record_types
 from kraftlake.kernels.replay import change_state
-from kraftlake.records.uuid import Uuid
 
 _SAMPLES = 1024
 """Number of records sampled to estimate the memory that all need."""
@@ -98,101 +97,10 @@ class BulkState:
         """One of the counts of `change_state`."""
         return int(self.state.counts[which])
 
-    @property
-    def topic_total(self) -> int:
-        """The number of topics, including deleted ones."""
-        return self.packed.table.topic_count + self.count(change_state.N_TOPICS)
-
-    @property
-    def lives(self) -> Any:
-        """By topic GONE, ALIVE, ANEW or AGAIN (uint8)."""
-        return self.state.alive[: self.topic_total]
-
-    @property
-    def new_names(self) -> list[str]:
-        """The names of the created topics, including deleted ones."""
-        text, ends = self._new_names()
-        if len(ends) == text.count(b"\n"):
-            return text.decode().split("\n")[:-1]
-        return [text[first:last].decode() for first, last in zip([0, *(ends + 1)], ends, strict=False)]
-
-    @property
-    def names(self) -> list[str] | bytes:
-        """The names of all topics, including deleted ones, as TopicTable takes them."""
-        if not self.packed.table.topic_count:
-            text, ends = self._new_names()
-            if text.isascii() and len(ends) == text.count(b"\n"):
-                return text
-        return self.packed.table.names + self.new_names
-
-    def _new_names(self) -> tuple[bytes, Any]:
-        """The names of the created topics with a newline behind each, and where each ends."""
-        known, state = self.packed.table.topic_count, self.state
-        if not self.count(change_state.N_TOPICS):
-            return b"", np.empty(0, np.int64)
-        start = int(state.name_ends[known - 1]) + 1 if known else 0
-        text: bytes = state.names[start : self.count(change_state.N_NAMES)].tobytes()
-        return text, state.name_ends[known : self.topic_total] - start
-
-    def topic_name(self, topic: int) -> str:
-        """The name of a topic."""
-        if topic < self.packed.table.topic_count:
-            return self.packed.table.name_of(topic)
-        first, last = self.state.name_ends[topic - 1] + 1 if topic else 0, self.state.name_ends[topic]
-        name: str = self.state.names[first:last].tobytes().decode()
-        return name
-
-    def topic_id(self, topic: int) -> Uuid:
-        """The id of a topic."""
-        known = self.packed.table.topic_count
-        return self.packed.table.id_of(topic) if topic < known else self.new_id(topic - known)
-
-    def topic_ids(self) -> Any:
-        """The ids of all topics, including deleted ones: uint8[T, 16]."""
-        created = self.state.ids[: self.state.counts[change_state.N_TOPICS]]
-        return np.concatenate((self.packed.table.ids, created.astype(">u8").view(np.uint8).reshape(-1, 16)))
-
-    def topic_number(self, name: str) -> int:
-        """The number of the existing topic with a name, or -1."""
-        alive, table = self.state.alive, self.packed.table
-        number = table.by_name.get(name)
-        if number is not None and alive[number]:
-            return number
-        for place, new_name in enumerate(self.new_names, start=table.topic_count):
-            if new_name == name and alive[place]:
-                return place
-        return -1
-
-    def number_of_id(self, topic_id: Uuid) -> int:
-        """The number of the existing topic with an id, or -1."""
-        number = self.packed.table.number_of_id(topic_id)
-        if number is not None and self.state.alive[number]:
-            return number
-        known = self.packed.table.topic_count
-        created = self.state.ids[: self.count(change_state.N_TOPICS)]
-        same = (created == np.frombuffer(topic_id, ">u8").astype(np.uint64)).all(axis=1)
-        places = np.flatnonzero(same & (self.lives[known:] != change_state.GONE))
-        return known + int(places[0]) if len(places) else -1
-
-    @property
-    def directory_total(self) -> int:
-        """The number of known directory ids."""
-        return self.count(change_state.N_DIRECTORIES)
-
-    def directory_ids(self) -> tuple[Uuid, ...]:
-        """The directory ids by number."""
-        known = len(self.packed.directories)
-        added = self.state.directories[known : self.state.counts[change_state.N_DIRECTORIES]].astype(">u8").tobytes()
-        return (*self.packed.directories, *[Uuid(added[i : i + 16]) for i in range(0, len(added), 16)])
-
     def heap(self) -> Any:
         """The heap of the base and its additions: int32."""
         used = self.state.counts[change_state.N_HEAP]
         return np.concatenate((self.base.heap, self.state.heap[:used])) if used else self.base.heap
-
-    def new_id(self, place: int) -> Uuid:
-        """The id of a created topic."""
-        return Uuid(self.state.ids[place].astype(">u8").tobytes())
 
     def replace(self, **arrays: Any) -> None:
         """Replace arrays of the state."""

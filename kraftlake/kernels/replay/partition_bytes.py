@@ -141,10 +141,14 @@ def read_partition(data: Bytes, p: Int64, end: Int64, version: Int64, state: Sta
         if p < 0:
             return False
     count, p = read_uvarint(data, p, end)
+    last: Int64 = -1
     for _ in range(count):
         if p < 0 or p + 2 > end:
             return False
         tag = cython.cast(Int64, data[p])
+        if tag <= last:
+            return False
+        last = tag
         size, p = read_uvarint(data, p + 1, end)
         stop = p + size
         if p < 0 or stop > end:
@@ -170,10 +174,14 @@ def read_change(data: Bytes, p: Int64, end: Int64, version: Int64, state: State)
     state.numbers[0] = -2
     state.numbers[3] = -1
     count, p = read_uvarint(data, p, end)
+    last: Int64 = -1
     for _ in range(count):
         if p < 0 or p + 2 > end:
             return False
         tag = cython.cast(Int64, data[p])
+        if tag <= last:
+            return False
+        last = tag
         size, p = read_uvarint(data, p + 1, end)
         stop = p + size
         if p < 0 or stop > end:

@@ -6,13 +6,14 @@ from typing import Any
 
 import attrs
 import pytest
-from kraftlake.delta.topics.record_columns import replay_records
 
 from kraftlake.delta.topics.bulk_change import BulkChange
 from kraftlake.delta.topics.object_change import ObjectChange
+from kraftlake.delta.topics.record_values import replay_records
 from kraftlake.image import TopicsImage
 from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord, TopicRecord
 from kraftlake.records.uuid import Uuid
+from kraftlake.runtime import UnwritableMetadataError
 
 TOPIC = Uuid(b"t" * 16)
 HERE, THERE = Uuid(b"h" * 16), Uuid(b"e" * 16)
@@ -36,7 +37,7 @@ FIELDS: list[tuple[str, Any]] = [
 
 def replayed_both_ways(base: TopicsImage, records: list[Any]) -> tuple[TopicsImage, TopicsImage]:
     bulk, objects = BulkChange(base.rows()), ObjectChange(base)
-    assert replay_records(bulk, records) == len(records)
+    assert replay_records(bulk, records) == (len(records), [])
     for record in records:
         objects.replay(record)
     return TopicsImage.with_rows(bulk.apply()), objects.apply()
@@ -73,4 +74,6 @@ def test_lists_that_some_records_lack_stay_with_those_that_have_them() -> None:
 @pytest.mark.parametrize("wrong", [{"leader": 2**31}, {"leader_recovery_state": 128}, {"isr": ("1",)}, {"isr": 1}])
 def test_a_record_that_kafka_could_not_write_is_left_to_others(wrong: dict[str, Any]) -> None:
     bulk = BulkChange(base_image().rows())
-    assert replay_records(bulk, [CHANGE, attrs.evolve(CHANGE, **wrong)]) == 0
+    with pytest.raises(UnwritableMetadataError):
+        replay_records(bulk, [CHANGE, attrs.evolve(CHANGE, **wrong)])
+    assert bulk.is_empty

@@ -1,0 +1,78 @@
+"""Odd and wrong records make of rows what they make of objects: images, local changes, skipped records, errors."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraftlake.delta import TopicsDelta, local_changes_to_json
+from kraftlake.delta.topics.topics_delta import TOPIC_RECORDS
+from kraftlake.image import MetadataImage, image_to_json
+from kraftlake.image.topics.topics_image import TopicsImage
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.schema import Message
+from kraftlake.runtime import CorruptDataError, ReplayError, UnknownRecordError
+from tests.delta.topics.odd_records import MESSAGES, odd_logs
+from tests.replay.loader.test_bulk import load, outcome
+from tests.replay.log.test_partition_store import described, replay_of
+
+
+@given(log=odd_logs(), cut=st.integers(0, 20))
+def test_in_bulk_they_do_what_they_do_one_by_one(log: list[RecordBatch], cut: int) -> None:
+    last = log[-1].last_offset
+    assert outcome(log, last, lenient=True, bulk=True) == outcome(log, last, lenient=True)
+    assert outcome(log, last, bulk=True) == outcome(log, last)
+    base = load(log[:cut], last, lenient=True, bulk=True).take_image()
+    assert outcome(log[cut:], last, lenient=True, bulk=True, image=base) == outcome(
+        log[cut:], last, lenient=True, image=base
+    )
+
+
+def snapshot_of(image: TopicsImage, messages: list[Message], *, in_bulk: bool) -> list[object]:
+    """What is told of records of a snapshot that is loaded over an image."""
+    delta, told = TopicsDelta(image), list[object]()
+    if in_bulk:
+        delta.replay_bulk(np.empty(0, np.uint8), *np.empty((2, 0), np.int64), 0, 0)
+    for message in messages:
+        try:
+            delta.keep(message)  # type: ignore[arg-type]
+            delta.merge()
+        except ReplayError as error:
+            told.append(str(error))
+    delta.finish_snapshot()
+    try:
+        told.append(image_to_json(MetadataImage(topics=delta.apply())))
+    except ReplayError as error:
+        told.append(str(error))
+    assert (delta.as_bulk() is not None) == in_bulk
+    changes = [delta.local_changes(broker) for broker in range(6)]
+    return [*told, *(local_changes_to_json(some, broker=1, from_offset=0, to_offset=0) for some in changes)]
+
+
+@given(log=odd_logs(), messages=st.lists(MESSAGES, max_size=30))
+def test_a_snapshot_over_an_image_does_too(log: list[RecordBatch], messages: list[Message]) -> None:
+    image = load(log, log[-1].last_offset, lenient=True).take_image().topics
+    some = [message for message in messages if type(message) in TOPIC_RECORDS]
+    assert snapshot_of(image, some, in_bulk=True) == snapshot_of(image, some, in_bulk=False)
+
+
+def changes_of(log: list[RecordBatch], *, objects: bool, lenient: bool) -> list[object]:
+    """The changes of partitions by delta, what is left out, and the error at the end."""
+    replay, told = replay_of(objects=objects, lenient=lenient), list[object]()
+    try:
+        for chunk in replay.take_parts(log):
+            ends = chunk.boundaries.offsets.tolist()
+            told += [(row[0], ends[row[1]], *row[2:]) for row in described(chunk.partitions)]
+            told += [(ends[row[1]], *row[2:]) for row in described(chunk.partitions.by_delta())]
+            ids = chunk.partitions.names.ids.to_pylist()
+            told += sorted((ends[delta], ids[topic]) for delta, topic in chunk.partitions.created.tolist())
+            told += sorted((ends[delta], ids[topic]) for delta, topic, _ in chunk.partitions.removed.tolist())
+    except (ReplayError, CorruptDataError, UnknownRecordError) as error:
+        told.append(str(error))
+    return [*told, replay.skipped, replay.store.image()[0] if lenient else None]
+
+
+@given(log=odd_logs(), lenient=st.booleans())
+def test_their_changes_are_those_that_objects_make(log: list[RecordBatch], lenient: bool) -> None:
+    assert changes_of(log, objects=False, lenient=lenient) == changes_of(log, objects=True, lenient=lenient)

@@ -76,19 +76,19 @@ class BulkChange(BulkTopics):
 
     def replay(
         self, data: Any, starts: Any, stops: Any, first: int, last: int, *, following: int = 0
-    ) -> tuple[int, list[tuple[int, str]]]:
+    ) -> tuple[int, list[tuple[int, str | None]]]:
         """Replay the record values data[starts[i]:stops[i]] (uint8; int64), i in [first, last), as far as possible.
 
         Returns the number of the first value that was not replayed (`last` if all were), which is a mark of a
         transaction or contradicts the state; and the values before it that other parts have to replay: their numbers,
-        with "", or with the topic's name for a RemoveTopicRecord. Memory is reserved for about `following` more
+        with None, or with the topic's name for a RemoveTopicRecord. Memory is reserved for about `following` more
         records.
         """
         self.unshare()
         self.make_room(data, starts, stops, first, last, following=following)
         self._others, self._journal = [], NO_JOURNAL
         at = self._replay_on(data, starts, stops, first, last)
-        return at, [(place, "" if topic < 0 else self.topic_name(topic)) for place, topic in self._others]
+        return at, [(place, None if topic < 0 else self.topic_name(topic)) for place, topic in self._others]
 
     def replay_journaled(self, data: Any, starts: Any, stops: Any) -> tuple[int, RowVersions]:
         """As `replay`, of values that are all of topics; returns the versions of partitions that they made, too."""

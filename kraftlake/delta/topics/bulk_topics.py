@@ -70,15 +70,13 @@ class BulkTopics(BulkState):
         return np.concatenate((self.packed.table.ids, created.astype(">u8").view(np.uint8).reshape(-1, 16)))
 
     def topic_number(self, name: str) -> int:
-        """The number of the existing topic with a name, or -1."""
+        """The number of the existing topic with a name, or -1; a created one if a snapshot gave it a taken name."""
         alive, table = self.state.alive, self.packed.table
-        number = table.by_name.get(name)
-        if number is not None and alive[number]:
-            return number
-        for place, new_name in enumerate(self.new_names, start=table.topic_count):
-            if new_name == name and alive[place]:
-                return place
-        return -1
+        for number, new_name in enumerate(self.new_names, start=table.topic_count):
+            if new_name == name and alive[number]:
+                return number
+        known = table.by_name.get(name)
+        return known if known is not None and alive[known] else -1
 
     def number_of_id(self, topic_id: Uuid) -> int:
         """The number of the existing topic with an id, or -1."""

@@ -19,11 +19,10 @@ from kraftlake.runtime import ReplayError
 
 def fault_of(bulk: BulkChange, message: Any) -> ReplayError:
     """The error of a record of topics at which `bulk` stopped."""
-    name = getattr(message, "name", "") or getattr(message, "topic_name", "")
-    topic_id = getattr(message, "topic_id", None)
-    numbers = {bulk.topic_number(name), -1 if topic_id is None else bulk.number_of_id(topic_id)} - {-1}
-    partition = getattr(message, "partition_id", None)
-    topics = [_topic(bulk, number, partition) for number in sorted(numbers)]
+    name, topic_id = getattr(message, "name", getattr(message, "topic_name", None)), getattr(message, "topic_id", None)
+    numbers = (-1 if topic_id is None else bulk.number_of_id(topic_id), -1 if name is None else bulk.topic_number(name))
+    by_name = {bulk.topic_name(number): number for number in numbers if number >= 0}  # the holder of the name stays
+    topics = [_topic(bulk, number, getattr(message, "partition_id", None)) for number in by_name.values()]
     change = ObjectChange.of_some(topics, {name: bulk.topic_id(topic) for name, topic in bulk.taken_names})
     try:
         if isinstance(message, RemoveTopicRecord):

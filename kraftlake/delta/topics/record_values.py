@@ -11,7 +11,7 @@ from kraftlake.delta.topics.bulk_change import BulkChange
 from kraftlake.records.serde import encode_value
 
 
-def replay_records(bulk: BulkChange, records: Sequence[Any]) -> tuple[int, list[tuple[int, str]]]:
+def replay_records(bulk: BulkChange, records: Sequence[Any]) -> tuple[int, list[tuple[int, str | None]]]:
     """Replay records of topics as far as possible; returns as `BulkChange.replay`.
 
     Raises UnwritableMetadataError, with nothing replayed, for a record that Kafka could not write.

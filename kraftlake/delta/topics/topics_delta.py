@@ -106,7 +106,9 @@ class TopicsDelta:
         done, removed = replay_records(self._in_bulk(), [record])
         if not done:
             raise fault_of(self._bulk, record)
-        return removed[0][1]
+        (_, name), *_ = removed
+        assert name is not None, "it is a RemoveTopicRecord"
+        return name
 
     @property
     def takes_bulk(self) -> bool:
@@ -125,7 +127,7 @@ class TopicsDelta:
 
     def replay_bulk(
         self, data: Any, starts: Any, stops: Any, first: int, last: int, *, following: int = 0
-    ) -> tuple[int, list[tuple[int, str]]]:
+    ) -> tuple[int, list[tuple[int, str | None]]]:
         """Replay many values at once: see `BulkChange.replay`. Requires `takes_bulk`."""
         assert self.takes_bulk, "what was replayed record by record can't go on in bulk"
         bulk = self._in_bulk()

@@ -70,7 +70,7 @@ class RecordReplayer:
         if not topics.is_untouched:
             self.delta.topics_delta = topics
         for index, removed_topic in others:
-            if removed_topic:
+            if removed_topic is not None:
                 self.delta.get_or_create_configs_delta().replay_remove_topic(removed_topic)
                 continue
             offset = values.base_offset + index

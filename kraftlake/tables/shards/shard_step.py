@@ -24,9 +24,7 @@ class ShardStep:
     `begins_with` are the counts of its topics at the begin, in the order of ClusterCounts; the writers have the rows.
     """
 
-    def __init__(
-        self, state: ReplayState, writers: Sequence[ChangesWriter], *, is_load: bool = False, bulk: bool = True
-    ) -> None:
+    def __init__(self, state: ReplayState, writers: Sequence[ChangesWriter], *, is_load: bool = False) -> None:
         """Begin with the state at an offset; `is_load` as in LogBegin.
 
         `writers` are those of the tables that are `of_topics`.

@@ -116,7 +116,7 @@ class Watch:
         """The events of the next batches, as tables of `events/`; does not wait, and may give nothing."""
         for chunk in self._next_chunks():
             growth = topic_counts(chunk.partitions, len(chunk.boundaries))
-            self._counter.take(growth, chunk.records, chunk.deltas, with_first=False)
+            self._counter.take(chunk.boundaries.offsets, growth, chunk.others, with_first=False)
             rows = self._events.take(chunk).rows().cast(EVENTS.schema)
             yield rows.filter(pc.field("offset") >= self._from)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -20,26 +21,20 @@ from kraftlake.metadata_log.log_facts import SNAPSHOTS_TABLE
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotPart, write_part
 from kraftlake.metadata_log.storage.disk import disk_for
 from kraftlake.metadata_log.storage.location import lake_location
-from kraftlake.records.metadata_records import PartitionRecord, TopicRecord
-from kraftlake.records.rows import LOG_SCHEMA
-from kraftlake.records.serde import record_type
+from kraftlake.records.batch_values import BatchValues
+from kraftlake.records.rows import to_rows
 from kraftlake.runtime.errors import KraftlakeError
-from kraftlake.spark_jobs.fold.frames import in_arrow, telling_faults
+from kraftlake.spark_jobs.fold.frames import collected, in_arrow
 from kraftlake.spark_jobs.spark_versions import by_number
 from kraftlake.tables.shards.faults import fault_to_json, raise_first
-from kraftlake.tables.shards.results import one_row, read_stream, stream_of, topics_in
-from kraftlake.tables.shards.snapshot_layout import TopicRange, batches_of
+from kraftlake.tables.shards.results import RESULT_SCHEMA, one_row, read_stream, result_of, stream_of, topics_in
+from kraftlake.tables.shards.snapshot_layout import TopicRange, batches_of, with_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_PIECE_SCHEMA = pa.schema(
-    [pa.field("range", pa.int32(), nullable=False), pa.field("topics", pa.binary()), pa.field("fault", pa.string())]
-)
-"""A shard's topics of one range: a stream of _TOPIC_SCHEMA."""
 _TOPIC_SCHEMA = pa.schema([("name", pa.string()), ("values", pa.large_binary()), ("sizes", pa.large_list(pa.int32()))])
-_WRITTEN_SCHEMA = pa.schema([pa.field("range", pa.int32(), nullable=False), ("part", pa.string()),
-                             ("sizes", pa.binary()), ("fault", pa.string())])  # fmt: skip
+"""A topic with the values of its records, back to back."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -59,42 +54,39 @@ class TopicFiles:
         """
         if not self.ranges:
             return [], np.empty(0, np.int32)
-        pieces = in_arrow(folded.select("content").where("content IS NOT NULL"), self._pieces, _PIECE_SCHEMA)
-        written = in_arrow(by_number(pieces, len(self.ranges), "range"), self._files, _WRITTEN_SCHEMA)
-        with telling_faults():
-            rows = written.toArrow().sort_by("range")
-        raise_first(fault for fault in rows["fault"].to_pylist() if fault is not None)
-        parts = [_part_from_json(text) for text in rows["part"].to_pylist()]
+        pieces = in_arrow(folded.select("content").where("content IS NOT NULL"), self._pieces, RESULT_SCHEMA)
+        written = in_arrow(by_number(pieces, len(self.ranges), "shard"), self._files, RESULT_SCHEMA)
+        results = collected(written, "content")
+        raise_first(results.faults)
+        parts = [_part_from_json(text) for text in results.facts]
         assert [part.record_count for part in parts] == [each.records for each in self.ranges], "nothing is lost"
-        sizes = np.concatenate([np.frombuffer(cell.as_buffer(), np.int32) for cell in rows["sizes"]])
+        sizes = np.concatenate([np.frombuffer(cell.as_buffer(), np.int32) for cell in results.rows["content"]])
         return parts, sizes
 
     def _pieces(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """A shard's topics, encoded and sorted by name, cut where ranges begin."""
+        """The topics of a shard by range, encoded and sorted by name: a result for each range."""
         firsts = [each.first_name for each in self.ranges]
-        for batch in batches:
-            for cell in batch.column(0):
-                packed = topics_in(cell.as_buffer()).rows()
-                order = topics_by_name(packed.table)
-                try:
-                    values = topic_values(packed, self.options, order)
-                except KraftlakeError as fault:
-                    yield one_row(_PIECE_SCHEMA, range=0, fault=fault_to_json(fault))
-                    return
-                names = [packed.table.names[topic] for topic in order.tolist()]
-                table = pa.table(
-                    [
-                        pa.array(names, pa.string()),
-                        _slices(pa.large_binary(), values.starts, values.data),
-                        pa.LargeListArray.from_arrays(pa.array(values.firsts), pa.array(values.sizes)),
-                    ],
-                    _TOPIC_SCHEMA,
-                )
-                edges = [*(bisect_left(names, first) for first in firsts), len(names)]
-                for number, (start, stop) in enumerate(pairwise(edges)):
-                    if start < stop:
-                        mine = table.slice(start, stop - start)
-                        yield one_row(_PIECE_SCHEMA, range=number, topics=stream_of(mine))
+        for cell in (cell for batch in batches for cell in batch.column(0)):
+            packed = topics_in(cell.as_buffer()).rows()
+            order = topics_by_name(packed.table)
+            try:
+                values = topic_values(packed, self.options, order)
+            except KraftlakeError as fault:
+                yield one_row(RESULT_SCHEMA, shard=0, fault=fault_to_json(fault))
+                return
+            names = [packed.table.names[topic] for topic in order.tolist()]
+            table = pa.table(
+                [
+                    pa.array(names, pa.string()),
+                    _slices(pa.large_binary(), values.starts, values.data),
+                    pa.LargeListArray.from_arrays(pa.array(values.firsts), pa.array(values.sizes)),
+                ],
+                _TOPIC_SCHEMA,
+            )
+            edges = [*(bisect_left(names, first) for first in firsts), len(names)]
+            for number, (start, stop) in enumerate(pairwise(edges)):
+                if start < stop:
+                    yield one_row(RESULT_SCHEMA, shard=number, content=stream_of(table.slice(start, stop - start)))
 
     def _files(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """All pieces of a range as a file of the snapshot."""
@@ -102,68 +94,50 @@ class TopicFiles:
         for batch in batches:
             for row in batch.to_pylist():
                 if row["fault"] is not None:
-                    yield one_row(_WRITTEN_SCHEMA, range=0, fault=row["fault"])
+                    yield one_row(RESULT_SCHEMA, shard=0, fault=row["fault"])
                     return
-                pieces.setdefault(row["range"], []).append(read_stream(row["topics"]))
+                pieces.setdefault(row["shard"], []).append(read_stream(row["content"]))
         for number in sorted(pieces):
-            rows, sizes = self._rows(self.ranges[number], pa.concat_tables(pieces.pop(number)))
-            place = lake_location(self.lake)
-            try:
-                part = write_part(
-                    disk_for(place, "fsync"), place / SNAPSHOTS_TABLE, rows, self.provenance.offset + 1,
-                    self.provenance.epoch,
-                )  # fmt: skip
-            except KraftlakeError as fault:
-                yield one_row(_WRITTEN_SCHEMA, range=number, fault=fault_to_json(fault))
-                continue
-            last = sizes[-MAX_RECORDS_IN_BATCH:].tobytes()
-            yield one_row(_WRITTEN_SCHEMA, range=number, part=_part_to_json(part), sizes=last)
+            yield result_of(number, partial(self._file, self.ranges[number], pieces.pop(number)))
+
+    def _file(self, topics: TopicRange, pieces: list[pa.Table]) -> tuple[bytes, bytes]:
+        """Write the file of a range: the sizes of its last values, and the part of the snapshot as JSON."""
+        rows, sizes = self._rows(topics, pa.concat_tables(pieces))
+        at, place = self.provenance, lake_location(self.lake)
+        part = write_part(disk_for(place, "fsync"), place / SNAPSHOTS_TABLE, rows, at.offset + 1, at.epoch)
+        return sizes[-MAX_RECORDS_IN_BATCH:].tobytes(), json.dumps(attrs.asdict(part)).encode()
 
     def _rows(self, topics: TopicRange, table: pa.Table) -> tuple[pa.Table, Any]:
         """The rows of a range in LOG_SCHEMA, and the sizes of their values."""
         table = table.sort_by("name").combine_chunks()
-        values, lists = table["values"].chunk(0), table["sizes"].chunk(0)
-        sizes = lists.flatten().to_numpy()
-        counts = np.diff(np.frombuffer(lists.buffers()[1], np.int64, len(lists) + 1, 8 * lists.offset))
-        count = len(sizes)
+        values, at = table["values"].chunk(0), self.provenance
+        sizes = table["sizes"].chunk(0).flatten().to_numpy()
+        count, stops = len(sizes), np.cumsum(sizes, dtype=np.int64)
         assert count == topics.records, "a range has the records that were counted"
-        bounds = np.zeros(count + 1, np.int32)
-        np.cumsum(sizes, out=bounds[1:])
-        _, begins, data = values.buffers()
-        first = int(np.frombuffer(begins, np.int64)[values.offset])
-        payload = pa.Array.from_buffers(
-            pa.binary(), count, [None, pa.py_buffer(bounds), data.slice(first, int(bounds[-1]))]
+        _, bounds, data = values.buffers()
+        first = int(np.frombuffer(bounds, np.int64)[values.offset])
+        times = np.full(count, at.timestamp, np.int64)
+        last = np.array([topics.first_offset + count - 1], np.int64)
+        records = BatchValues(
+            base_offset=topics.first_offset,
+            data=np.frombuffer(data, np.uint8)[first : first + int(stops[-1])],
+            starts=stops - sizes,
+            stops=stops,
+            times=times,
+            last_offsets=last,
+            epochs=np.array([at.epoch], np.int64),
+            timestamps=times[:1],
+            sizes=stops[-1:],
         )
-        is_partition = np.ones(count, np.int8)
-        is_partition[np.cumsum(counts) - counts] = 0
-        offsets = topics.first_offset + np.arange(count, dtype=np.int64)
-        provenance = self.provenance
-        version = self.options.metadata_version.partition_record_version
-        types = pa.array([record_type(False, TopicRecord.API_KEY, 0),
-                          record_type(False, PartitionRecord.API_KEY, version)])  # fmt: skip
-        time = None if provenance.timestamp < 0 else provenance.timestamp * 1000
-        columns = {
-            "offset": pa.array(offsets),
-            "epoch": pa.repeat(pa.scalar(provenance.epoch, pa.int32()), count),
-            "timestamp": pa.repeat(pa.scalar(time, LOG_SCHEMA.field("timestamp").type), count),
-            "batch": pa.array(batches_of(self.open_batch, offsets)),
-            "type": types.take(pa.array(is_partition)),
-            "api_key": pa.array(np.where(is_partition, PartitionRecord.API_KEY, TopicRecord.API_KEY).astype(np.int16)),
-            "version": pa.array(np.where(is_partition, version, 0).astype(np.int16)),
-            "control": pa.repeat(pa.scalar(False), count),
-            "payload": payload,
-        }
-        return pa.table([columns[name] for name in LOG_SCHEMA.names], schema=LOG_SCHEMA), sizes
+        return with_batches(
+            to_rows([records]), batches_of(self.open_batch, topics.first_offset + np.arange(count))
+        ), sizes
 
 
 def _slices(kind: pa.DataType, bounds: Any, data: Any) -> pa.Array:
     return pa.Array.from_buffers(kind, len(bounds) - 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)])
 
 
-def _part_to_json(part: SnapshotPart) -> str:
-    return json.dumps(attrs.asdict(part))
-
-
-def _part_from_json(text: str) -> SnapshotPart:
+def _part_from_json(text: bytes) -> SnapshotPart:
     fields = json.loads(text)
     return SnapshotPart(**(fields | {"file": AddFile(**fields["file"])}))

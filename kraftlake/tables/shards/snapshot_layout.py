@@ -162,6 +162,10 @@ def _rows(
         values=values,
         timestamps=(provenance.timestamp,) * len(values),
     )
-    rows = to_rows([batch])
+    return with_batches(to_rows([batch]), batches), open_batch
+
+
+def with_batches(rows: pa.Table, batches: Any) -> pa.Table:
+    """Rows of a log in batches with other base offsets."""
     column = LOG_SCHEMA.get_field_index("batch")
-    return rows.set_column(column, LOG_SCHEMA.field("batch"), pa.array(batches, pa.int64())), open_batch
+    return rows.set_column(column, LOG_SCHEMA.field("batch"), pa.array(batches, pa.int64()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kraftlake.runtime.errors import FencedEpochError, KraftlakeError, LakeError, ReplayError
-from kraftlake.tables.shards.faults import fault_to_json, raise_first
+from kraftlake.tables.shards.faults import earliest, fault_to_json, raise_first
 
 
 class OfAnotherRoomError(KraftlakeError):
@@ -20,6 +20,15 @@ def test_the_error_with_the_lowest_offset_is_raised_as_it_was() -> None:
         raise_first(map(fault_to_json, faults))
     assert raised.value.offset == 2
     raise_first([])
+
+
+@pytest.mark.parametrize(("of_driver", "first"), [(3, "driver"), (12, "shard")])
+def test_of_shards_and_driver_the_error_with_the_lowest_offset_is_raised(of_driver: int, first: str) -> None:
+    of_shard = [fault_to_json(ReplayError("shard", offset=9))]
+    with pytest.raises(ReplayError, match=f"^{first}$"), earliest(of_shard):
+        raise ReplayError("driver", offset=of_driver)
+    with pytest.raises(ReplayError, match="^shard$"), earliest(of_shard):
+        pass
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def test_of_shards_and_driver_the_error_with_the_lowest_offset_is_raised(of_driv
     of_shard = [fault_to_json(ReplayError("shard", offset=9))]
     with pytest.raises(ReplayError, match=f"^{first}$"), earliest(of_shard):
         raise ReplayError("driver", offset=of_driver)
-    with pytest.raises(ReplayError, match="^shard$"), earliest(of_shard):
+    with pytest.raises(ReplayError, match=r"^shard$"), earliest(of_shard):
         pass
 
 

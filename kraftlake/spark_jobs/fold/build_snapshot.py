@@ -55,16 +55,8 @@ class BuiltSnapshot:
 
     def to_json(self) -> dict[str, Any]:
         """The JSON form."""
-        return {
-            "name": self.name,
-            "offset": self.offset,
-            "epoch": self.epoch,
-            "records": self.records,
-            "topics": self.topics,
-            "partitions": self.partitions,
-            "written": self.written,
-            "from": self.base,
-        }
+        form = attrs.asdict(self, filter=attrs.filters.exclude("shards"))
+        return form | {"from": form.pop("base")}
 
 
 def build_snapshot(

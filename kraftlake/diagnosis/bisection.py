@@ -78,7 +78,7 @@ def bisect(
     skipped = _skipped(source, begin, last) if lenient else None
     things = [name for name in condition.names if isinstance(name, Thing)]
     lines = changes_after(source, things, begin, last, lenient=lenient).lines if things else {}
-    counts = _of_counts(source, condition, begin, last, skipped)
+    counts = _of_counts(source, condition, begin, last, lenient=lenient)
     events = heapq.merge(_of_things(lines), counts, key=itemgetter(0))
     found = _first_holding(condition, dict.fromkeys(condition.names), events, first)
     if found is None:
@@ -135,9 +135,7 @@ def _of_things(lines: Mapping[Thing, Sequence[Change]]) -> list[_Event]:
     return [(change.since, change.since_time, {change.thing: change.after}) for change in changes]
 
 
-def _of_counts(
-    source: LogSource, condition: Condition, begin: int, last: int, skipped: Sequence[SkippedRecord] | None
-) -> Iterator[_Event]:
+def _of_counts(source: LogSource, condition: Condition, begin: int, last: int, *, lenient: bool) -> Iterator[_Event]:
     names = [name for name in condition.names if isinstance(name, str)]
     if not names:
         return
@@ -145,9 +143,8 @@ def _of_counts(
 
     columns = [[field.name for field in attrs.fields(ClusterCounts)].index(name) for name in names]
     before: list[int] = []
-    without = None if skipped is None else {one.offset for one in skipped}
-    image = image_after(source, begin, lenient=skipped is not None)
-    for changes in count_changes(source.reader, image, last, without=without):
+    image = image_after(source, begin, lenient=lenient)
+    for changes in count_changes(source.reader, image, last, lenient=lenient):
         for offset, time, counts in zip(
             changes.offsets.tolist(), changes.times.tolist(), changes.counts[:, columns].tolist(), strict=True
         ):

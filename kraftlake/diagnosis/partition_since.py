@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlake.diagnosis.changes import image_after
-from kraftlake.diagnosis.delta_chunks import delta_chunks
 from kraftlake.image.topics.partition_rows import PARTITION_EPOCH
 from kraftlake.replay import LogSource, QuorumState
 from kraftlake.tables import HAD, HAS, LogReplay, PartitionChanges, event_columns
@@ -32,7 +31,7 @@ def partitions_since(
     since = _Since(topics, begin, image.provenance.timestamp)
     deltas = LogReplay()
     deltas.begin(image, QuorumState())
-    for chunk in delta_chunks(source.reader, deltas, begin + 1, at):
+    for chunk in deltas.read(source.reader, at):
         if not since.take(chunk.partitions):
             return None
     return since.found()

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import groupby, pairwise
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Generic, TypeVar
 
 import attrs
 
-from kraftlake.delta import MetadataDelta
 from kraftlake.diagnosis.doctor.group import LogPosition
 from kraftlake.image import BrokerRegistration, ControllerRegistration, MetadataImage
 from kraftlake.records import Uuid
-from kraftlake.records import metadata_records as r
-from kraftlake.tables import EffectiveRecords
+from kraftlake.replay.log.other_records import OtherChange
 
 R = TypeVar("R", BrokerRegistration, ControllerRegistration)
-
-_KINDS: Final = frozenset(
-    record.API_KEY
-    for record in (
-        r.RegisterBrokerRecord, r.UnregisterBrokerRecord, r.BrokerRegistrationChangeRecord, r.FenceBrokerRecord,
-        r.UnfenceBrokerRecord, r.RegisterControllerRecord, r.UnregisterControllerRecord,
-    )
-)  # fmt: skip
-"""The records that change a registration."""
 
 
 @attrs.frozen(kw_only=True)
@@ -52,7 +41,6 @@ class RegistrationHistory:
 
     def __init__(self, image: MetadataImage) -> None:
         """Begin with the registrations of an image."""
-        self._image = attrs.evolve(MetadataImage.EMPTY, cluster=image.cluster, features=image.features)
         self.brokers: dict[int, list[Registered[BrokerRegistration]]] = {
             id_: [Registered(state=one, since=None)] for id_, one in image.cluster.brokers.items()
         }
@@ -60,20 +48,12 @@ class RegistrationHistory:
             id_: [Registered(state=one, since=None)] for id_, one in image.cluster.controllers.items()
         }
 
-    def take(self, records: EffectiveRecords) -> None:
-        """Take in the records that follow those before."""
-        records = records.of_kinds(_KINDS)
-        effective, times = records.effective.tolist(), records.times.tolist()
-        for offset, numbers in groupby(range(len(effective)), effective.__getitem__):
-            delta = MetadataDelta(self._image)
-            last = 0
-            for last in numbers:
-                delta.replay(records.message(last), int(records.offsets[last]))
-            changed = delta.cluster_delta
+    def take(self, others: Iterable[OtherChange]) -> None:
+        """Take in the changes that follow those before."""
+        for other in others:
+            changed, at = other.change.cluster_delta, LogPosition.of(other.offset, other.time)
             if changed is None:
                 continue
-            self._image = delta.apply(self._image.provenance)
-            at = LogPosition.of(offset, times[last])
             for id_, broker in changed.changed_brokers.items():
                 self.brokers.setdefault(id_, []).append(Registered(state=broker, since=at))
             for id_, controller in changed.changed_controllers.items():

@@ -7,7 +7,6 @@ from contextlib import suppress
 
 import attrs
 
-from kraftlake.diagnosis.delta_chunks import delta_chunks
 from kraftlake.diagnosis.doctor.activity import Activity
 from kraftlake.diagnosis.doctor.directory_moves import DirectoryMove, DirectoryMoves
 from kraftlake.diagnosis.doctor.partition_times import (
@@ -20,7 +19,7 @@ from kraftlake.diagnosis.doctor.partition_times import (
 from kraftlake.diagnosis.doctor.registration_history import RegistrationHistory
 from kraftlake.diagnosis.doctor.setting_history import SettingChange, SettingHistory
 from kraftlake.image import MetadataImage
-from kraftlake.replay import LogSource, has_beginning, usable_snapshots
+from kraftlake.replay import LogSource, QuorumState, has_beginning, usable_snapshots
 from kraftlake.runtime import KraftlakeError
 from kraftlake.tables import LogReplay
 
@@ -85,20 +84,20 @@ def _read(
     recent_ms: int,
     window_ms: int,
 ) -> Timeline:
-    at, deltas, before = image.provenance.offset, LogReplay(), MetadataImage.EMPTY
+    at, deltas, before, quorum = image.provenance.offset, LogReplay(), MetadataImage.EMPTY, QuorumState()
     if begin > at:
         before = image
     elif begin > 0:
         replay = source.replay(begin - 1, from_snapshot=True)
-        before = replay.image
-        deltas.begin(before, replay.quorum)
+        before, quorum = replay.image, replay.quorum
+    deltas.begin(before, quorum)
     settings, partitions = SettingHistory(before), PartitionTimes(image, now)
     registrations, activity = RegistrationHistory(before), Activity(window_ms, before.provenance.epoch)
     moves = DirectoryMoves()
-    for chunk in delta_chunks(source.reader, deltas, begin, at):
+    for chunk in deltas.read(source.reader, at):
         partitions.take(chunk.partitions)
         settings.take(chunk)
-        registrations.take(chunk.records)
+        registrations.take(chunk.others)
         activity.take(chunk)
         moves.take(chunk.partitions)
     is_late = begin > source.start_offset and before.provenance.timestamp >= recent_ms

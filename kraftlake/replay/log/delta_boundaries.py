@@ -59,6 +59,14 @@ class DeltaBoundaries:
             **{field.name: getattr(self, field.name)[some] for field in attrs.fields(DeltaBoundaries)}
         )
 
+    def by_offset(self, records: EffectiveRecords) -> DeltaBoundaries:
+        """Those where each offset at which one of the deltas' records takes effect, but no no-op, ends a delta."""
+        last = self.offsets.max(initial=-1)
+        effective = records.effective[(records.effective < last) & ~records.are_no_ops()]
+        offsets = np.sort(np.concatenate((self.offsets, effective)))
+        offsets = offsets[np.diff(offsets, prepend=-1) > 0]
+        return attrs.evolve(self.where(np.searchsorted(self.offsets, offsets)), offsets=offsets)
+
     @classmethod
     def of_part(
         cls, part: LogPart, records: EffectiveRecords, *, in_transaction: bool, leader: int = -1

@@ -65,8 +65,12 @@ class LogReplay:
     Source: org.apache.kafka.image.loader.MetadataBatchLoader.
     """
 
-    def __init__(self, *, lenient: bool = False, of_shard: bool = False) -> None:
-        """Begin with an empty log; `of_shard` is that of PartitionStore."""
+    def __init__(self, *, lenient: bool = False, of_shard: bool = False, by_offset: bool = False) -> None:
+        """Begin with an empty log; `of_shard` is that of PartitionStore.
+
+        `by_offset`: a delta ends at each offset at which records take effect, too.
+        """
+        self._by_offset = by_offset
         self.lenient = lenient
         self.skipped: list[SkippedRecord] = []
         self.store = PartitionStore(of_shard=of_shard)
@@ -242,8 +246,9 @@ class LogReplay:
         except KraftlakeError as error:
             fault = error
         if boundaries:
-            ends = DeltaBoundaries.joined(boundaries)
-            yield from self._chunks(joined(taken or [NO_RECORDS]), ends.where(np.s_[-1:]) if in_one_delta else ends)
+            ends, effective = DeltaBoundaries.joined(boundaries), joined(taken or [NO_RECORDS])
+            ends = ends.by_offset(effective) if self._by_offset else ends
+            yield from self._chunks(effective, ends.where(np.s_[-1:]) if in_one_delta else ends)
         if fault is not None:
             raise fault
 

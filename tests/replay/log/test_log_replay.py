@@ -177,3 +177,18 @@ def test_an_unknown_record_of_an_aborted_transaction_is_nothing(lenient: bool) -
     replay = LogReplay(lenient=lenient)
     assert ends_of(replay.take_parts(log)) == [0, 3, 4]
     assert not replay.skipped
+
+
+def test_by_offset_each_record_that_takes_effect_ends_a_delta_and_no_ops_do_not() -> None:
+    log = [
+        data(0, topic(1), r.NoOpRecord(), partition(1)),
+        data(3, begin(), topic(2), partition(2), end(), topic(3)),
+    ]
+    replay = LogReplay(by_offset=True)
+    chunks = [*replay.take_parts(log)]
+    assert ends_of(chunks) == [0, 2, 6, 7]
+    offsets, times = (
+        [one for chunk in chunks for one in getattr(chunk.boundaries, name).tolist()] for name in ("offsets", "times")
+    )
+    assert times == [log[0 if offset < 3 else 1].timestamp for offset in offsets]
+    assert [chunk.partitions.created[:, 0].tolist() for chunk in chunks] == [[0, 2, 3]]

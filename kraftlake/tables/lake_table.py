@@ -279,7 +279,9 @@ class LakeTable:
         differing = differing_column(state.metadata.schema_string, self.description.schema, str(self.path))
         if differing is not None:
             raise LakeError(
-                f"{self.path} has the columns of another release, {differing} among those that differ: {self._way_out}"
+                f"{self.path} has the columns of another release, {differing} among those that differ: delete the "
+                f"folder {self.name}/ and run `kraftlake tables {self.path.parent} {self.name}`, which makes it anew "
+                "from what the log holds"
             )
         if self.description.app_id not in state.transactions and len(state.files):
             raise LakeError(f"{self.path} doesn't say which offsets its rows cover: {self._way_out}")

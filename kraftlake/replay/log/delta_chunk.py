@@ -13,7 +13,7 @@ from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
 from kraftlake.replay.log.effective_records import NO_RECORDS, EffectiveRecords
 from kraftlake.replay.log.other_records import OtherChange
-from kraftlake.replay.log.partition_changes import PartitionChanges
+from kraftlake.replay.log.partition_changes import PartitionChanges, PartitionRows
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -22,7 +22,9 @@ class DeltaChunk:
 
     Delta i ends at `boundaries.offsets[i]`. `records` are those that take effect, of all kinds; `deltas` (int64,
     ascending) are the numbers of their deltas. `partitions` are the changes that the records of topics make; the
-    records' numbers in it are those of `records`. `others` are the changes of all other parts, in order.
+    records' numbers in it are those of `records`. `others` are the changes of all other parts, in order;
+    where one of them changes what tables say of partitions, a broker's rack, `partitions_after` are all partitions
+    after the deltas.
     """
 
     boundaries: DeltaBoundaries
@@ -30,6 +32,7 @@ class DeltaChunk:
     deltas: Any
     partitions: PartitionChanges
     others: Sequence[OtherChange] = ()
+    partitions_after: PartitionRows | None = None
 
     def in_front_of(self, delta: int) -> DeltaChunk:
         """The deltas in front of one, by number."""
@@ -40,6 +43,7 @@ class DeltaChunk:
             deltas=self.deltas[:last],
             partitions=self.partitions.in_front_of(delta),
             others=[change for change in self.others if change.delta < delta],
+            partitions_after=self.partitions_after,
         )
 
 

@@ -332,6 +332,7 @@ class LogReplay:
                 deltas=run.deltas - first,
                 partitions=run.changes.counted_from(first, 0),
                 others=others,
+                partitions_after=self.store.rows() if any(other.racks for other in others) else None,
             )
             first = last
             if chunk.partitions.touches_topics:

@@ -41,6 +41,15 @@ class OtherChange:
     image: MetadataImage
     messages: Sequence[AnyMessage]
 
+    @property
+    def racks(self) -> dict[int, str | None]:
+        """The racks of the brokers that get another one, by id: None for none, and for a broker that is gone."""
+        cluster = self.change.cluster_delta
+        before = self.change.image.cluster.brokers
+        changed = {} if cluster is None else cluster.changed_brokers
+        racks = {broker: None if now is None else now.rack for broker, now in changed.items()}
+        return {broker: rack for broker, rack in racks.items() if rack != getattr(before.get(broker), "rack", None)}
+
 
 class OtherRecords:
     """Replays the records of no topic. `image` is the image without topics after those that were replayed."""

@@ -34,8 +34,15 @@ VALIDITY: Final[tuple[Column, ...]] = (
     ),
 )
 
-PARTITION_COLUMNS: Final[tuple[Column, ...]] = (*PARTITION_STATE, *VALIDITY)
+OF_OTHER_PARTS: Final[tuple[Column, ...]] = (
+    (
+        pa.field("leader_rack", pa.string()),
+        "the rack of the leader's broker, as it is registered; null without a leader or a rack",
+    ),
+)
+"""What `partition_history/` says of a partition from other parts of the image."""
 
+PARTITION_COLUMNS: Final[tuple[Column, ...]] = (*PARTITION_STATE, *OF_OTHER_PARTS, *VALIDITY)
 
 PARTITION_HISTORY_SCHEMA: Final = pa.schema([field for field, _ in PARTITION_COLUMNS])
 

@@ -2,46 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 
+from kraftlake.replay.log.delta_chunk import DeltaChunk
 from kraftlake.replay.log.partition_changes import HAD, PartitionChanges, PartitionRows
 from kraftlake.tables.history.columns import ENCODED_STATES, STILL_SO
-from kraftlake.tables.history.state_columns import GatheredStates, StateColumns, States
+from kraftlake.tables.history.leader_racks import LeaderRacks
+from kraftlake.tables.history.state_columns import NO_RACK, GatheredStates, StateColumns, States
 from kraftlake.tables.lazy_table import LazyTable
 
 
 class EndedStates:
-    """Gathers the states that changes end, until they are taken."""
+    """Gathers the states that deltas end, until they are taken."""
 
     def __init__(self) -> None:
         self._groups: list[tuple[StateColumns, GatheredStates]] = []
         """States whose lists are in the same memory, with the maker of their rows."""
 
-    def add(self, changes: PartitionChanges) -> None:
-        """Add the states that changes end; these follow the changes before."""
-        some = np.flatnonzero((changes.flags & HAD != 0) & changes.altered)
-        if not len(some):
-            return
-        columns = StateColumns(changes.names, changes.heaps)
-        if self._groups and self._groups[-1][0].heaps.base is changes.heaps.base:
+    def add(self, chunk: DeltaChunk, racks: LeaderRacks) -> None:
+        """Add the states that deltas end, which follow those before, and let `racks` take their changes of racks."""
+        changes, after, of_racks = chunk.partitions, chunk.partitions_after, racks.changes_in(chunk.others)
+        ended = _ended(changes)
+        if len(ended.topics):
+            self._add(StateColumns(changes.names, changes.heaps, racks.names), racks.divided(ended, of_racks))
+        if after is not None:
+            self._add(StateColumns(after.names, after.heaps, racks.names), racks.divided(_open(after), of_racks)[:-1])
+        racks.take(of_racks)
+
+    def _add(self, columns: StateColumns, parts: Sequence[States]) -> None:
+        if self._groups and self._groups[-1][0].heaps.base is columns.heaps.base:
             self._groups[-1] = columns, self._groups[-1][1]  # later names and lists include the earlier ones
         else:
             self._groups.append((columns, GatheredStates()))
-        self._groups[-1][1].add(
-            States(
-                topics=changes.topics[some],
-                partitions=changes.partitions[some],
-                rows=changes.before.take(some, axis=0),
-                begins=changes.since[some],
-                begin_times=changes.since_times[some],
-                ends=changes.offsets[some],
-                end_times=changes.times[some],
-            )
-        )
+        for states in parts:
+            self._groups[-1][1].add(states)
 
     def take(self) -> LazyTable:
         """Take all of them as rows in ENCODED_STATES, each group sorted by where the states began."""
@@ -54,18 +52,34 @@ class EndedStates:
         )
 
 
-def open_state_tables(partitions: PartitionRows) -> Iterator[pa.Table]:
+def open_state_tables(partitions: PartitionRows, racks: LeaderRacks) -> Iterator[pa.Table]:
     """The open states in ENCODED_STATES, sorted by where they began, in tables of at most ROW_GROUP_ROWS."""
+    return StateColumns(partitions.names, partitions.heaps, racks.names).tables(racks.known(_open(partitions)))
+
+
+def _ended(changes: PartitionChanges) -> States:
+    some = np.flatnonzero((changes.flags & HAD != 0) & changes.altered)
+    return States(
+        topics=changes.topics[some],
+        partitions=changes.partitions[some],
+        rows=changes.before.take(some, axis=0),
+        begins=changes.since[some],
+        begin_times=changes.since_times[some],
+        ends=changes.offsets[some],
+        end_times=changes.times[some],
+        racks=np.full(len(some), NO_RACK, np.int32),
+    )
+
+
+def _open(partitions: PartitionRows) -> States:
     still = np.full(len(partitions.rows), STILL_SO, np.int64)
-    columns = StateColumns(partitions.names, partitions.heaps)
-    return columns.tables(
-        States(
-            topics=partitions.topics.astype(np.int64),
-            partitions=partitions.partitions.astype(np.int64),
-            rows=partitions.rows,
-            begins=partitions.since,
-            begin_times=partitions.since_times,
-            ends=still,
-            end_times=still,
-        )
+    return States(
+        topics=partitions.topics.astype(np.int64),
+        partitions=partitions.partitions.astype(np.int64),
+        rows=partitions.rows,
+        begins=partitions.since,
+        begin_times=partitions.since_times,
+        ends=still,
+        end_times=still,
+        racks=np.full(len(still), NO_RACK, np.int32),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,9 @@ from kraftlake.replay.log.partition_changes import Heaps, Names
 from kraftlake.tables.history.columns import ENCODED_STATES, ROW_GROUP_ROWS, STILL_SO, times_of
 from kraftlake.tables.state_arrays import state_arrays
 
+NO_RACK: Final = -1
+"""The number in place of a rack where there is none."""
+
 _ROOM = 1 << 19
 """The number of states for which memory is reserved at first: unused pages take no memory, growing copies."""
 
@@ -21,7 +24,7 @@ class States(NamedTuple):
     """States of partitions: int64 arrays, and `rows` (int32[n, 14]).
 
     `topics` are the numbers of topics, `partitions` the partitions' ids; the states begin and end at these offsets and
-    times (epoch ms, -1 for none).
+    times (epoch ms, -1 for none). `racks` (int32) are the numbers of the leaders' racks, NO_RACK for none.
     """
 
     topics: Any
@@ -31,12 +34,13 @@ class States(NamedTuple):
     begin_times: Any
     ends: Any
     end_times: Any
+    racks: Any
 
     @classmethod
     def room(cls, size: int) -> States:
         """Room for a number of states."""
         numbers = np.empty((6, size), np.int64)
-        return cls._make([*numbers[:2], np.empty((size, COLUMNS), np.int32), *numbers[2:]])
+        return cls._make([*numbers[:2], np.empty((size, COLUMNS), np.int32), *numbers[2:], np.empty(size, np.int32)])
 
     def part(self, first: int, last: int) -> States:
         """The states [first, last), as views."""
@@ -77,6 +81,8 @@ class StateColumns(NamedTuple):
 
     names: Names
     heaps: Heaps
+    racks: pa.Array
+    """The names of racks, by number."""
 
     def tables(self, states: States) -> Iterator[pa.Table]:
         """The rows of states, sorted by where they begin; each table is one row group of a file, with its dictionaries.
@@ -100,6 +106,9 @@ class StateColumns(NamedTuple):
             "partition": pa.array(states.partitions.astype(np.int32)),
             **state_arrays(
                 states.rows, self.heaps, lambda places: pa.DictionaryArray.from_arrays(places, names.directories)
+            ),
+            "leader_rack": pa.DictionaryArray.from_arrays(
+                pa.array(states.racks, mask=states.racks == NO_RACK), self.racks
             ),
             "valid_from_offset": pa.array(states.begins),
             "valid_to_offset": pa.array(states.ends, mask=states.ends == STILL_SO),

@@ -16,6 +16,7 @@ from kraftlake.tables.history.columns import PARTITION_COLUMNS
 from kraftlake.tables.history.entity_history import EntityHistory
 from kraftlake.tables.history.entity_tables import SMALL_TABLES, SmallTable
 from kraftlake.tables.history.history_table import HistoryTable
+from kraftlake.tables.history.leader_racks import LeaderRacks
 from kraftlake.tables.history.open_intervals import entities_since, partitions_since
 from kraftlake.tables.history.partition_history import EndedStates, open_state_tables
 from kraftlake.tables.lake_table import LakeTable, TableDescription
@@ -53,6 +54,7 @@ class PartitionHistoryWriter(HistoryWriter):
         super().__init__()
         self._ended = EndedStates()
         self._store = PartitionStore()
+        self._racks = LeaderRacks({})
 
     def open(self, replay: LogReplay, begin: LogBegin, table: LakeTable | None = None) -> None:
         """Begin with the partitions of the replay, each since when the table says.
@@ -60,7 +62,7 @@ class PartitionHistoryWriter(HistoryWriter):
         If the table covers nothing and the log starts above 0, the states are those of the oldest snapshot that covers
         the log's start, and begin at the snapshot's offset. Raises LakeError if table and log contradict each other.
         """
-        self._store = replay.store
+        self._store, self._racks = replay.store, LeaderRacks(begin.image.cluster.brokers)
         if isinstance(table, HistoryTable) and table.covered is not None and begin.counts is None:
             replay.store.begin(begin.image.topics, *partitions_since(begin.image.topics, table))
 
@@ -71,7 +73,7 @@ class PartitionHistoryWriter(HistoryWriter):
 
     def open_tables(self) -> Iterator[pa.Table]:
         """The open states of the partitions."""
-        return open_state_tables(self._store.rows())
+        return open_state_tables(self._store.rows(), self._racks)
 
     def drain_later(self) -> LazyTable:
         """The states that ended since the last call, made on request."""
@@ -79,7 +81,7 @@ class PartitionHistoryWriter(HistoryWriter):
 
     def take_deltas(self, chunk: DeltaChunk) -> None:
         """Keep the states that deltas end."""
-        self._ended.add(chunk.partitions)
+        self._ended.add(chunk, self._racks)
 
 
 class SmallHistoryWriter(HistoryWriter):

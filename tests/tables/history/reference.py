@@ -61,11 +61,12 @@ def partition_rows(batches: Iterable[RecordBatch], start: MetadataImage = Metada
     before = MetadataImage.EMPTY
     for image in (*([start] if start is not MetadataImage.EMPTY else ()), *images(batches, start)):
         changed: dict[Any, Row | None] = {}
-        if image.topics is not before.topics:
+        moved = racks_of(before) != racks_of(image)
+        if image.topics is not before.topics or moved:
             old, new = before.topics.topics_by_id(), image.topics.topics_by_id()
             for topic_id in {*old, *new}:
                 one, two = old.get(topic_id), new.get(topic_id)
-                if one is two:
+                if one is two and not moved:
                     continue
                 partitions = {*(one.partitions if one else ()), *(two.partitions if two else ())}
                 for number in partitions:
@@ -85,10 +86,16 @@ def partition_rows(batches: Iterable[RecordBatch], start: MetadataImage = Metada
                         "removing_replicas": [*state.removing_replicas],
                         "leader_recovery_state": int(state.leader_recovery_state),
                         "directories": [str(directory) for directory in state.directories],
+                        "leader_rack": racks_of(image).get(state.leader),
                     }  # fmt: skip
         history.see(image.provenance.offset, image.provenance.timestamp, changed)
         before = image
     return in_order(history.rows, KEYS["partition_history"])
+
+
+def racks_of(image: MetadataImage) -> dict[int, str]:
+    """The racks of the brokers that have one."""
+    return {broker: each.rack for broker, each in image.cluster.brokers.items() if each.rack is not None}
 
 
 def in_order(rows: Iterable[Row], key: Sequence[str]) -> list[Row]:

@@ -13,16 +13,19 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
+from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.log import compiled_partitions
 from kraftlake.replay.log.compiled_partitions import CompiledPartitions
+from kraftlake.replay.log.delta_chunk import LogBegin
 from kraftlake.replay.log.effective_records import TransactionReader
+from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.runtime.errors import ReplayError
 from kraftlake.tables.history.columns import PARTITION_COLUMNS
 from kraftlake.tables.history.writers import PartitionHistoryWriter
 from tests.metadata_logs import START_TIME, metadata_logs
 from tests.replay.made_logs import abort, begin, end, topic, uuid_of
 from tests.tables.history.reference import KEYS, Row, images, partition_rows, plain
-from tests.tables.telling import REAL_LOGS, begun, cut, generated_log, real_log, take_into
+from tests.tables.telling import REAL_LOGS, cut, generated_log, real_log, take_into
 
 KEY = KEYS["partition_history"]
 
@@ -54,8 +57,8 @@ def history(
 ) -> list[Row]:
     """The whole history, by batches taken so many at a time."""
     writer = writer or PartitionHistoryWriter()
-    replay = begun(writer)
-    replay.store.begin(start.topics, start.provenance.offset, start.provenance.timestamp)
+    replay = LogReplay()
+    writer.open(replay, LogBegin() if start is MetadataImage.EMPTY else replay.begin(start, QuorumState()))
     ended = []
     for piece in pieces:
         take_into(writer, replay, piece)
@@ -183,6 +186,42 @@ def test_lists_of_ended_states_are_dropped_when_they_take_much(monkeypatch: pyte
     rows = history(cut(log, range(40)), writer=writer)
     assert len(rows) == 20_001
     assert writer._store.rows().heaps.added.nbytes < 1_000_000, "all of them take 1.7 million"
+
+
+def registration(broker: int, rack: str | None, epoch: int) -> r.RegisterBrokerRecord:
+    return r.RegisterBrokerRecord(broker_id=broker, rack=rack, broker_epoch=epoch, incarnation_id=uuid_of(epoch))
+
+
+@pytest.mark.parametrize("cuts", [(), range(9)], ids=["at once", "batch by batch"])
+def test_a_row_ends_where_the_leaders_broker_gets_another_rack(cuts: Sequence[int]) -> None:
+    log = log_of(
+        [topic(1), partition(1), partition(1, 1, (2, 3))],
+        [registration(1, "a", 3)],
+        [registration(2, "b", 4)],
+        [registration(1, "a", 5)],
+        [registration(1, "c", 6), r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), leader=2)],
+        [
+            begin(),
+            registration(2, None, 9),
+            r.PartitionChangeRecord(partition_id=1, topic_id=uuid_of(1), leader=1),
+            end(),
+        ],
+        [r.UnregisterBrokerRecord(broker_id=1, broker_epoch=6)],
+    )
+    rows = history(cut(log, cuts))
+    told = [(row["partition"], row["leader_rack"], row["valid_from_offset"], row["valid_to_offset"]) for row in rows]
+    assert told == [
+        (0, None, 1, 3),
+        (0, "a", 3, 6),
+        (0, "c", 6, 7),
+        (0, "b", 7, 11),
+        (0, None, 11, None),
+        (1, None, 2, 4),
+        (1, "b", 4, 11),
+        (1, "c", 11, 12),
+        (1, None, 12, None),
+    ]
+    assert rows == partition_rows(log)
 
 
 def test_every_column_says_what_it_means() -> None:

@@ -43,6 +43,7 @@ def _states(seed: int, count: int) -> pa.Table:
         **lists,
         "leader_recovery_state": [0] * count,
         "directories": [[f"{made.randrange(9):022}"] * made.randrange(3) for _ in range(count)],
+        "leader_rack": [made.choice(("a", "b", None)) for _ in range(count)],
         "valid_from_offset": begins,
         "valid_to_offset": ends,
         "valid_from": times_of(begins),

@@ -8,7 +8,7 @@ from kraftlake.image.topics.partition_rows import COLUMNS
 from kraftlake.replay.log.partition_changes import Heaps, Names
 from kraftlake.tables.history import state_columns
 from kraftlake.tables.history.columns import STILL_SO
-from kraftlake.tables.history.state_columns import GatheredStates, StateColumns, States
+from kraftlake.tables.history.state_columns import NO_RACK, GatheredStates, StateColumns, States
 
 IN_ROW = [5, 6, 0, 5, 0, 0, 1, 1, 0, 5, 2, 3, 0, 2 | 1 << 8]
 """Replicas 5 and 6, ISR 5, directories 1 and 1; leader 5, leader epoch 2, partition epoch 3."""
@@ -39,7 +39,7 @@ def test_states_that_are_gathered_stay_in_their_order_while_the_room_for_them_gr
     for start in range(0, 40_000, 4000):
         gathered.add(states_of(expected[start : start + 4000]))
     states = gathered.take()
-    assert all(array.dtype == (np.int32 if array.ndim > 1 else np.int64) for array in states)
+    assert {name for name, array in states._asdict().items() if array.dtype != np.int64} == {"rows", "racks"}
     assert states.rows.shape == (len(expected), COLUMNS)
     assert all((array.reshape(len(expected), -1)[:, -1] == expected).all() for array in states)
     gathered.add(states_of([1, 2]))
@@ -58,6 +58,7 @@ def test_states_become_rows_in_the_order_of_their_begins_with_lists_from_whereve
         begin_times=numbers(3, -1, 2),
         ends=numbers(31, 40, STILL_SO),
         end_times=numbers(4, -1, -1),
+        racks=np.array([1, NO_RACK, 0], np.int32),
     )
     columns = StateColumns(
         names=Names(
@@ -66,11 +67,13 @@ def test_states_become_rows_in_the_order_of_their_begins_with_lists_from_whereve
             directories=pa.array(["MIGRATING", "d1"]),
         ),
         heaps=Heaps(np.array(BASE_HEAP, np.int32), np.array(HEAP, np.int32)),
+        racks=pa.array(["a", "b"]),
     )
     (table,) = columns.tables(states)
     names = ("topic", "topic_id", "partition")
     told = [tuple(row[name] for name in names) for row in table.to_pylist()]
     assert told == [("foo", "id-foo", 4), ("bar", "id-bar", 1), ("bar", "id-bar", 0)]
+    assert table["leader_rack"].to_pylist() == [None, "a", "b"]
     assert len(table["topic"].chunk(0).dictionary) == 2, "strings that no row has are not written"
     lists = {
         "replicas": [[7, 8], [5, 6], [1, 2, 3, 4]],

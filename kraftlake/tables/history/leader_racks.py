@@ -1,0 +1,88 @@
+"""The racks of leaders' brokers, and where they divide the states of partitions. Imports numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from kraftlake.image.topics.partition_rows import LEADER
+from kraftlake.tables.history.columns import STILL_SO
+from kraftlake.tables.history.state_columns import NO_RACK, States
+
+if TYPE_CHECKING:
+    from kraftlake.image import BrokerRegistration
+    from kraftlake.replay.log.other_records import OtherChange
+
+
+class RackChange(NamedTuple):
+    """A broker's rack from an offset on, by its number; `time` is the offset's (epoch ms, -1 for none)."""
+
+    offset: int
+    time: int
+    broker: int
+    rack: int
+
+
+class LeaderRacks:
+    """The rack of each broker, and since when, as far as it has changed.
+
+    A state of a partition is divided where its leader's broker gets another rack. The part before that has been given
+    when the change was taken: of the state itself what follows the last change is left.
+    """
+
+    def __init__(self, brokers: Mapping[int, BrokerRegistration]) -> None:
+        """Begin with the registrations of an image."""
+        self._numbers: dict[str, int] = {}
+        self._racks = {broker: self._number(registration.rack) for broker, registration in brokers.items()}
+        self._since: dict[int, RackChange] = {}
+
+    @property
+    def names(self) -> pa.Array:
+        """The racks, by number."""
+        return pa.array([*self._numbers], pa.string())
+
+    def changes_in(self, others: Iterable[OtherChange]) -> list[RackChange]:
+        """The changes of racks, in order."""
+        return [
+            RackChange(other.offset, other.time, broker, self._number(rack))
+            for other in others
+            for broker, rack in other.racks.items()
+        ]
+
+    def known(self, states: States) -> States:
+        """The states with the racks of their leaders, each as it is left after the changes that were taken."""
+        leaders, begins, times = states.rows[:, LEADER], states.begins.copy(), states.begin_times.copy()
+        for offset, time, broker, _ in self._since.values():
+            of = (leaders == broker) & (begins < offset)
+            begins[of], times[of] = offset, time
+        ids = np.array(sorted(self._racks), np.int64)
+        racks = np.full(len(leaders), NO_RACK, np.int32)
+        if len(ids):
+            places = np.minimum(np.searchsorted(ids, leaders), len(ids) - 1)
+            of_brokers = np.array([self._racks[broker] for broker in ids.tolist()], np.int32)
+            racks = np.where(ids[places] == leaders, of_brokers[places], np.int32(NO_RACK))
+        return states._replace(begins=begins, begin_times=times, racks=racks)
+
+    def divided(self, states: States, changes: Iterable[RackChange]) -> list[States]:
+        """The parts of states that changes end, which follow those taken, and at the end what is left of the states."""
+        left, parts = self.known(states), list[States]()
+        leaders = left.rows[:, LEADER]
+        for offset, time, broker, rack in changes:
+            goes_on = (left.ends > offset) | (left.ends == STILL_SO)
+            ended = np.flatnonzero((leaders == broker) & (left.begins < offset) & goes_on)
+            at = np.full(len(ended), offset), np.full(len(ended), time)
+            parts.append(States(*(array[ended] for array in left))._replace(ends=at[0], end_times=at[1]))
+            left.begins[ended], left.begin_times[ended] = offset, time
+            left.racks[(leaders == broker) & (left.begins >= offset)] = rack
+        return [*parts, left]
+
+    def take(self, changes: Iterable[RackChange]) -> None:
+        """Take changes, after the states before them."""
+        for change in changes:
+            self._racks[change.broker], self._since[change.broker] = change.rack, change
+
+    def _number(self, rack: str | None) -> int:
+        return NO_RACK if rack is None else self._numbers.setdefault(rack, len(self._numbers))

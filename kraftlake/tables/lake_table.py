@@ -43,6 +43,7 @@ from kraftlake.tables.cluster_id import (
     has_cluster_id,
     with_cluster_id,
 )
+from kraftlake.tables.derived_tables import made_anew
 from kraftlake.tables.encoded_schema import encoded
 from kraftlake.tables.lazy_table import LazyTable
 
@@ -279,9 +280,8 @@ class LakeTable:
         differing = differing_column(state.metadata.schema_string, self.description.schema, str(self.path))
         if differing is not None:
             raise LakeError(
-                f"{self.path} has the columns of another release, {differing} among those that differ: delete the "
-                f"folder {self.name}/ and run `kraftlake tables {self.path.parent} {self.name}`, which makes it anew "
-                "from what the log holds"
+                f"{self.path} has the columns of another release, {differing} among those that differ: "
+                f"{made_anew(self.path)}"
             )
         if self.description.app_id not in state.transactions and len(state.files):
             raise LakeError(f"{self.path} doesn't say which offsets its rows cover: {self._way_out}")

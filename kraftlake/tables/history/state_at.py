@@ -11,13 +11,14 @@ import pyarrow as pa
 
 from kraftlake.metadata_log import TableState
 from kraftlake.metadata_log.delta_table.actions import AddFile
+from kraftlake.metadata_log.delta_table.schema import differing_column
 from kraftlake.metadata_log.maintenance.derived_tables import app_id_of
 from kraftlake.metadata_log.storage.location import Location, lake_location
 from kraftlake.runtime.arguments import text
 from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
 from kraftlake.runtime.moments import LogTime, Moment, moment_of
 from kraftlake.tables.cluster_id import CLUSTER_ID_FIELD, cluster_id_of, cluster_ids, has_cluster_id
-from kraftlake.tables.derived_tables import columns_of, derived_table, first_offset_of
+from kraftlake.tables.derived_tables import columns_of, derived_table, first_offset_of, made_anew
 from kraftlake.tables.encoded_schema import encoded
 from kraftlake.tables.history.columns import PARTITION_HISTORY_SCHEMA
 from kraftlake.tables.history.rows_at import FROM, TO, last_change, rows_at
@@ -57,6 +58,7 @@ def state_at(
     """
     schema = columns_of(table, schema_of(table), columns)
     state, offset = covering(lake, table, moment_of(when, at_time))
+    _check_shape(state, schema)
     schema = encoded(schema) if dictionaries else schema
     found = [table for path in holding(state, offset) for table in rows_at(path, offset=offset, schema=schema)]
     rows = pa.concat_tables(found) if found else schema.empty_table()
@@ -65,6 +67,14 @@ def state_at(
         return rows
     field = schema.field(at)
     return rows.set_column(at, field, cluster_ids(cluster_id_of(state.path.parent), rows.num_rows, field.type))
+
+
+def _check_shape(state: TableState, schema: pa.Schema) -> None:
+    """Raises LakeError, with the command that makes the table anew, where it lacks a wanted column."""
+    wanted = pa.schema([field for field in schema if field.name != CLUSTER_ID_FIELD.name])
+    lacks = differing_column(state.metadata.schema_string, wanted, str(state.path))
+    if lacks is not None:
+        raise LakeError(f"{state.path} has no column {lacks}: {made_anew(state.path)}")
 
 
 def schema_of(table: str) -> pa.Schema:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -54,10 +54,8 @@ class LeaderRacks:
 
     def known(self, states: States) -> States:
         """The states with the racks of their leaders, each as it is left after the changes that were taken."""
-        leaders, begins, times = states.rows[:, LEADER], states.begins.copy(), states.begin_times.copy()
-        for offset, time, broker, _ in self._since.values():
-            of = (leaders == broker) & (begins < offset)
-            begins[of], times[of] = offset, time
+        leaders = states.rows[:, LEADER]
+        begins, times = self.begins(leaders, states.begins, states.begin_times)
         ids = np.array(sorted(self._racks), np.int64)
         racks = np.full(len(leaders), NO_RACK, np.int32)
         if len(ids):
@@ -65,6 +63,14 @@ class LeaderRacks:
             of_brokers = np.array([self._racks[broker] for broker in ids.tolist()], np.int32)
             racks = np.where(ids[places] == leaders, of_brokers[places], np.int32(NO_RACK))
         return states._replace(begins=begins, begin_times=times, racks=racks)
+
+    def begins(self, leaders: Any, since: Any, since_times: Any) -> tuple[Any, Any]:
+        """Where states begin that are so since these offsets and times (int64), by leader: as they are left."""
+        begins, times = since.copy(), since_times.copy()
+        for offset, time, broker, _ in self._since.values():
+            of = (leaders == broker) & (begins < offset)
+            begins[of], times[of] = offset, time
+        return begins, times
 
     def divided(self, states: States, changes: Iterable[RackChange]) -> list[States]:
         """The parts of states that changes end, which follow those taken, and at the end what is left of the states."""

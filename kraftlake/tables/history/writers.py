@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import pyarrow as pa
 
+from kraftlake.image.topics.partition_rows import LEADER
 from kraftlake.metadata_log.storage.location import Location
-from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin
+from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin, ReplayState
 from kraftlake.replay.log.partition_store import PartitionStore
 from kraftlake.runtime import LakeError
 from kraftlake.tables.changes_writer import ChangesWriter
@@ -74,6 +76,12 @@ class PartitionHistoryWriter(HistoryWriter):
     def open_tables(self) -> Iterator[pa.Table]:
         """The open states of the partitions."""
         return open_state_tables(self._store.rows(), self._racks)
+
+    def begun(self, state: ReplayState) -> ReplayState:
+        """The state of the replay, each partition since when its open row begins."""
+        leaders = state.image.topics.rows().merged().rows[:, LEADER]
+        since, since_times = self._racks.begins(leaders, state.since, state.since_times)
+        return attrs.evolve(state, since=since, since_times=since_times)
 
     def drain_later(self) -> LazyTable:
         """The states that ended since the last call, made on request."""

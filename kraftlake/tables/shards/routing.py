@@ -19,8 +19,10 @@ from kraftlake.records.metadata_records import (
     EndTransactionRecord,
     FeatureLevelRecord,
     NoOpRecord,
+    RegisterBrokerRecord,
     RemoveTopicRecord,
     TopicRecord,
+    UnregisterBrokerRecord,
 )
 from kraftlake.records.record_ids import TOPIC_ID_AT
 from kraftlake.records.serde import encode_value
@@ -33,7 +35,8 @@ _OF_EVERY_IMAGE = (
     FeatureLevelRecord.API_KEY,
     *(cls.API_KEY for cls in (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)),
 )
-_OF_ALL_SHARDS = (ClearElrRecord.API_KEY, *_OF_EVERY_IMAGE[1:])
+_OF_BROKERS = (RegisterBrokerRecord.API_KEY, UnregisterBrokerRecord.API_KEY)
+_OF_ALL_SHARDS = (ClearElrRecord.API_KEY, *_OF_BROKERS, *_OF_EVERY_IMAGE[1:])
 _OF_DRIVER_TOO = (TopicRecord.API_KEY, RemoveTopicRecord.API_KEY)
 _NO_OP = np.frombuffer(encode_value(NoOpRecord(), 0), np.uint8)
 
@@ -42,10 +45,10 @@ class Router:
     """Gathers rows in offset order and yields them as chunks, one for each shard that has rows, and for the driver.
 
     Shard numbers depend on topic ids and `shards` alone, so that all processes route alike. Records of a topic go to
-    its shard; marks of transactions and ClearElrRecords to all shards and to the driver, whose number is `shards`;
-    records that create or remove a topic to the driver too; no-ops nowhere, all else to the driver alone. The driver
-    also learns of the first batch of each epoch, whether or not it gets records of it. Rows of whole batches make
-    chunks of whole batches.
+    its shard; marks of transactions, ClearElrRecords and registrations of brokers, whose racks the rows of partitions
+    show, to all shards and to the driver, whose number is `shards`; records that create or remove a topic to the driver
+    too; no-ops nowhere, all else to the driver alone. The driver also learns of the first batch of each epoch, whether
+    or not it gets records of it. Rows of whole batches make chunks of whole batches.
 
     With `topics_only` the driver gets only the records that decide whether an image exists: records of features, which
     may set a metadata.version that can't be replayed, and the marks.

@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+import attrs
+
 from kraftlake.image.topics.row_queries import count_offline_and_imbalanced
 from kraftlake.replay.log.delta_chunk import LogBegin, ReplayState
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.tables.changes_writer import ChangesWriter
+from kraftlake.tables.history.writers import PartitionHistoryWriter
 from kraftlake.tables.shards.count_changes import CountChanges
 
 if TYPE_CHECKING:
@@ -42,9 +45,19 @@ class ShardStep:
     def take(self, parts: Iterable[LogPart]) -> None:
         """Take records that follow those before; raises as `LogReplay.take_parts`."""
         for chunk in self.replay.take_parts(parts):
+            of_topics = attrs.evolve(chunk, others=())  # the driver says what else has changed
             for writer in self._writers:
-                writer.take_deltas(chunk)
+                writer.take_deltas(chunk if isinstance(writer, PartitionHistoryWriter) else of_topics)
             self._counts.append(CountChanges.of_chunk(chunk))
+
+    @property
+    def state(self) -> ReplayState:
+        """The state at the end, each partition since when its row in `partition_history/` begins."""
+        state = self.replay.state
+        for writer in self._writers:
+            if isinstance(writer, PartitionHistoryWriter):
+                state = writer.begun(state)
+        return state
 
     def counts(self) -> CountChanges:
         """The deltas that change a count of topics or partitions, or have an election."""

@@ -102,7 +102,7 @@ class ShardTask:
             step.take(records.parts())
             files.take(len(chunk.payload))
         files.write()
-        state = step.replay.state
+        state = step.state
         done = ShardDone(
             files=files.written,
             open_files=files.open_rows(),

@@ -18,11 +18,12 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from kraftlake.image import MetadataImage, MetadataProvenance, TopicsImage
+from kraftlake.image import ClusterImage, MetadataImage, MetadataProvenance, TopicsImage
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.metadata_log.storage.disk import disk_for
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.crc32c import crc32c
+from kraftlake.records.metadata_version import LATEST
 from kraftlake.records.serde import encode_value
 from kraftlake.replay.loader.image_cache import quorum_from_json, quorum_to_json
 from kraftlake.replay.loader.image_columns import image_from_arrow, image_to_arrow
@@ -105,11 +106,12 @@ def read_state(lake: Location, file: StateFile) -> ReplayState:
 
 
 def _others(image: MetadataImage) -> list[bytes]:
-    """The records of all but the topics; without any, a metadata.version is not needed."""
-    if attrs.evolve(image, topics=TopicsImage.EMPTY).is_empty():
-        return []
-    options = ImageWriterOptions.for_image(image)
-    messages = [*image.write_before_topics(options), *image.write_after_topics(options)]
+    """The records of all but the topics; for brokers alone, as a shard has them, no metadata.version is needed."""
+    if attrs.evolve(image, topics=TopicsImage.EMPTY, cluster=ClusterImage.EMPTY).is_empty():
+        messages = [*image.cluster.write(ImageWriterOptions(metadata_version=LATEST))]
+    else:
+        options = ImageWriterOptions.for_image(image)
+        messages = [*image.write_before_topics(options), *image.write_after_topics(options)]
     return [encode_value(each.message, each.version) for each in messages]
 
 

@@ -108,7 +108,7 @@ def by_shards(
                 faults.append(fault_to_json(fault))
                 continue
             counts.append(step.counts())
-            states[shard] = stored(step.replay.state)
+            states[shard] = stored(step.state)
             add(drained(of_topics, ended=last))
         with earliest(faults):
             parts = [part for each in records[shards] for part in each.parts()]

@@ -49,7 +49,7 @@ def generated_log(factor: int) -> list[RecordBatch]:
 
 
 def begun(writer: ChangesWriter) -> LogReplay:
-    """The replay of a log from its beginning that a writer takes the deltas of; `bulk` is that of PartitionStore."""
+    """The replay of a log from its beginning that a writer takes the deltas of."""
     replay = LogReplay()
     writer.open(replay, LogBegin())
     return replay

@@ -360,9 +360,6 @@ public class ImageBench {
         w.put("outage_wire", new Workload() {
             Object run() { return load(outageLog, base); }
         });
-        w.put("outage_records", new Workload() {
-            Object run() { return delta(base, outage).apply(); }
-        });
         w.put("broker_apply", new Workload() {
             Object run() { return broker.apply(); }
         });

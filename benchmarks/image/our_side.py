@@ -109,7 +109,6 @@ def workloads(folder: Path) -> dict[str, OurWorkload]:
     logs = {name: (folder / f"{name}.log").read_bytes() for name in ("snapshot", "outage", "broker", "changes")}
     ready = [*parts_of(logs["snapshot"])]
     snapshot = records_of(logs["snapshot"], "snapshot.log")
-    outage = records_of(logs["outage"], "outage.log")
     broker = records_of(logs["broker"], "broker.log")
     singles = records_of((folder / "singles.log").read_bytes(), "singles.log")
     base = load(logs["snapshot"], TopicsImage.EMPTY)
@@ -126,9 +125,7 @@ def workloads(folder: Path) -> dict[str, OurWorkload]:
         "load_asked": OurWorkload(lambda: _asked(load(logs["snapshot"], TopicsImage.EMPTY))),
         "load_indexed": OurWorkload(lambda: with_indexes(load(logs["snapshot"], TopicsImage.EMPTY))),
         "load_ready": OurWorkload(lambda: loaded_parts(ready, TopicsImage.EMPTY).take_image().topics),
-        "load_records": OurWorkload(lambda: delta_of(TopicsImage.EMPTY, snapshot).apply()),
         "outage_wire": OurWorkload(lambda: load(logs["outage"], base)),
-        "outage_records": OurWorkload(lambda: delta_of(base, outage).apply()),
         "broker_apply": OurWorkload(lambda delta: delta.apply(), prepare=lambda: merged(delta_of(base, broker))),
         "bulk_local_changes": OurWorkload(lambda: _seen(bulk.local_changes(next(led_anew)))),
         "load_local_changes": OurWorkload(lambda: _seen(whole.local_changes(next(each_broker)))),

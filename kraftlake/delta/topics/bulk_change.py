@@ -70,7 +70,8 @@ class BulkChange(BulkTopics):
         self.of_log = of_log
         self._of_shard = of_shard
         self._journal = NO_JOURNAL
-        self._others: list[list[int]] = []
+        self._others: list[Any] = []
+        """Of the values that are replayed what `compiled.replay` passes on: int64[n, 2] each."""
         self.taken_names: list[tuple[str, int]] = []
         """The names that a snapshot gave to a new topic while one of the base had them, with its number."""
 
@@ -88,7 +89,9 @@ class BulkChange(BulkTopics):
         self.make_room(data, starts, stops, first, last, following=following)
         self._others, self._journal = [], NO_JOURNAL
         at = self._replay_on(data, starts, stops, first, last)
-        return at, [(place, None if topic < 0 else self.topic_name(topic)) for place, topic in self._others]
+        return at, [
+            (place, None if topic < 0 else self.topic_name(topic)) for place, topic in self._passed_on().tolist()
+        ]
 
     def replay_journaled(self, data: Any, starts: Any, stops: Any) -> tuple[int, RowVersions]:
         """As `replay`, of values that are all of topics; returns the versions of partitions that they made, too."""
@@ -100,7 +103,7 @@ class BulkChange(BulkTopics):
         made = self.state.counts[N_VERSIONS]
         columns = {name: column[:made] for name, column in self._journal._asdict().items()}
         self._journal = NO_JOURNAL
-        topics = np.array(self._others, np.int64).reshape(-1, 2)
+        topics = self._passed_on()
         topics = topics[topics[:, 1] >= 0]
         is_removed = data[starts[topics[:, 0]] + 1] == REMOVE
         return at, RowVersions(**columns, created=topics[~is_removed], removed=topics[is_removed])
@@ -114,7 +117,8 @@ class BulkChange(BulkTopics):
             counts[N_OTHERS] = 0
             journal = compiled.Journal(*self._journal)
             status, at = compiled.replay(data, starts, stops, at, last, *self.buffers, journal, others)
-            self._others += others[: counts[N_OTHERS]].tolist()
+            if counts[N_OTHERS]:
+                self._others.append(others[: counts[N_OTHERS]].copy())
             if status == GROW:
                 grown = 1 if at > before else grown + 1
                 assert grown < _GROWTHS, "few growths are enough for any record"
@@ -123,6 +127,9 @@ class BulkChange(BulkTopics):
                 at += 1
             else:
                 return int(at)
+
+    def _passed_on(self) -> Any:
+        return np.concatenate(self._others) if self._others else np.empty((0, 2), np.int64)
 
     def _grow_for(self, api_key: int, size: int) -> None:
         self.grow(api_key, size)
@@ -138,7 +145,7 @@ class BulkChange(BulkTopics):
             return False
         message = framed.message
         if isinstance(message, UnknownRecord) and message.api_key not in TOPIC_KINDS:
-            self._others.append([at, -1])
+            self._others.append(np.array([[at, -1]], np.int64))
             return True
         if isinstance(message, UnknownRecord) or message.API_KEY in _MARKS:
             return False
@@ -168,7 +175,7 @@ class BulkChange(BulkTopics):
             self.state.counts[IS_CHECKED] = 0
         self._journal.records[versions : self.state.counts[N_VERSIONS]] = number
         for other in self._others[others:]:
-            other[0] = number
+            other[:, 0] = number
         return done == 1
 
     def _is_of_another_shard(self, message: AnyMessage) -> bool:

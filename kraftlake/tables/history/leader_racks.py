@@ -67,9 +67,12 @@ class LeaderRacks:
     def begins(self, leaders: Any, since: Any, since_times: Any) -> tuple[Any, Any]:
         """Where states begin that are so since these offsets and times (int64), by leader: as they are left."""
         begins, times = since.copy(), since_times.copy()
-        for offset, time, broker, _ in self._since.values():
-            of = (leaders == broker) & (begins < offset)
-            begins[of], times[of] = offset, time
+        if self._since:
+            brokers = np.array(sorted(self._since), np.int64)
+            changed = np.array([self._since[broker][:2] for broker in brokers.tolist()], np.int64)
+            places = np.minimum(np.searchsorted(brokers, leaders), len(brokers) - 1)
+            later = (brokers[places] == leaders) & (since < changed[places, 0])
+            begins[later], times[later] = changed[places[later]].T
         return begins, times
 
     def divided(self, states: States, changes: Iterable[RackChange]) -> list[States]:

@@ -46,8 +46,11 @@ if TYPE_CHECKING:
     from kraftlake.replay.log.effective_records import LogPart
 
 _NO_OP: Final = NoOpRecord.API_KEY
-_PARTS_AT_ONCE, _RECORDS_AT_ONCE = 1_000, 1 << 17
-"""The most batches, and about the number of records, whose changes are looked at together."""
+_PARTS_AT_ONCE, _RECORDS_AT_ONCE = 1_000, 1 << 15
+"""The most batches, and about the most records, whose changes are looked at together.
+
+The events of 1 M records take 2.0 s and 410 MB with twice as many records at once, 1.8 s and 340 MB with these.
+"""
 
 
 class LogReplay:

@@ -17,9 +17,9 @@ from kraftlake.records import metadata_records as r
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.loader.record_faults import decode_record
 from kraftlake.replay.log.effective_records import EffectiveRecords
-from kraftlake.replay.log.gathered_changes import GatheredChanges, Key, Touched
 from kraftlake.replay.log.partition_changes import Heaps, Names, PartitionChanges, PartitionRows
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, ReplayError
+from tests.replay.log.gathered_changes import GatheredChanges, Key, Touched
 
 _KINDS = (r.TopicRecord, r.PartitionRecord, r.PartitionChangeRecord, r.RemoveTopicRecord, r.ClearElrRecord)
 

@@ -7,7 +7,6 @@ from typing import TypeAlias
 import attrs
 import numpy as np
 
-from kraftlake.delta import TopicsDelta
 from kraftlake.image import PartitionRegistration
 from kraftlake.image.topics.partition_rows import COLUMNS, RowWriter
 from kraftlake.image.topics.topics_image import TopicsImage
@@ -72,23 +71,6 @@ class GatheredChanges:
         place = self._places.setdefault(key, len(self._places))
         of = (place, self.topic(key[0], touched.topic), key[1])
         self._numbers.append((*at, *of, flags, altered, touched.unclean, touched.eligible))
-
-    def add_delta(self, number: int, delta: TopicsDelta) -> None:
-        """Add the changes of a whole delta by its number, without offsets, times and elections."""
-        at = (0, 0, number, 0, 0)
-        for topic_id, topic in delta.changed_topics.items():
-            if delta.image.get_topic_by_id(topic_id) is None:
-                self.created.append((number, self.topic(topic_id, topic.name)))
-            for partition, after in topic.partition_changes.items():
-                before = topic.image.partitions.get(partition)
-                written = topic.has_written_directories(partition)
-                self.add((topic_id, partition), Touched(topic.name, before, written), after, at)
-        for topic_id in delta.deleted_topic_ids:
-            removed = delta.image.get_topic_by_id(topic_id)
-            assert removed is not None, "a topic that is removed was in the image"
-            self.removed.append((number, self.topic(topic_id, removed.name), 0))
-            for partition, before in removed.partitions.items():
-                self.add((topic_id, partition), Touched(removed.name, before), None, at)
 
     def changes(self, topics: TopicsImage) -> PartitionChanges:
         """All of them; `topics` is the image after the last."""

@@ -16,7 +16,6 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.records import metadata_records as r
 from kraftlake.replay import import_source
 from kraftlake.replay.reading.chunks import BULK_FROM
-from kraftlake.tables.events import log_events
 from kraftlake.tables.events.table import KINDS
 from kraftlake.tables.events.writer import EventsWriter
 from tests.cli.made_logs import batch_of, directory_of, hostile_log, unreplayable_log
@@ -199,7 +198,7 @@ def test_log_image_diff_and_events_show_the_same_of_a_delegation_token() -> None
 def test_events_show_sensitive_configs_on_demand_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bulk_from: int
 ) -> None:
-    monkeypatch.setattr(log_events, "BULK_FROM", bulk_from)
+    monkeypatch.setattr("kraftlake.replay.reading.chunks.BULK_FROM", bulk_from)
     secret = r.ConfigRecord(resource_type=4, resource_name="1", name="ssl.key.password", value="hunter2")
     first = batch_of(0, r.FeatureLevelRecord(name="metadata.version", feature_level=19))
     log = directory_of(tmp_path, [first, batch_of(1, secret), batch_of(2, r.NoOpRecord())])

@@ -19,7 +19,6 @@ from kraftlake.delta import TopicsDelta
 from kraftlake.image import MetadataImage
 from kraftlake.runtime.errors import OffsetError
 from kraftlake.tables import KIND_WORDS, KINDS
-from kraftlake.tables.events import log_events
 from tests.at_least_one import at_least_one
 from tests.cli.running import DIRECTORY, fault, run, run_json
 from tests.cli.test_interactive import ANSI, on_terminal
@@ -61,7 +60,7 @@ def replicas_of(image: MetadataImage, delta: TopicsDelta) -> Replicas:
 def test_events_of_hosted_partitions_are_those_of_partitions_with_a_replica_before_or_after(
     hosted: dict[int, tuple[Replicas, Replicas]], monkeypatch: pytest.MonkeyPatch, bulk_from: int, first: int, last: int
 ) -> None:
-    monkeypatch.setattr(log_events, "BULK_FROM", bulk_from)
+    monkeypatch.setattr("kraftlake.replay.reading.chunks.BULK_FROM", bulk_from)
     range_ = ("--from", first, "--to", last)
     everything = lines("events", *range_)
 

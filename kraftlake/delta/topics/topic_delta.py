@@ -50,10 +50,6 @@ class TopicDelta:
         """The current state of a partition."""
         return self.partition_changes.get(partition_id) or self.image.partitions.get(partition_id)
 
-    def has_written_directories(self, partition_id: int) -> bool:
-        """Whether a record has written a partition's directories since the base image, perhaps with the same ids."""
-        return partition_id in self._directories_rewritten
-
     def replay_partition(self, record: PartitionRecord) -> None:
         """Set the whole state; ReplayError if the record contradicts itself."""
         registration = PartitionRegistration.from_record(record)

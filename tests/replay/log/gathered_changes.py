@@ -1,4 +1,4 @@
-"""Changes of partitions, collected one by one from deltas as objects, as columns. Imports numpy."""
+"""Changes of partitions, collected one by one, as columns."""
 
 from __future__ import annotations
 

@@ -8,15 +8,8 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin
-    from kraftlake.replay.log.effective_records import (
-        UNKNOWN_KIND,
-        EffectiveRecords,
-        TransactionReader,
-        standing_alone,
-    )
     from kraftlake.replay.log.log_replay import LogReplay
     from kraftlake.replay.log.partition_changes import HAD, HAS, WRITTEN, PartitionChanges, changes_of_image
-    from kraftlake.replay.log.partition_store import TOPIC_KINDS, PartitionStore
     from kraftlake.tables.catch_up.table_run import Progress, RunResult, TableRun, table_run
     from kraftlake.tables.catch_up.updating import update_by_job, update_tables, writers_of
     from kraftlake.tables.changes_writer import ChangesWriter
@@ -89,8 +82,6 @@ __all__ = [
     "KIND_WORDS",
     "RECORDS_A_PART",
     "RESULT_SCHEMA",
-    "TOPIC_KINDS",
-    "UNKNOWN_KIND",
     "WRITTEN",
     "ChangesWriter",
     "Chunk",
@@ -99,7 +90,6 @@ __all__ = [
     "DeltaChunk",
     "DeltaEvents",
     "DriverStep",
-    "EffectiveRecords",
     "EntityHistory",
     "EventChunk",
     "HistoryTable",
@@ -111,7 +101,6 @@ __all__ = [
     "Part",
     "PartitionChanges",
     "PartitionColumns",
-    "PartitionStore",
     "Progress",
     "RecordScan",
     "Results",
@@ -127,7 +116,6 @@ __all__ = [
     "TableRun",
     "TableWriter",
     "TopicRange",
-    "TransactionReader",
     "batch_of",
     "batches_of",
     "changes_of_image",
@@ -166,7 +154,6 @@ __all__ = [
     "result_of",
     "shards_in",
     "snapshot_provenance",
-    "standing_alone",
     "state_at",
     "stream_of",
     "table_run",

@@ -302,7 +302,12 @@ class BulkChange(BulkTopics):
         known = self.packed.table.names + self.new_names
         names = [name for name, stays in zip(known, alive.tolist(), strict=True) if stays]
         table = sorted_table(names, ids[alive], numbers[topic_of[order]], partitions[order])
-        return PackedTopics(table=table, rows=rows[order], **common)
+        rows, base = rows[order], self.packed
+        has_same_topics = not self.count(N_TOPICS) and bool(alive.all())
+        has_same_places = np.array_equal(table.starts, base.table.starts) and table.sparse == base.table.sparse
+        if has_same_topics and has_same_places and not compiled.any_differs(rows, base.merged_rows()):
+            return base  # a snapshot has brought what was there
+        return PackedTopics(table=table, rows=rows, **common)
 
     # as objects
 

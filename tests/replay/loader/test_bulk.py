@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.delta import local_changes_to_json
+from kraftlake.delta import TopicsDelta, local_changes_to_json
 from kraftlake.delta.topics import bulk_state
 from kraftlake.image import MetadataImage, image_to_json
 from kraftlake.records import metadata_records as r
@@ -209,6 +209,17 @@ def test_records_that_change_nothing_leave_the_image_itself():
     same = load([RecordBatch.of(301, 50, TIME, [partition(3, 3, 4), partition(9, 4, 5)])], 400, image=base, bulk=True)
     assert same.delta.topics_delta is not None
     assert same.take_image().topics is base.topics
+
+
+def test_a_snapshot_of_what_is_there_leaves_the_image_itself():
+    base = load(batches_of(MANY, [50]), 300, bulk=True).take_image().topics
+    delta = TopicsDelta(base)
+    (values,) = stretches(batches_of(MANY, [50]))
+    delta.replay_bulk(values.data, values.starts, values.stops, 0, len(values.starts))
+    delta.finish_snapshot()
+    assert delta.apply() is base
+    delta.replay_bulk(values.data, values.starts, values.stops, 0, 5)
+    assert len(delta.apply().get_topic("a").partitions) == 4
 
 
 def test_an_error_in_bulk_names_the_offset():

@@ -21,7 +21,7 @@ from kraftlake.replay.loader.fold import loader_at, snapshot_image
 from kraftlake.replay.loader.manifest import SkippedRecord
 from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.loader.record_faults import RECORD_FAULTS, UNDECODABLE, UNREADABLE, type_of
-from kraftlake.replay.log.batch_order import order_fault
+from kraftlake.replay.log.batch_order import first_out_of_order
 from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
 from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin, ReplayState
 from kraftlake.replay.log.effective_records import (
@@ -36,7 +36,7 @@ from kraftlake.replay.log.effective_records import (
 from kraftlake.replay.log.other_records import OtherRecords
 from kraftlake.replay.log.partition_changes import PartitionChanges
 from kraftlake.replay.log.partition_store import PartitionStore
-from kraftlake.replay.reading.chunks import Chunk, chunks_of
+from kraftlake.replay.reading.chunks import Chunk, chunks_of, cut
 from kraftlake.replay.reading.log_reader import LogReader
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot
@@ -181,7 +181,7 @@ class LogReplay:
         image = loader.take_image()
         if begins is None:
             return self.begin(image, quorum)
-        waiting = joined([standing_alone(_cut(batch, begins, offset)) for batch in reader.batches(begins, offset)])
+        waiting = joined([standing_alone(cut(batch, begins, offset)) for batch in reader.batches(begins, offset)])
         self._transactions.go_on(waiting.where(waiting.offsets > begins), begins)
         before = loader_at(reader, begins - 1, lenient=self.lenient).provenance
         begin = self.begin(attrs.evolve(image, provenance=before), quorum, any_delta=begins > 0)
@@ -216,7 +216,7 @@ class LogReplay:
         """As `read`, the deltas of a bounded number of batches at once; each is to be iterated before the next."""
         first = self.last_offset + 1
         lost = self._pass_lost if self.lenient else None
-        parts = (_cut(part, first, to_offset) for part in chunks_of(reader, first, to_offset, lost))
+        parts = (cut(part, first, to_offset) for part in chunks_of(reader, first, to_offset, lost))
         for part in parts:
             yield self.take_parts(_some(part, parts))
 
@@ -261,7 +261,7 @@ class LogReplay:
         alone = standing_alone(part)
         skip = partial(self._skip, alone) if self.lenient else None
         alone, some, bad_mark = self._transactions.with_good_marks(alone, skip)
-        stops = [stop for stop in (bad_mark, self._first_out_of_order(part)) if stop is not None]
+        stops = [stop for stop in (bad_mark, self._out_of_order(part)) if stop is not None]
         stop = min(stops, key=itemgetter(0), default=None)
         if stop is not None:
             some = some.part(0, int(np.searchsorted(some.offsets, stop[0])))
@@ -299,23 +299,9 @@ class LogReplay:
                 raise
             self._note_skipped(batch.base_offset, "CONTROL", error)
 
-    def _first_out_of_order(self, part: LogPart) -> Stop | None:
-        """The first batch of a part that does not follow the one before it."""
-        first, last = part.base_offset, self._last_offset
-        if last is None or not self._is_whole:
-            last = first - 1
-        if isinstance(part, RecordBatch):
-            bases, epochs = np.array([first]), np.array([part.epoch])
-        else:
-            bases, epochs = part.base_offsets, part.epochs
-        before = np.append(epochs[0] if self._epoch is None else self._epoch, epochs[:-1])
-        for place in (0, *np.flatnonzero(epochs < before)[:1].tolist()):
-            base = int(bases[place])
-            after = last if place == 0 else base - 1
-            fault = order_fault(base, int(epochs[place]), last=after, last_epoch=int(before[place]))
-            if fault is not None:
-                return base, fault
-        return None
+    def _out_of_order(self, part: LogPart) -> Stop | None:
+        last = self._last_offset if self._is_whole else None
+        return first_out_of_order(part, last=last, last_epoch=self._epoch)
 
     def _chunks(self, records: EffectiveRecords, boundaries: DeltaBoundaries) -> Iterator[DeltaChunk]:
         """The deltas of records; those behind the last boundary stand in front of a fault in their own delta."""
@@ -351,7 +337,8 @@ class LogReplay:
     def _raise_first(self, records: EffectiveRecords, deltas: Any) -> None:
         """Raise the fault of the first of some records that can't be replayed, if there is one."""
         for run in self._folded(records, deltas):
-            _, fault = self._others.replay(run.records, run.deltas, {}, None)
+            skip = partial(self._skip, run.records) if self.lenient else None
+            _, fault = self._others.replay(run.records, run.deltas, {}, skip)
             if fault is not None:
                 raise fault[1]
 
@@ -429,18 +416,3 @@ def _some(part: Chunk, following: Iterator[Chunk]) -> Iterator[Chunk]:
         records += more.record_count
         if records >= _RECORDS_AT_ONCE:
             return
-
-
-def _cut(part: Chunk, first: int, last: int) -> Chunk:
-    """The part of a batch that has offsets of [first, last]; values of many batches are never cut."""
-    if not isinstance(part, RecordBatch) or (part.base_offset >= first and part.last_offset <= last):
-        return part
-    begin = max(first, part.base_offset)
-    some = slice(begin - part.base_offset, last + 1 - part.base_offset)
-    return attrs.evolve(
-        part,
-        base_offset=begin,
-        values=part.values[some],
-        timestamps=part.timestamps[some],
-        control_types=part.control_types[some],
-    )

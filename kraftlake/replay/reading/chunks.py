@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import attrs
+
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.reading.replay_base import readable_batches
@@ -74,3 +76,18 @@ def chunks_of_snapshot(snapshot: SnapshotReader) -> Iterator[Chunk]:
     for batch in snapshot.batches():
         if batch.base_offset >= after:
             yield batch
+
+
+def cut(part: Chunk, first: int, last: int) -> Chunk:
+    """The part of a batch that has offsets of [first, last]; values of many batches are never cut."""
+    if not isinstance(part, RecordBatch) or (part.base_offset >= first and part.last_offset <= last):
+        return part
+    begin = max(first, part.base_offset)
+    some = slice(begin - part.base_offset, last + 1 - part.base_offset)
+    return attrs.evolve(
+        part,
+        base_offset=begin,
+        values=part.values[some],
+        timestamps=part.timestamps[some],
+        control_types=part.control_types[some],
+    )

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 WIDTH, ISR, DIRECTORIES, LEADER, RECOVERY, SHAPE, COLUMNS = 3, 3, 6, 9, 12, 13, 14
 RARE, HEAP_LISTS = -1, 7
-ABSENT = -2
-"""The shape of a row whose partition is gone, as its topic began anew; its numbers are 0."""
 
 LOST_ELR, LOST_DIRECTORIES = 1, 2
 """What a PartitionRecord of an earlier version can't say of a row."""

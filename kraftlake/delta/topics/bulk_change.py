@@ -17,7 +17,6 @@ from kraftlake.image.topics.partition_rows import COLUMNS, SHAPE, registration_o
 from kraftlake.image.topics.row_queries import rows_hosting
 from kraftlake.image.topics.topic_table import TopicTable, sorted_table
 from kraftlake.kernels import compiled
-from kraftlake.kernels.partition_row import ABSENT
 from kraftlake.kernels.record_types import (
     ABORT_TRANSACTION,
     BEGIN_TRANSACTION,
@@ -28,6 +27,7 @@ from kraftlake.kernels.record_types import (
     TOPIC,
 )
 from kraftlake.kernels.replay.change_state import (
+    ABSENT,
     AGAIN,
     ALIVE,
     GONE,

@@ -12,7 +12,7 @@ from kraftlake.delta.topics.object_change import ObjectChange
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.partition_rows import SHAPE, registration_of
 from kraftlake.image.topics.topic_image import TopicImage
-from kraftlake.kernels.partition_row import ABSENT
+from kraftlake.kernels.replay.change_state import ABSENT
 from kraftlake.records.metadata_records import RemoveTopicRecord
 from kraftlake.runtime import ReplayError
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
         LongsOut,
     )
 
+ABSENT = -2
+"""The shape of a row whose partition is gone, as its topic began anew; its numbers are 0."""
 LONGEST = 1024
 """Elements of a list for which there is room at first."""
 TOUCHED, DIRECTORIES_WRITTEN = 1, 2

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from kraftlake.kernels.language import Bool, Int64, IntRows, IntRowsOut, Ints, Longs, LongsOut, compiled, inlined
-from kraftlake.kernels.partition_row import ABSENT, LEADER, SHAPE
-from kraftlake.kernels.replay.change_state import ALIVE, DIRECTORIES_WRITTEN, N_FRESH, N_TOUCHED, TOUCHED, Base, State
+from kraftlake.kernels.partition_row import LEADER, SHAPE
+from kraftlake.kernels.replay.change_state import (
+    ABSENT,
+    ALIVE,
+    DIRECTORIES_WRITTEN,
+    N_FRESH,
+    N_TOUCHED,
+    TOUCHED,
+    Base,
+    State,
+)
 from kraftlake.kernels.replay.row_lists import all_migrating, copy_row, load_row
 
 

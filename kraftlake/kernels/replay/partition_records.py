@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from kraftlake.kernels.language import Bool, Bytes, Int64, IntRowsOut, inlined
-from kraftlake.kernels.partition_row import ABSENT, COLUMNS, HEAP_LISTS, SHAPE
+from kraftlake.kernels.partition_row import COLUMNS, HEAP_LISTS, SHAPE
 from kraftlake.kernels.record_types import CHANGE
 from kraftlake.kernels.replay.change_state import (
+    ABSENT,
     DIRECTORIES_WRITTEN,
     DONE,
     GROW,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import cython
 
 from kraftlake.kernels.language import Bool, Int64, inlined
-from kraftlake.kernels.partition_row import ABSENT, COLUMNS, HEAP_LISTS, LEADER, RARE, SHAPE
+from kraftlake.kernels.partition_row import COLUMNS, HEAP_LISTS, LEADER, RARE, SHAPE
 from kraftlake.kernels.replay.change_state import (
+    ABSENT,
     DONE,
     GROW,
     N_FRESH,

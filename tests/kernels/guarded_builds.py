@@ -32,14 +32,22 @@ class GuardedBuild:
         )  # fmt: skip
 
 
-def sanitizer() -> Path | None:
-    """The address sanitizer's library of the C compiler, which has to be loaded before Python; None without one."""
+def sanitizer() -> list[Path]:
+    """The libraries that have to be loaded before Python, empty without a C compiler that has an address sanitizer.
+
+    They are the sanitizer's and C++'s: it has to know how C++ throws before pyarrow does so.
+    """
     for name in ("gcc", "cc"):
         if shutil.which(name):
-            command = [name, "-print-file-name=libasan.so"]
-            path = Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
-            return path.resolve() if path.is_absolute() else None
-    return None
+            paths = [_library(name, library) for library in ("libasan.so", "libstdc++.so.6")]
+            return [path.resolve() for path in paths] if all(path.is_absolute() for path in paths) else []
+    return []
+
+
+def _library(compiler: str, name: str) -> Path:
+    """The path of a library of the compiler's; its name alone if there is none."""
+    command = [compiler, f"-print-file-name={name}"]
+    return Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
 
 
 def _build(kind: str, folder: Path) -> None:
@@ -60,12 +68,12 @@ def checked_build(tmp_path_factory: pytest.TempPathFactory) -> GuardedBuild:
 @pytest.fixture(scope="session")
 def sanitized_build(tmp_path_factory: pytest.TempPathFactory) -> GuardedBuild:
     """Kernels that end the process where they read or write outside of memory, or do what C leaves undefined."""
-    library = sanitizer()
-    if library is None:
+    libraries = sanitizer()
+    if not libraries:
         reason = "the C compiler has no address sanitizer: Debian's gcc has one"
         (pytest.fail if os.environ.get("KRAFTLAKE_TESTS") == "long" else pytest.skip)(reason)
     environment = {
-        "LD_PRELOAD": str(library),
+        "LD_PRELOAD": " ".join(map(str, libraries)),
         "ASAN_OPTIONS": "detect_leaks=0",  # Python and its libraries keep memory until their end
         "UBSAN_OPTIONS": "print_stacktrace=1",
         "PYTHONMALLOC": "malloc",  # so that each bytes object has guarded memory of its own

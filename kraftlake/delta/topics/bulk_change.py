@@ -46,12 +46,15 @@ from kraftlake.kernels.replay.change_state import (
     VERSIONS_NEEDED,
 )
 from kraftlake.records.metadata_records import ClearElrRecord, TopicRecord
+from kraftlake.records.schema import SPEC, Message
 from kraftlake.records.serde import AnyMessage, UnknownRecord, decode_value, encode_value
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime import CorruptDataError
 
 TOPIC_KINDS: Final = (TOPIC, PARTITION, CHANGE, REMOVE, CLEAR_ELR)
 """The api keys of the records that change topics and partitions."""
+_LAST_TAGS: Final = {PARTITION: 2, CHANGE: 8}
+"""The last tagged field that rows have a place for, by api key."""
 _MARKS: Final = range(BEGIN_TRANSACTION, ABORT_TRANSACTION + 1)
 _GROWTHS = 64
 """More than any record needs."""
@@ -149,8 +152,7 @@ class BulkChange(BulkTopics):
             return True
         if isinstance(message, UnknownRecord) or message.API_KEY in _MARKS:
             return False
-        if message.unknown_tagged_fields:
-            message = attrs.evolve(message, unknown_tagged_fields=())
+        message = _held_by_rows(message)
         value = np.frombuffer(encode_value(message, framed.version), np.uint8)
         if self._replay_checked(value, at) or self._is_of_another_shard(message):
             return True
@@ -384,3 +386,13 @@ class BulkChange(BulkTopics):
         rows = rows_hosting(packed, broker)
         rows = rows[dead[np.searchsorted(self.base.starts, rows, side="right") - 1]]
         return np.array([row for row in rows.tolist() if broker in packed.registration(row).replicas], np.int32)
+
+
+def _held_by_rows(message: Message) -> Message:
+    """A record without the tagged fields that rows have no place for."""
+    others = {
+        field.name: field.default
+        for field in attrs.fields(type(message))
+        if SPEC in field.metadata and (field.metadata[SPEC].tag or 0) > _LAST_TAGS.get(message.API_KEY, 0)
+    }
+    return attrs.evolve(message, unknown_tagged_fields=(), **others)

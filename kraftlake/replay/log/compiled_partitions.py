@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kraftlake.delta import MetadataDelta
 from kraftlake.delta.faults import place_of
 from kraftlake.delta.topics.bulk_change import BulkChange
 from kraftlake.delta.topics.record_fault import fault_of
 from kraftlake.delta.topics.row_versions import RowVersions
+from kraftlake.image import MetadataImage
 from kraftlake.image.topics.packed_topics import PackedTopics
 from kraftlake.image.topics.partition_rows import ROW_BYTES
 from kraftlake.image.topics.topic_table import sorted_table
@@ -18,7 +20,7 @@ from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.kernels import compiled
 from kraftlake.kernels.columns.change_buffers import FoldedChanges, PartitionsNow
 from kraftlake.records.serde import UnknownRecord
-from kraftlake.replay.log.effective_records import EffectiveRecords, refuse
+from kraftlake.replay.log.effective_records import EffectiveRecords
 from kraftlake.replay.log.partition_changes import HAD, HAS, Heaps, Names, PartitionChanges, PartitionRows
 from kraftlake.runtime import KraftlakeError, ReplayError
 
@@ -148,7 +150,7 @@ class CompiledPartitions:
         try:
             message = records.message(place)
             if isinstance(message, UnknownRecord):
-                refuse(records, np.array([place]))
+                MetadataDelta(MetadataImage.EMPTY).replay(message, offset)  # raises what it is
         except KraftlakeError as error:
             return error
         return ReplayError(f"{place_of(message, offset)}{fault_of(self._change, message)}", offset=offset)

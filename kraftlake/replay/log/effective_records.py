@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import attrs
 import numpy as np
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage
 from kraftlake.records import with_short_frame
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.metadata_records import METADATA_RECORDS, NoOpRecord
+from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.records.serde import AnyMessage, UnknownRecord
 from kraftlake.replay.loader.record_faults import RECORD_FAULTS, decode_record
 from kraftlake.replay.log.open_transaction import OpenTransaction
@@ -37,9 +35,6 @@ NO_OP_BYTES: Final = 4
 """The length of a no-op record's value without tagged fields."""
 UNKNOWN_KIND: Final = -1
 """The kind of a record whose frame is not the three plain bytes that all of Kafka's have so far."""
-_NEWEST: Final[Any] = np.full(_KINDS, 0x7F, np.uint8)
-"""The newest version that this release knows, by api key; of types that it doesn't know none is too new."""
-_NEWEST[[*METADATA_RECORDS]] = [record_type.VERSIONS.high for record_type in METADATA_RECORDS.values()]
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -58,10 +53,6 @@ class EffectiveRecords:
     effective: Any
     times: Any
 
-    def of_kinds(self, kinds: Iterable[int]) -> EffectiveRecords:
-        """The records of some kinds alone."""
-        return self.where(self.are_of(kinds))
-
     def are_of(self, kinds: Iterable[int]) -> Any:
         """Which records (bool) are of some kinds."""
         wanted = np.zeros(_KINDS + 1, np.bool_)  # the last place is that of UNKNOWN_KIND
@@ -69,8 +60,10 @@ class EffectiveRecords:
         return wanted[self.kinds]
 
     def are_no_ops(self) -> Any:
-        """Which records (bool) are no-op records with nothing in them."""
-        return (self.kinds == NoOpRecord.API_KEY) & (self.stops - self.starts == NO_OP_BYTES)
+        """Which records (bool) are no-op records of a known version with nothing in them."""
+        found = (self.kinds == NoOpRecord.API_KEY) & (self.stops - self.starts == NO_OP_BYTES)
+        found[found] = self.data[self.starts[found] + 2] <= NoOpRecord.VERSIONS.high
+        return found
 
     def where(self, chosen: Any) -> EffectiveRecords:
         """The records at places that a mask or an array of indices names."""
@@ -197,20 +190,6 @@ class TransactionReader:
             yield part
         else:
             self._open.hold(part.kept())
-
-
-def newer_among(records: EffectiveRecords) -> Any:
-    """Which records (bool) are of a known type in a version that this release lacks."""
-    newer = np.zeros(len(records), np.bool_)
-    framed = np.flatnonzero(records.kinds != UNKNOWN_KIND)
-    newer[framed] = records.data[records.starts[framed] + 2] > _NEWEST[records.kinds[framed]]
-    return newer
-
-
-def refuse(records: EffectiveRecords, places: Any) -> None:
-    """Raise what a loader would at the first of some records (int64, by number) that no loader can replay."""
-    for place in places.tolist():
-        MetadataDelta(MetadataImage.EMPTY).replay(records.message(place), int(records.offsets[place]))
 
 
 def standing_alone(part: LogPart) -> EffectiveRecords:

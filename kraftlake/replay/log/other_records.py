@@ -10,13 +10,13 @@ import attrs
 import numpy as np
 
 from kraftlake.delta import MetadataDelta
+from kraftlake.delta.topics.bulk_change import TOPIC_KINDS
 from kraftlake.image import MetadataImage, TopicsImage
 from kraftlake.image.configurations_image import TOPIC_RESOURCE, ConfigResource
 from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.records.serde import AnyMessage
 from kraftlake.replay.loader.record_faults import RECORD_FAULTS
-from kraftlake.replay.log.effective_records import EffectiveRecords, newer_among
-from kraftlake.replay.log.partition_store import TOPIC_KINDS
+from kraftlake.replay.log.effective_records import EffectiveRecords
 from kraftlake.runtime.errors import KraftlakeError
 
 _PASSED_OVER: Final = frozenset((*TOPIC_KINDS, NoOpRecord.API_KEY))
@@ -71,8 +71,7 @@ class OtherRecords:
         be replayed is left out and passed to `skip` with its number; without `skip` it ends the replay: the changes
         before it are given, and the fault. Nothing is to be replayed after that.
         """
-        passed_over = records.are_of(TOPIC_KINDS) | records.are_no_ops()
-        places = np.flatnonzero(~passed_over | newer_among(records)).tolist()
+        places = np.flatnonzero(~(records.are_of(TOPIC_KINDS) | records.are_no_ops())).tolist()
         if removed:
             places = sorted({*places, *removed})
         found: list[OtherChange] = []

@@ -17,8 +17,6 @@ from kraftlake.replay.log.compiled_partitions import CompiledPartitions
 from kraftlake.replay.log.effective_records import UNKNOWN_KIND, EffectiveRecords
 from kraftlake.replay.log.partition_changes import PartitionChanges, PartitionRows
 
-__all__ = ["TOPIC_KINDS", "PartitionStore"]
-
 
 class PartitionStore:
     """The state of each partition, and the offset and time at which it began, after the records that were folded.
@@ -71,9 +69,9 @@ class PartitionStore:
 
         `deltas` (int64, ascending) are the numbers of the records' deltas. Gives the changes by runs of whole deltas,
         each run with the number of the record behind it; records of other kinds make none. At least one run is given.
-        Raises ReplayError or CorruptDataError, naming the offset, for a record that
-        contradicts the state, after the changes of the deltas before its own; the records of that delta, and those
-        after it, may then be folded without it.
+        Raises ReplayError, UnknownRecordError or CorruptDataError, naming the offset, for a record that can't be
+        replayed, after the changes of the deltas before its own; the records of that delta, and those after it, may
+        then be folded without it.
         """
         chosen = np.flatnonzero(records.are_of((*TOPIC_KINDS, UNKNOWN_KIND)))
         some, deltas_of = records.where(chosen), deltas[chosen]

@@ -26,6 +26,7 @@ from tests.replay.made_logs import UNDECODABLE, UNKNOWN, MadeLog, abort, begin, 
 ODD: Sequence[Message | bytes] = (
     UNDECODABLE,
     b"\x01\x14\x00\x00\x00",  # a no-op record with a byte too many
+    b"\x01\x14\x09\x00",  # a no-op record in a version of the future
     b"\x01\x05\x09\x00",  # a PartitionChangeRecord in a version of the future
     b"\x01\x17\x09\x00",  # a BeginTransactionRecord in a version of the future
     r.FenceBrokerRecord(id=77, epoch=1),

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from kraftlake.kernels.replay.change_state import *
     from kraftlake.kernels.replay.indexes import *
     from kraftlake.kernels.replay.journal import *
-    from kraftlake.kernels.replay.local_changes import *
     from kraftlake.kernels.replay.partition_journal import *
     from kraftlake.kernels.replay.row_lists import *
     from kraftlake.kernels.replay.topic_records import *

@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from kraftlake.delta import MetadataDelta, TopicDelta
-from kraftlake.delta.topics.local_replica_changes import GatheredChanges
+from kraftlake.delta.topics.changed_partition import local_changes_of
 from kraftlake.image import (
     GROUP_METADATA_TOPIC,
     SHARE_GROUP_STATE_TOPIC,
@@ -177,8 +177,7 @@ class BrokerMetadataPublisher(MetadataPublisher):
         changed = topic_delta_of(topic, new_image, delta)
         if changed is None:
             return
-        changes = GatheredChanges()
-        changed.add_local_changes(self.broker_id, changes)
+        changes = local_changes_of(self.broker_id, changed.changed_partitions())
         for gone in sorted(changes.deletes):
             coordinator.on_resignation(gone.partition, None)
         for elected, info in changes.elected_leaders.items():

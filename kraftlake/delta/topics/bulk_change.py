@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import attrs
@@ -14,7 +13,6 @@ from kraftlake.delta.topics.row_versions import NO_JOURNAL, RowVersions, room_fo
 from kraftlake.image.topics.packed_topics import PATCHES_BELOW, PackedTopics
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.partition_rows import COLUMNS, SHAPE, registration_of
-from kraftlake.image.topics.row_queries import rows_hosting
 from kraftlake.image.topics.topic_table import TopicTable, sorted_table
 from kraftlake.kernels import compiled
 from kraftlake.kernels.record_types import (
@@ -28,7 +26,6 @@ from kraftlake.kernels.record_types import (
 )
 from kraftlake.kernels.replay.change_state import (
     ABSENT,
-    AGAIN,
     ALIVE,
     GONE,
     GROW,
@@ -360,32 +357,6 @@ class BulkChange(BulkTopics):
             if state.alive[self.topic_at(place)]
             and rows[place >= touched][place - touched * (place >= touched), SHAPE] != ABSENT
         ]
-
-    def local_places(self, broker: int) -> Mapping[str, Any]:
-        """The places of the broker's local changes (int32 each), by the fields of `LocalReplicaChanges`.
-
-        `deleted_rows` are rows of the base, of deleted topics.
-        """
-        state = self.gathered()
-        places = int(state.counts[N_TOUCHED] + state.counts[N_FRESH])
-        found, counts = np.empty((5, places), np.int32), np.zeros(5, np.int64)
-        compiled.local_changes(
-            compiled.Base(*self.base), compiled.State(*state), self.packed.patches, broker, found, counts
-        )
-        names = ("deletes", "leaders", "elected_leaders", "followers", "directory_ids")
-        result = {name: found[i, : counts[i]].copy() for i, name in enumerate(names)}
-        result["deleted_rows"] = self._hosted_by_deleted(broker)
-        return result
-
-    def _hosted_by_deleted(self, broker: int) -> Any:
-        packed = self.packed
-        lives = self.state.alive[: packed.table.topic_count]
-        dead = (lives == GONE) | (lives == AGAIN)
-        if not dead.any():
-            return np.empty(0, np.int32)
-        rows = rows_hosting(packed, broker)
-        rows = rows[dead[np.searchsorted(self.base.starts, rows, side="right") - 1]]
-        return np.array([row for row in rows.tolist() if broker in packed.registration(row).replicas], np.int32)
 
 
 def _held_by_rows(message: Message) -> Message:

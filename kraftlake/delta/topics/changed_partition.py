@@ -1,11 +1,15 @@
-"""A changed partition, and its local changes for one broker."""
+"""What changed partitions make a broker do, said of objects.
+
+The kernel `columns.broker_changes` says the same of rows. Making rows of a few objects would take longer than this.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from kraftlake.delta.topics.local_replica_changes import (
-    GatheredChanges,
+    LocalReplicaChanges,
     PartitionInfo,
     TopicIdPartition,
     TopicPartition,
@@ -15,7 +19,7 @@ from kraftlake.records.uuid import Uuid
 
 
 class ChangedPartition(NamedTuple):
-    """The state of a partition in the base image (None if it is new), and its current state.
+    """The state of a partition in the base image (None if it is new), and its current one (None if it was removed).
 
     `rewritten`: a record has written its directories since the base image, even if with the same ids.
     """
@@ -24,41 +28,46 @@ class ChangedPartition(NamedTuple):
     topic_id: Uuid
     partition_id: int
     previous: PartitionRegistration | None
-    partition: PartitionRegistration
+    partition: PartitionRegistration | None
     rewritten: bool
 
-    def add_local_changes(self, broker: int, changes: GatheredChanges) -> None:
-        """Add the local changes of a broker to `changes`; see `TopicsDelta.local_changes`."""
-        previous, partition = self.previous, self.partition
-        if broker not in partition.replicas:
+
+def local_changes_of(broker: int, changed: Iterable[ChangedPartition]) -> LocalReplicaChanges:
+    """The local changes of a broker; see `TopicsDelta.local_changes`."""
+    deletes: set[TopicPartition] = set()
+    elected_leaders: dict[TopicPartition, PartitionInfo] = {}
+    leaders: dict[TopicPartition, PartitionInfo] = {}
+    followers: dict[TopicPartition, PartitionInfo] = {}
+    topic_ids: dict[str, Uuid] = {}
+    directory_ids: dict[TopicIdPartition, Uuid] = {}
+    for topic, topic_id, partition_id, previous, partition, rewritten in changed:
+        key = TopicPartition(topic, partition_id)
+        if partition is None or broker not in partition.replicas:
             if previous is not None and broker in previous.replicas:
-                changes.deletes.add(TopicPartition(self.topic, self.partition_id))
-            return
-        key = TopicPartition(self.topic, self.partition_id)
+                deletes.add(key)
+            continue
         if previous is None or previous.partition_epoch != partition.partition_epoch:
-            info = PartitionInfo(self.topic_id, partition)
+            info = PartitionInfo(topic_id, partition)
+            topic_ids[topic] = topic_id
             if partition.leader != broker:
-                changes.followers[key] = info
+                followers[key] = info
             else:
-                changes.leaders[key] = info
+                leaders[key] = info
                 if previous is None or previous.leader_epoch != partition.leader_epoch:
-                    changes.elected_leaders[key] = info
-            changes.topic_ids[self.topic] = self.topic_id
-        if previous is None or self._directory_changed(previous, broker):
+                    elected_leaders[key] = info
+        if previous is None or _directory_changed(broker, previous, partition, rewritten):
             directory = partition.directory(broker)
             assert directory is not None, "the broker is one of the replicas"
-            changes.directory_ids[TopicIdPartition(self.topic_id, key)] = directory
+            directory_ids[TopicIdPartition(topic_id, key)] = directory
+    return LocalReplicaChanges(deletes, elected_leaders, leaders, followers, topic_ids, directory_ids)
 
-    def _directory_changed(self, previous: PartitionRegistration, broker: int) -> bool:
-        """Whether Kafka sees a different directory object for the broker than in the base image.
 
-        Kafka compares references, not ids. Every record brings new objects; only "all replicas are migrating" is one
-        shared constant. Without a record that writes directories, a replica has another object only if its index in the
-        list changed. A broker that is new among the replicas of an existing partition is ignored.
-        """
-        partition = self.partition
-        if not self.rewritten and previous.replicas is partition.replicas:
-            return False
-        if broker not in previous.replicas or (previous.all_migrating and partition.all_migrating):
-            return False
-        return self.rewritten or previous.replicas.index(broker) != partition.replicas.index(broker)
+def _directory_changed(
+    broker: int, previous: PartitionRegistration, partition: PartitionRegistration, rewritten: bool
+) -> bool:
+    """Whether Kafka sees a different directory object for the broker than in the base image: see the kernel."""
+    if not rewritten and previous.replicas is partition.replicas:
+        return False
+    if broker not in previous.replicas or (previous.all_migrating and partition.all_migrating):
+        return False
+    return rewritten or previous.replicas.index(broker) != partition.replicas.index(broker)

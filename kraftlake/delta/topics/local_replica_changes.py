@@ -68,26 +68,6 @@ class LocalReplicaChanges:
         return not (self.deletes or self.leaders or self.followers or self.directory_ids)
 
 
-class GatheredChanges:
-    """A mutable `LocalReplicaChanges`."""
-
-    __slots__ = ("deletes", "directory_ids", "elected_leaders", "followers", "leaders", "topic_ids")
-
-    def __init__(self) -> None:
-        self.deletes: set[TopicPartition] = set()
-        self.elected_leaders: dict[TopicPartition, PartitionInfo] = {}
-        self.leaders: dict[TopicPartition, PartitionInfo] = {}
-        self.followers: dict[TopicPartition, PartitionInfo] = {}
-        self.topic_ids: dict[str, Uuid] = {}
-        self.directory_ids: dict[TopicIdPartition, Uuid] = {}
-
-    def done(self) -> LocalReplicaChanges:
-        """The gathered changes."""
-        return LocalReplicaChanges(
-            self.deletes, self.elected_leaders, self.leaders, self.followers, self.topic_ids, self.directory_ids
-        )
-
-
 def local_changes_to_json(
     changes: LocalReplicaChanges | None, *, broker: int, from_offset: int, to_offset: int
 ) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kraftlake.delta.topics.local_replica_changes import GatheredChanges, LocalReplicaChanges, TopicPartition
+from kraftlake.delta.topics.changed_partition import ChangedPartition, local_changes_of
+from kraftlake.delta.topics.local_replica_changes import LocalReplicaChanges
 from kraftlake.delta.topics.topic_delta import TopicDelta
 from kraftlake.image.topics.packed_partitions import PackedPartitions
 from kraftlake.image.topics.partition_registration import PartitionRegistration
@@ -182,15 +183,14 @@ class ObjectChange:
 
     def local_changes(self, broker_id: int) -> LocalReplicaChanges:
         """See `TopicsDelta.local_changes`."""
-        changes = GatheredChanges()
+        return local_changes_of(broker_id, self._changed_partitions())
+
+    def _changed_partitions(self) -> Iterator[ChangedPartition]:
         for delta in self.changed.values():
-            delta.add_local_changes(broker_id, changes)
-        for topic_id in self.deleted:
-            topic = self.image.topics_by_id()[topic_id]
-            for partition_id, partition in topic.partitions.items():
-                if broker_id in partition.replicas:
-                    changes.deletes.add(TopicPartition(topic.name, partition_id))
-        return changes.done()
+            yield from delta.changed_partitions()
+        for topic in map(self.image.topics_by_id().__getitem__, self.deleted):
+            for partition_id, state in topic.partitions.items():
+                yield ChangedPartition(topic.name, topic.id, partition_id, state, None, False)
 
     def _topic(self, topic_id: Uuid) -> TopicImage | None:
         """The topic's image before its changes, if the topic exists now."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeAlias
 
-from kraftlake.delta.topics.changed_partition import ChangedPartition
-from kraftlake.delta.topics.local_replica_changes import GatheredChanges, LocalReplicaChanges
+from kraftlake.delta.topics.changed_partition import ChangedPartition, local_changes_of
+from kraftlake.delta.topics.local_replica_changes import LocalReplicaChanges
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.metadata_records import PartitionChangeRecord
@@ -57,10 +57,8 @@ class RowChanges:
 
     def local_changes(self, broker: int) -> LocalReplicaChanges:
         """See `TopicsDelta.local_changes`."""
-        changes = GatheredChanges()
-        for before, now, record, written in self._rows.values():
-            topic_id = record.topic_id
-            name = self._image.name_of(topic_id)
-            change = ChangedPartition(name, topic_id, record.partition_id, before, now, written)
-            change.add_local_changes(broker, changes)
-        return changes.done()
+        name_of = self._image.name_of
+        return local_changes_of(broker, [
+            ChangedPartition(name_of(record.topic_id), record.topic_id, record.partition_id, before, now, written)
+            for before, now, record, written in self._rows.values()
+        ])  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from operator import itemgetter
 
 import attrs
@@ -9,7 +10,6 @@ from rpds import HashTrieMap
 
 from kraftlake.delta.changes import with_changes
 from kraftlake.delta.topics.changed_partition import ChangedPartition
-from kraftlake.delta.topics.local_replica_changes import GatheredChanges
 from kraftlake.image.topics.partition_registration import LeaderRecoveryState, PartitionRegistration, epoch_after
 from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord
@@ -104,13 +104,11 @@ class TopicDelta:
             return self.image
         return TopicImage(name=self.name, id=self.id, partitions=partitions)
 
-    def add_local_changes(self, broker_id: int, changes: GatheredChanges) -> None:
-        """Add the local changes of a broker to `changes`; see `TopicsDelta.local_changes`."""
-        for partition_id, partition in self.partition_changes.items():
-            previous = self.image.partitions.get(partition_id)
-            rewritten = partition_id in self._directories_rewritten
-            change = ChangedPartition(self.name, self.id, partition_id, previous, partition, rewritten)
-            change.add_local_changes(broker_id, changes)
+    def changed_partitions(self) -> Iterator[ChangedPartition]:
+        """The partitions that records have changed."""
+        for number, state in self.partition_changes.items():
+            rewritten = number in self._directories_rewritten
+            yield ChangedPartition(self.name, self.id, number, self.image.partitions.get(number), state, rewritten)
 
     def _current(self) -> list[tuple[int, PartitionRegistration]]:
         untouched = [(id_, p) for id_, p in self.image.partitions.items() if id_ not in self.partition_changes]

@@ -8,10 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.image.topics.partition_rows import ISR
-from kraftlake.image.topics.row_lists import LISTS
+from kraftlake.delta.topics.broker_changes import changes_of_brokers
 from kraftlake.kernels import compiled
-from kraftlake.kernels.columns.change_buffers import DELETE, HAS, BrokerChanges, ChangeColumns
+from kraftlake.kernels.columns.change_buffers import DELETE, HAS, ChangeColumns
 from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
 from kraftlake.replay.log.partition_changes import PartitionChanges
 from kraftlake.tables.history.columns import times_of
@@ -58,12 +57,6 @@ def local_change_table(changes: PartitionChanges, boundaries: DeltaBoundaries) -
     return pa.table([columns[name] for name in ENCODED_SCHEMA.names], schema=ENCODED_SCHEMA)
 
 
-def _list_room(longest: int) -> Any:
-    """Memory to work in, for lists up to a length."""
-    lists, lengths = np.empty((2, len(LISTS), longest), np.int32), np.empty((2, len(LISTS)), np.int64)
-    return compiled.ListRoom(lists[0], lengths[0], lists[1], lengths[1])
-
-
 def _column_room(rows: int, replicas: int, members: int) -> ChangeColumns:
     """Arrays for a number of rows, of replicas in all and of ISR members in all."""
     sizes = (*[rows] * 9, rows + 1, replicas, rows + 1, members)
@@ -75,13 +68,9 @@ def _columns(changes: PartitionChanges, topics: Any, order: Any, boundaries: Del
 
     `topics` (int32) are the numbers of the partitions' topics in the columns.
     """
-    states = (changes.before, changes.after, changes.flags, *changes.heaps)
-    most, longest = compiled.most_changes(*states)
-    kinds: Any = (np.int64, np.int32, np.uint8, np.int32)
-    room = BrokerChanges._make(np.empty(most, kind) for kind in kinds)
-    found = compiled.BrokerChanges(*room)
-    count, replicas, members = compiled.changes_of_brokers(order, *states, _list_room(max(longest, ISR)), found)
-    changed, ids = room.changed[:count], room.brokers[:count]
+    found, replicas, members = changes_of_brokers(order, changes.before, changes.after, changes.flags, changes.heaps)
+    changed, ids = found.changed, found.brokers
+    count = len(changed)
     columns = _column_room(count, replicas + 3, members + 3)
     places = np.empty(count, np.int64)
     numbers, brokers = ids.astype(np.int64), 0
@@ -95,7 +84,7 @@ def _columns(changes: PartitionChanges, topics: Any, order: Any, boundaries: Del
     partitions = compiled.ChangedPartitions(changes.after, changes.deltas, topics, changes.partitions)
     deltas = map(np.ascontiguousarray, (boundaries.offsets, boundaries.epochs, boundaries.times))
     heads, into = compiled.DeltaHeads(*deltas), compiled.ChangeColumns(*columns)
-    compiled.fill_change_columns(found, places, partitions, heads, *changes.heaps, into)
+    compiled.fill_change_columns(compiled.BrokerChanges(*found), places, partitions, heads, *changes.heaps, into)
     return columns._replace(replicas=columns.replicas[:replicas], isr=columns.isr[:members])
 
 

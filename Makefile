@@ -9,6 +9,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt
 export SOURCE_DATE_EPOCH := 0
+unexport PYTHONDONTWRITEBYTECODE  # the tests start Python hundreds of times, and compiling takes half of a start
 
 .PHONY: demo test test-long lint format bench wheels clean java chromium
 

@@ -10,6 +10,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.files_in_memory import choose_files_in_memory
+from tests.room_seconds import RoomSeconds
+
 pytest_plugins = [
     "tests.spark_cluster",
     "tests.spark_session",
@@ -23,6 +26,14 @@ settings.register_profile(
 )
 settings.register_profile("long", parent=settings.get_profile("quick"), max_examples=1000)
 settings.load_profile(os.environ.get("KRAFTLAKE_TESTS", "quick"))
+if os.environ.get("KRAFTLAKE_TESTS") != "long":
+    choose_files_in_memory()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Print what the rooms take where the reports of all workers come together."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(RoomSeconds(), "room_seconds")
 
 
 def pytest_report_header() -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
 import shutil
 import subprocess
 import tempfile
@@ -23,6 +24,8 @@ from kraftlake.spark_jobs.java import find_java
 from tests.interop.jars import kafka_jars, kafka_node_jars
 
 _SOURCE = Path(__file__).with_name("KafkaImages.java")
+# A JVM of the quick profile lives for seconds, most of which the optimising compiler would take for itself.
+_QUICK = () if os.environ.get("KRAFTLAKE_TESTS") == "long" else ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
 class KafkaClassesError(Exception):
@@ -47,6 +50,7 @@ class KafkaClasses:
             [
                 str(find_java().executable),
                 f"-Xmx{heap}",
+                *_QUICK,
                 "-cp",
                 class_path,
                 "org.codehaus.janino.SimpleCompiler",

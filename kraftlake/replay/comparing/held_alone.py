@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import attrs
 
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage
-from kraftlake.records.metadata_records import NoOpRecord
-from kraftlake.records.serde import encode_value
+from kraftlake.records.no_ops import NO_OP_VALUE
 from kraftlake.replay.reading.chunks import Chunk, chunks_of
 from kraftlake.replay.reading.committed import CommittedTo
 from kraftlake.replay.reading.log_reader import LogReader
-
-_NO_OP: Final = encode_value(NoOpRecord(), 0)
 
 
 @attrs.frozen(kw_only=True)
@@ -98,7 +95,7 @@ def held_alone(log: LogReader, first: int, end: int) -> HeldAlone | None:
 def _records(chunk: Chunk, first: int) -> int:
     """How many records of a chunk, from an offset on, are neither control records nor no-ops."""
     if not isinstance(chunk, RecordBatch):
-        return chunk.record_count - chunk.count_of(_NO_OP)
+        return chunk.record_count - chunk.count_of(NO_OP_VALUE)
     if chunk.control:
         return 0
-    return sum(value != _NO_OP for value in chunk.values[max(0, first - chunk.base_offset) :])
+    return sum(value != NO_OP_VALUE for value in chunk.values[max(0, first - chunk.base_offset) :])

@@ -20,8 +20,7 @@ from kraftlake.protocol import (
     SnapshotNeededError,
 )
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.metadata_records import NoOpRecord
-from kraftlake.records.serde import encode_value
+from kraftlake.records.no_ops import NO_OP_VALUE
 from kraftlake.replay.imports.follow_log import FollowStep
 from kraftlake.replay.imports.import_log import check_accepts, import_source
 from kraftlake.replay.imports.new_lake import is_lake
@@ -40,7 +39,6 @@ _WAIT_MS: Final = 500
 _HELD_FOR_NS: Final = 5_000_000_000
 _OLDER_FOR_NS: Final = 30_000_000_000
 """A leader that was deposed while it was cut off resigns after quorum.fetch.timeout.ms and a half, 3 s by default."""
-_NO_OP: Final = encode_value(NoOpRecord(), 0)
 
 
 class QuorumFollower:
@@ -259,7 +257,7 @@ class QuorumFollower:
 
 def _is_quiet(batch: RecordBatch) -> bool:
     """Whether a batch changes nothing: no-op records alone."""
-    return not batch.control and all(value == _NO_OP for value in batch.values)
+    return not batch.control and all(value == NO_OP_VALUE for value in batch.values)
 
 
 def _end_of(log: MetadataLog) -> OffsetAndEpoch:

@@ -14,7 +14,7 @@ import numpy as np
 
 from kraftlake.records import with_short_frame
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.metadata_records import NoOpRecord
+from kraftlake.records.no_ops import are_no_ops
 from kraftlake.records.serde import AnyMessage, UnknownRecord
 from kraftlake.replay.loader.record_faults import RECORD_FAULTS, decode_record
 from kraftlake.replay.log.open_transaction import OpenTransaction
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 _KINDS: Final = 128
 Stop: TypeAlias = tuple[int, KraftlakeError]
 """The first offset that can't be taken, and what is wrong with it."""
-NO_OP_BYTES: Final = 4
-"""The length of a no-op record's value without tagged fields."""
 UNKNOWN_KIND: Final = -1
 """The kind of a record whose frame is not the three plain bytes that all of Kafka's have so far."""
 
@@ -60,10 +58,8 @@ class EffectiveRecords:
         return wanted[self.kinds]
 
     def are_no_ops(self) -> Any:
-        """Which records (bool) are no-op records of a known version with nothing in them."""
-        found = (self.kinds == NoOpRecord.API_KEY) & (self.stops - self.starts == NO_OP_BYTES)
-        found[found] = self.data[self.starts[found] + 2] <= NoOpRecord.VERSIONS.high
-        return found
+        """Which records (bool) are no-ops."""
+        return are_no_ops(self.data, self.starts, self.stops)
 
     def where(self, chosen: Any) -> EffectiveRecords:
         """The records at places that a mask or an array of indices names."""

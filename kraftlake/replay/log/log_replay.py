@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import chain, islice
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from kraftlake.image import MetadataImage, MetadataProvenance, TopicsImage
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.metadata_records import NoOpRecord
+from kraftlake.records.no_ops import NO_OP_VALUE
 from kraftlake.records.row_values import values_of_rows
 from kraftlake.replay.loader.fold import loader_at, snapshot_image
 from kraftlake.replay.loader.manifest import SkippedRecord
@@ -25,7 +25,6 @@ from kraftlake.replay.log.batch_order import first_out_of_order
 from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
 from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin, ReplayState
 from kraftlake.replay.log.effective_records import (
-    NO_OP_BYTES,
     NO_RECORDS,
     EffectiveRecords,
     Stop,
@@ -45,7 +44,6 @@ from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
 if TYPE_CHECKING:
     from kraftlake.replay.log.effective_records import LogPart
 
-_NO_OP: Final = NoOpRecord.API_KEY
 _PARTS_AT_ONCE, _RECORDS_AT_ONCE = 1_000, 1 << 15
 """The most batches, and about the most records, whose changes are looked at together.
 
@@ -380,9 +378,8 @@ class LogReplay:
         """Whether rows are nothing but no-op records of the same epoch as before: no table says anything of them."""
         if self._epoch is None or self.in_transaction:
             return False
-        quiet = (rows.column("api_key").to_numpy() == _NO_OP) & (rows.column("epoch").to_numpy() == self._epoch)
-        empty = pc.binary_length(rows.column("payload")).to_numpy() == NO_OP_BYTES
-        return bool((quiet & empty).all()) and not rows.column("control").to_numpy(zero_copy_only=False).any()
+        no_ops = pc.and_not(pc.equal(rows.column("payload"), NO_OP_VALUE), rows.column("control"))
+        return bool(pc.all(pc.and_(no_ops, pc.equal(rows.column("epoch"), self._epoch))).as_py())
 
     def _pass_over(self, rows: pa.Table) -> None:
         """Move over batches that no table says anything of."""

@@ -9,7 +9,7 @@ import attrs
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.metadata_records import NoOpRecord
+from kraftlake.records.no_ops import NO_OP_VALUE
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.fold import load_snapshot, loader_at
 from kraftlake.replay.loader.manifest import LogDeltaManifest
@@ -120,12 +120,8 @@ class ChangeFold:
             and not loader.in_transaction
             and batch.base_offset <= loader.last_offset + 1
             and batch.epoch >= loader.provenance.epoch
-            and all(value[1:] == _NO_OP for value in batch.values)
+            and all(value == NO_OP_VALUE for value in batch.values)
         )
-
-
-_NO_OP = bytes((NoOpRecord.API_KEY, 0, 0))
-"""A no-op record's value after the frame's version: type, version, no tagged fields."""
 
 
 def _end_of(batch: RecordBatch) -> MetadataProvenance:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlake.image import MetadataImage
-from kraftlake.records.metadata_records import NoOpRecord
+from kraftlake.records.no_ops import NO_OP_VALUE
 from kraftlake.replay.imports.kept_snapshot import keep_snapshot
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.loader.quorum_state import QuorumState
@@ -22,7 +22,6 @@ from kraftlake.runtime.errors import UnwritableMetadataError
 DEFAULT_SNAPSHOT_BYTES = 20 * 1024 * 1024
 """Kafka's default of metadata.log.max.record.bytes.between.snapshots."""
 _COLUMNS: Final = ("offset", "batch", "api_key", "control", "payload")
-_NO_OP: Final = NoOpRecord.API_KEY
 
 
 class SnapshotPublisher:
@@ -74,7 +73,8 @@ class SnapshotPublisher:
         ends = np.append(begins[1:], len(batches))
         sizes = pc.binary_length(rows.column("payload")).to_numpy().astype(np.int64)
         totals = np.cumsum(np.add.reduceat(sizes, begins))
-        noop = np.logical_and.reduceat(keys == _NO_OP, begins)
+        no_ops = pc.and_not(pc.equal(rows.column("payload"), NO_OP_VALUE), rows.column("control"))
+        noop = np.logical_and.reduceat(no_ops.to_numpy(), begins)
         marks = marks_among(keys)
         opened = open_around(keys[marks], self._in_transaction)
         self._in_transaction = bool(opened[-1])

@@ -18,14 +18,13 @@ from kraftlake.records.metadata_records import (
     ClearElrRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
-    NoOpRecord,
     RegisterBrokerRecord,
     RemoveTopicRecord,
     TopicRecord,
     UnregisterBrokerRecord,
 )
+from kraftlake.records.no_ops import are_no_ops
 from kraftlake.records.record_ids import TOPIC_ID_AT
-from kraftlake.records.serde import encode_value
 from kraftlake.records.varint import MalformedError, read_uvarint
 from kraftlake.replay.log.shard_records import NO_CONTROL, ShardRecords
 from kraftlake.tables.shards.chunks import Chunk
@@ -38,7 +37,6 @@ _OF_EVERY_IMAGE = (
 _OF_BROKERS = (RegisterBrokerRecord.API_KEY, UnregisterBrokerRecord.API_KEY)
 _OF_ALL_SHARDS = (ClearElrRecord.API_KEY, *_OF_BROKERS, *_OF_EVERY_IMAGE[1:])
 _OF_DRIVER_TOO = (TopicRecord.API_KEY, RemoveTopicRecord.API_KEY)
-_NO_OP = np.frombuffer(encode_value(NoOpRecord(), 0), np.uint8)
 
 
 class Router:
@@ -81,7 +79,7 @@ class Router:
         control = rows["control"].to_numpy()
         payloads = rows["payload"].cast(pa.large_binary()).combine_chunks()
         shards = shards_of(*_values(payloads), control, self._shards)
-        batches = _Batches.of(rows, (keys == NoOpRecord.API_KEY) & ~control)
+        batches = _Batches.of(rows, shards == self._shards + 2)
         # Not the first batch's offset: where a batch is divided among pieces, several chunks would have the same.
         of_all, first = shards == self._shards + 1, int(offsets[0])
         for shard in range(self._shards + 1):
@@ -170,9 +168,7 @@ def shards_of(data: Any, starts: Any, stops: Any, control: Any, shards: int) -> 
             found[place] = shards_of(short, begin, end, is_control, shards)[0]
     framed, keys = framed[plain], heads[plain, 1]
     found[framed[np.isin(keys, _OF_ALL_SHARDS)]] = shards + 1
-    short = framed[(keys == NoOpRecord.API_KEY) & ((stops - starts)[framed] == len(_NO_OP))]
-    no_ops = (data[starts[short, None] + np.arange(len(_NO_OP))] == _NO_OP).all(axis=1)
-    found[short[no_ops]] = shards + 2
+    found[are_no_ops(data, starts, stops) & ~control] = shards + 2
     ids = np.full(len(framed), -1, np.int64)
     for api_key, at in TOPIC_ID_AT.items():
         ids[keys == api_key] = at

@@ -193,3 +193,14 @@ def test_by_offset_each_record_that_takes_effect_ends_a_delta_and_no_ops_do_not(
     )
     assert times == [log[0 if offset < 3 else 1].timestamp for offset in offsets]
     assert [chunk.partitions.created[:, 0].tolist() for chunk in chunks] == [[0, 2, 3]]
+
+
+@pytest.mark.parametrize("damaged", [b"\x01\x14\x09\x00", b"\x01\x14\x00\x05"])
+def test_rows_of_no_ops_are_passed_over_unless_one_of_them_is_damaged_or_of_the_future(damaged: bytes) -> None:
+    quiet = [data(at, r.NoOpRecord()) for at in range(1, 4)]
+    replay = LogReplay()
+    assert ends_of(replay.take(to_rows([data(0, topic(1))]))) == [0]
+    assert replay.take(to_rows(quiet)) == []
+    assert replay.last_offset == 3
+    with pytest.raises(KraftlakeError, match="offset 5"):
+        replay.take(to_rows([data(4, r.NoOpRecord()), data(5, damaged)]))

@@ -1,0 +1,18 @@
+"""No-op records: the active controller appends one twice a second, so that they are most of a quiet cluster's log."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kraftlake.records.metadata_records import NoOpRecord
+
+NO_OP_VALUE: Final = bytes((1, NoOpRecord.API_KEY, 0, 0))
+"""The value of a no-op record as Kafka writes it. Any other one is decoded, as it may hold fields or be damaged."""
+
+
+def are_no_ops(data: Any, starts: Any, stops: Any) -> Any:
+    """Which of the values data[starts[i]:stops[i]] (uint8; int64) are NO_OP_VALUE (bool)."""
+    found = stops - starts == len(NO_OP_VALUE)
+    for place, byte in enumerate(NO_OP_VALUE):
+        found[found] = data[starts[found] + place] == byte
+    return found

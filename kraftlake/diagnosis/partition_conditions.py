@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-import numpy as np
-
-from kraftlake.image import NO_LEADER, LeaderRecoveryState
+from kraftlake.image import NO_LEADER, LeaderRecoveryState, is_under_min_isr
 from kraftlake.tables import PartitionColumns
 
 PartitionCondition: TypeAlias = Callable[[PartitionColumns, Any], Any]
@@ -22,8 +20,7 @@ def _offline(states: PartitionColumns, _: Any) -> Any:
 
 
 def _under_min_isr(states: PartitionColumns, min_isr: Any) -> Any:
-    """Fewer replicas in sync than acks=all asks for: min.insync.replicas, or all where there are fewer replicas."""
-    return states.isr.lengths < np.minimum(min_isr, states.hosts.replicas.lengths)
+    return is_under_min_isr(states.isr.lengths, states.hosts.replicas.lengths, min_isr)
 
 
 def _under_replicated(states: PartitionColumns, _: Any) -> Any:

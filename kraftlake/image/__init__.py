@@ -29,11 +29,9 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from kraftlake.image.broker_partitions import (
-        MIN_ISR,
         BrokerCounts,
         BrokerPartitions,
         count_partitions_of_brokers,
-        is_under_min_isr,
         min_insync_replicas,
         partitions_of,
     )
@@ -45,6 +43,7 @@ if TYPE_CHECKING:
     from kraftlake.image.nodes.kafka_text import double_text
     from kraftlake.image.nodes.node import Directory, Leaf, Node, Subject
     from kraftlake.image.nodes.paths import Found, as_literal, matching, part_of, path_of
+    from kraftlake.image.partition_health import MIN_ISR, is_under_min_isr
     from kraftlake.image.scram_image import known_mechanism, mechanism_name
     from kraftlake.image.topics.packed_topics import PackedTopics
     from kraftlake.image.topics.partition_registration import NO_LEADER

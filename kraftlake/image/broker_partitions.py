@@ -9,18 +9,15 @@ import attrs
 
 from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE, ConfigResource
 from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.partition_health import MIN_ISR, is_under_min_isr, min_isr_among
 from kraftlake.image.topics.partition_registration import NO_LEADER, PartitionRegistration
 from kraftlake.image.topics.topics_image import TopicsImage
-from kraftlake.runtime.java_values import parse_integer, trim
 
 if TYPE_CHECKING:
     from kraftlake.image.topics.row_queries import Int32s
 
 PartitionName: TypeAlias = tuple[str, int]
 """A topic's name and a partition id."""
-
-MIN_ISR = "min.insync.replicas"
-DEFAULT_MIN_ISR = 1
 
 
 @attrs.frozen(kw_only=True)
@@ -135,13 +132,8 @@ def min_insync_replicas(image: MetadataImage, topic: str) -> int:
 
     Values in brokers' property files are not in the log. A value that is not an integer is ignored.
     """
-    for resource in (ConfigResource(TOPIC_RESOURCE, topic), ConfigResource(BROKER_RESOURCE, "")):
-        value = image.configs.config_map(resource).get(MIN_ISR, "")
-        try:
-            return parse_integer(trim(value), 32)
-        except ValueError:
-            continue
-    return DEFAULT_MIN_ISR
+    sources = (ConfigResource(TOPIC_RESOURCE, topic), ConfigResource(BROKER_RESOURCE, ""))
+    return min_isr_among(image.configs.config_map(source).get(MIN_ISR, "") for source in sources)
 
 
 def min_insync_replicas_column(image: MetadataImage) -> Int32s:
@@ -154,17 +146,12 @@ def min_insync_replicas_column(image: MetadataImage) -> Int32s:
     return min_isr_of_topics(image.topics.rows(), default, of_topic)
 
 
-def is_under_min_isr(partition: PartitionRegistration, min_isr: int) -> bool:
-    """Whether the ISR has fewer members than `min_isr`, which is capped at the number of replicas, requires."""
-    return len(partition.isr) < min(min_isr, len(partition.replicas))
-
-
 def _kinds(partition: PartitionRegistration, broker: int, min_isr: int) -> Iterator[str]:
     """The kinds that a partition has for one of its replicas."""
     yield "led" if partition.leader == broker else "followed"
     if broker not in partition.isr:
         yield "out_of_isr"
-    if is_under_min_isr(partition, min_isr):
+    if is_under_min_isr(len(partition.isr), len(partition.replicas), min_isr):
         yield "under_min_isr"
     if partition.leader == NO_LEADER:
         yield "offline"

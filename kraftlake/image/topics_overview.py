@@ -11,6 +11,7 @@ import numpy as np
 
 from kraftlake.image.broker_partitions import min_insync_replicas_column
 from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.partition_health import TROUBLES
 from kraftlake.image.topics.packed_topics import PackedTopics
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.image.topics.partition_rows import LEADER, RARE, RECOVERY, SHAPE
@@ -66,18 +67,10 @@ def unhealthy_topics(image: MetadataImage, kinds: Collection[str]) -> set[str]:
     """
     topics = image.topics.rows()
     health = _PartitionHealth.of(topics)
-    rows = np.zeros(len(health.offline), np.bool_)
-    if "unavailable" in kinds:
-        rows |= health.offline
-    if "under-replicated" in kinds:
-        rows |= health.under_replicated
-    if "under-min-isr" in kinds or "at-min-isr" in kinds:
-        required = np.repeat(min_insync_replicas_column(image), np.diff(topics.table.starts))
-        if "under-min-isr" in kinds:
-            rows |= health.offline | (health.in_sync < required)
-        if "at-min-isr" in kinds:
-            rows |= health.in_sync == required
-    return _names_at(topics, np.flatnonzero(rows))
+    min_isr = np.repeat(min_insync_replicas_column(image), np.diff(topics.table.starts))
+    columns = (topics.merged_rows()[:, LEADER], health.in_sync, health.replicas, min_isr)
+    found = [TROUBLES[kind](*columns) for kind in kinds]
+    return _names_at(topics, np.flatnonzero(np.logical_or.reduce(found))) if found else set()
 
 
 def topics_hosted(topics: PackedTopics, broker: int) -> set[str]:
@@ -87,12 +80,13 @@ def topics_hosted(topics: PackedTopics, broker: int) -> set[str]:
 
 @attrs.frozen(kw_only=True, eq=False)
 class _PartitionHealth:
-    """The health of each partition. `in_sync` is int32[N], the sizes of the ISRs; the others are bool[N].
+    """The health of each partition: bool[N]. `replicas` and `in_sync` are int32[N], the lengths of these lists.
 
     A partition is `offline` without a leader, `under_replicated` if a replica is not in the ISR, and `recovering` after
     an unclean election.
     """
 
+    replicas: Any
     in_sync: Any
     offline: Any
     under_replicated: Any
@@ -110,6 +104,7 @@ class _PartitionHealth:
             replicas[rare], in_sync[rare] = topics.heap[starts], topics.heap[starts + 1]
             being_reassigned[rare] = (topics.heap[starts + 3] > 0) | (topics.heap[starts + 4] > 0)
         return cls(
+            replicas=replicas,
             in_sync=in_sync,
             offline=rows[:, LEADER] == NO_LEADER,
             under_replicated=in_sync < replicas,

@@ -37,7 +37,8 @@ class UnderMinIsrCounter(MetadataPublisher):
     def _count_topics(self, image: MetadataImage, topics: Iterable[TopicImage]) -> None:
         for topic in topics:
             min_isr = min_insync_replicas(image, topic.name)
-            count = sum(is_under_min_isr(partition, min_isr) for partition in topic.partitions.values())
+            partitions = topic.partitions.values()
+            count = sum(is_under_min_isr(len(one.isr), len(one.replicas), min_isr) for one in partitions)
             if count:
                 self._by_topic[topic.id] = count
             else:

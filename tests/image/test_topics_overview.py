@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.cli.selection.image_parts import PARTITIONS
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
@@ -38,6 +38,14 @@ def is_under_replicated(partition: dict[str, Any]) -> bool:
     return len(partition["isr"]) < len(partition["replicas"])
 
 
+TROUBLES: dict[str, Callable[[dict[str, Any], int], bool]] = {
+    "unavailable": lambda one, _: is_offline(one),
+    "under-replicated": lambda one, _: is_under_replicated(one),
+    "under-min-isr": lambda one, min_isr: is_offline(one) or len(one["isr"]) < min_isr,
+    "at-min-isr": lambda one, min_isr: len(one["isr"]) == min_isr,
+}
+
+
 def of(topics: dict[str, Any], wanted: Any) -> set[str]:
     return {name for name, topic in topics.items() if any(map(wanted, topic["partitions"].values()))}
 
@@ -62,7 +70,7 @@ def test_an_overview_is_what_the_topics_one_by_one_say(history: Any, limit: int)
 
 @given(
     histories(min_steps=10, topics_only=True),
-    st.sets(st.sampled_from(sorted(PARTITIONS))),
+    st.sets(st.sampled_from(sorted(TROUBLES))),
     st.integers(1, 4),
     st.integers(0, 4),
     st.data(),
@@ -76,7 +84,7 @@ def test_unhealthy_topics_are_found(history: Any, kinds: set[str], default: int,
         name
         for name, topic in image_to_json(image)["topics"].items()
         for partition in topic["partitions"].values()
-        if any(PARTITIONS[kind](partition, own if name in configured else default) for kind in kinds)
+        if any(TROUBLES[kind](partition, own if name in configured else default) for kind in kinds)
     }
     assert unhealthy_topics(image, kinds) == expected
 

@@ -36,7 +36,7 @@ CHANGES = st.one_of(
 
 def whole_count(image: MetadataImage) -> int:
     return sum(
-        is_under_min_isr(partition, min_insync_replicas(image, name))
+        is_under_min_isr(len(partition.isr), len(partition.replicas), min_insync_replicas(image, name))
         for name, topic_ in image.topics.topics_by_name().items()
         for partition in topic_.partitions.values()
     )

@@ -20,7 +20,7 @@ from kraftlake.cli.options.shared import (
     topic_ids_option,
     topics_option,
 )
-from kraftlake.cli.selection.image_parts import PARTITIONS, PARTS, ImageSelection
+from kraftlake.cli.selection.image_parts import PARTS, ImageSelection
 from kraftlake.cli.selection.topic_names import any_matches
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def _only(kind: str, text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The option for one kind of PARTITIONS."""
+    """The option for one of TROUBLES."""
     return option(f"--{kind}-partitions", kind.replace("-", "_"), is_flag=True, help=text)
 
 
@@ -100,12 +100,13 @@ def image(
     and features. Secrets are shown as (redacted) unless --show-secrets is given.
     """
     from kraftlake.image import min_insync_replicas
+    from kraftlake.image.partition_health import TROUBLES
 
     check_hosted(brokers, hosted=hosted)
     opened = call.open(source)
     replay = call.replay(opened, call.at)
     call.note_ignored(replay.image)
-    troubles = [kind for kind in PARTITIONS if only[kind.replace("-", "_")]]
+    troubles = [kind for kind in TROUBLES if only[kind.replace("-", "_")]]
     named = topics + tuple(_name_of(replay.image, id_) for id_ in topic_ids)
     if not _holds(replay.image, named, partitions, brokers):
         call.check_names(
@@ -212,5 +213,5 @@ def _add_min_isr(form: dict[str, Any], min_isr: Callable[[str], int]) -> None:
 
 
 def _in_words(trouble: str) -> str:
-    """A kind of PARTITIONS as the metrics call it: `under min ISR`."""
+    """One of TROUBLES as the metrics call it: `under min ISR`."""
     return trouble if "isr" not in trouble else trouble.replace("-", " ").replace("isr", "ISR")

@@ -25,21 +25,11 @@ PARTS: dict[str, tuple[str, ...]] = {
 """The values of --part, and the keys of the JSON form that each selects."""
 
 
-PARTITIONS: dict[str, Callable[[dict[str, Any], int], bool]] = {
-    "unavailable": lambda partition, _: partition["leader"] < 0,
-    "under-replicated": lambda partition, _: len(partition["isr"]) < len(partition["replicas"]),
-    "under-min-isr": lambda partition, min_isr: partition["leader"] < 0 or len(partition["isr"]) < min_isr,
-    "at-min-isr": lambda partition, min_isr: len(partition["isr"]) == min_isr,
-}
-"""The kinds of unhealthy partitions that can be selected, as by Kafka's TopicCommand; the second argument is
-min.insync.replicas of the topic."""
-
-
 class ImageSelection(NamedTuple):
     """The part of an image that a command line selects; an empty field selects all.
 
     `parts` are keys of PARTS, `topics` names or shell patterns, `named` partitions by name (`foo-3`), `troubles` kinds
-    of PARTITIONS. Topics without parts mean their partitions and configs; brokers alone their registrations, their
+    of TROUBLES. Topics without parts mean their partitions and configs; brokers alone their registrations, their
     configs and the partitions that any of them has a replica of; `troubles` the partitions that are of any of these
     kinds, and `named` these alone, without configs.
     """
@@ -89,10 +79,7 @@ class ImageSelection(NamedTuple):
         if "topics" in made and self.named:
             made["topics"] = _with(made["topics"], self._is_named)
         if "topics" in made and self.troubles:
-            made["topics"] = _with(
-                made["topics"],
-                lambda one, name, _: any(PARTITIONS[kind](one, min_isr(name)) for kind in self.troubles),
-            )
+            made["topics"] = _with(made["topics"], lambda one, name, _: self._is_in_trouble(one, min_isr(name)))
         if self.brokers:
             if "topics" in made:
                 made["topics"] = _with(
@@ -109,6 +96,12 @@ class ImageSelection(NamedTuple):
         if not (self.topics or self.named):
             return True
         return matches(name, self.topics) or any(name == one.rpartition("-")[0] for one in self.named)
+
+    def _is_in_trouble(self, partition: dict[str, Any], min_isr: int) -> bool:
+        from kraftlake.image.partition_health import TROUBLES
+
+        numbers = (partition["leader"], len(partition["isr"]), len(partition["replicas"]), min_isr)
+        return any(TROUBLES[kind](*numbers) for kind in self.troubles)
 
     def _is_named(self, _: dict[str, Any], topic: str, number: str) -> bool:
         return matches(topic, self.topics) or f"{topic}-{number}" in self.named

@@ -10,13 +10,13 @@ from enum import Enum
 
 import attrs
 
-from kraftlake.controller.configs.config_schema import MIN_ISR
 from kraftlake.controller.configs.config_validation import default_list, is_list, validate_configs
 from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
 from kraftlake.controller.result import ControllerResult, answer_each
 from kraftlake.controller.state import ControllerState
 from kraftlake.image import ConfigResource
 from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
+from kraftlake.image.partition_health import MIN_ISR
 from kraftlake.records.metadata_records import ClearElrRecord, ConfigRecord
 from kraftlake.records.schema import LONGEST_STRING
 from kraftlake.records.serde import ApiMessageAndVersion

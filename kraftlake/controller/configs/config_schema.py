@@ -6,16 +6,15 @@ Source: ServerTopicConfigSynonyms, org.apache.kafka.metadata.KafkaConfigSchema.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from kraftlake.controller.config import ControllerConfig
 from kraftlake.controller.errors import ControllerApiError, Errors
 from kraftlake.image import ConfigResource, ConfigurationsImage
 from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
+from kraftlake.image.partition_health import MIN_ISR, min_isr_among
 from kraftlake.runtime.java_values import parse_integer, trim
 from kraftlake.settings import TOPIC_CONFIGS, unit_ms
-
-MIN_ISR: Final = "min.insync.replicas"
 
 
 def effective_topic_config(configs: ConfigurationsImage, node: ControllerConfig, topic: str, name: str) -> str | None:
@@ -25,12 +24,7 @@ def effective_topic_config(configs: ConfigurationsImage, node: ControllerConfig,
 
 def effective_min_isr(configs: ConfigurationsImage, node: ControllerConfig, topic: str) -> int:
     """`min.insync.replicas` of a topic; a value that is no number is skipped for the next source."""
-    for value in _topic_config_values(configs, node, topic, MIN_ISR):
-        try:
-            return parse_integer(trim(value), 32)
-        except ValueError:
-            continue
-    raise AssertionError("Kafka has a default for it")
+    return min_isr_among(_topic_config_values(configs, node, topic, MIN_ISR))
 
 
 def _topic_config_values(configs: ConfigurationsImage, node: ControllerConfig, topic: str, name: str) -> Iterator[str]:

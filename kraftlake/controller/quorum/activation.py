@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kraftlake.controller.configs.config_schema import MIN_ISR, static_topic_config
+from kraftlake.controller.configs.config_schema import static_topic_config
 from kraftlake.controller.quorum.bootstrap import BootstrapMetadata
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
 from kraftlake.image.configurations_image import BROKER_RESOURCE
 from kraftlake.image.features_image import ELR_VERSION
+from kraftlake.image.partition_health import MIN_ISR
 from kraftlake.records.metadata_records import (
     AbortTransactionRecord,
     BeginTransactionRecord,

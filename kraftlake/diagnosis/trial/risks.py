@@ -14,7 +14,7 @@ import numpy as np
 from kraftlake.controller import TrialController
 from kraftlake.diagnosis.image_columns import ImageColumns
 from kraftlake.diagnosis.trial.standing import Standing, gone_into, part_of
-from kraftlake.image import NO_LEADER, MetadataImage
+from kraftlake.image import NO_LEADER, MetadataImage, is_under_min_isr
 from kraftlake.records import Uuid
 
 
@@ -80,9 +80,9 @@ class _Table:
         _, directories = rows.lists(rows.after).flat("directories")
         may_lead = self._may_lead(replicas.members, directories)
         self._of, self._brokers, self._may_lead_ = of[in_sync], replicas.members[in_sync], may_lead[in_sync]
-        self._minimum = np.minimum(columns.min_isr, replicas.lengths)
+        self._replicas = replicas.lengths
         self._online = states.leader != NO_LEADER
-        self._is_under = isr.lengths < self._minimum
+        self._is_under = is_under_min_isr(isr.lengths, self._replicas, columns.min_isr)
         self._is_odd = states.hosts.moving | states.elr.any | isr.without(replicas).any
         """Whether the outcome depends on more than the columns say."""
         self._unclean: dict[int, bool] = {}
@@ -98,7 +98,8 @@ class _Table:
         asked[leaderless] |= self._may_be_unclean(np.flatnonzero(leaderless))
         # without ELR the last member stays in an ISR
         in_sync = np.maximum(columns.states.isr.lengths - gone, 0 if self._state.elr_enabled else 1)
-        under = (gone > 0) & (in_sync < self._minimum) & ~self._is_under & ~asked
+        is_under = is_under_min_isr(in_sync, self._replicas, columns.min_isr)
+        under = (gone > 0) & is_under & ~self._is_under & ~asked
         offline = leaderless & self._online & ~asked
         found = {
             "offline": columns.names(np.flatnonzero(offline)),

@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from kraftlake.image.partition_health import is_under_min_isr
 from kraftlake.image.topics.packed_topics import PackedTopics
 from kraftlake.image.topics.partition_registration import NO_LEADER, PartitionRegistration
 from kraftlake.image.topics.partition_rows import HEAP_LISTS, ISR, LEADER, RARE, SHAPE, WIDTH
@@ -51,8 +52,8 @@ def count_replicas(topics: PackedTopics, min_isr: Int32s) -> ReplicaCounts:
     shape, leader = rows[:, SHAPE], rows[:, LEADER]
     plain = shape != RARE
     replicas, in_sync = shape & 0xFF, (shape >> 8) & 0xFF
-    required = np.minimum(np.repeat(min_isr, np.diff(topics.table.starts)), replicas)
-    under, offline = in_sync < required, leader == NO_LEADER
+    under = is_under_min_isr(in_sync, replicas, np.repeat(min_isr, np.diff(topics.table.starts)))
+    offline = leader == NO_LEADER
     hosting: list[Int32s] = []
     kinds: dict[str, list[Mask]] = {kind: [] for kind in ("led", "followed", "out_of_isr", "under_min_isr", "offline")}
     for place in range(WIDTH):

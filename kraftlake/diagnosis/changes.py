@@ -17,7 +17,6 @@ from kraftlake.replay import (
     RECORD_FAULTS,
     LogReader,
     LogSource,
-    OpenTransaction,
     SkippedRecord,
     broken_ranges,
     choose_base,
@@ -28,7 +27,8 @@ from kraftlake.replay import (
     type_of,
     usable_snapshots,
 )
-from kraftlake.runtime.errors import KraftlakeError
+from kraftlake.replay.loader.record_faults import UNDECODABLE
+from kraftlake.replay.log.log_position import LogPosition
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -152,14 +152,14 @@ class _Effective(NamedTuple):
     since_time: int
 
 
-class _Fold:
+class _Fold(LogPosition[tuple[Found, Any]]):
     """Replays the records that can change things, one by one, and collects the changes."""
 
     def __init__(
         self, source: LogSource, things: Sequence[Thing], begin: int, *, newest_only: bool, lenient: bool = False
     ) -> None:
+        super().__init__(lenient=lenient)
         self._reader: LogReader = source.reader
-        self._lenient = lenient
         self._newest_only = newest_only
         self._begin = begin
         self._image = image_after(source, begin, lenient=lenient)
@@ -169,8 +169,6 @@ class _Fold:
         self._states = {thing: (state, thing.compared(state)) for thing, state in states}
         self._newest: dict[Thing, tuple[_Effective, Any, Any]] = {}
         """By thing the record that changed it last, and its states before and after."""
-        self._transaction = OpenTransaction[tuple[Found, Any]]()
-        self._skipped: list[SkippedRecord] = []
         provenance = self._image.provenance
         time = _or_none(provenance.timestamp)
         self._lines = {
@@ -189,14 +187,14 @@ class _Fold:
         for record in self._effective(at):
             self._replay(record)
         self._lines |= {thing: [_change(thing, *newest)] for thing, newest in self._newest.items()}
-        return Changes(lines=self._lines, skipped=tuple(self._skipped))
+        return Changes(lines=self._lines, skipped=tuple(self.skipped))
 
     def _effective(self, at: int) -> Iterator[_Effective]:
         """The records that take effect up to `at`; those of a metadata transaction at its end."""
         first = self._begin + 1
         if first > at:
             return
-        lost = self._pass_lost if self._lenient else None
+        lost = self.lost
         chunks = readable_batches(self._reader, first, at, lost) if lost else chunks_of(self._reader, first, at)
         for chunk in chunks:
             for found in self._watched.candidates(chunk):
@@ -206,9 +204,9 @@ class _Fold:
     def _taking_effect(self, found: Found) -> Iterator[_Effective]:
         try:
             message = decode_record(found.value, found.offset)
-            effective = self._transaction.take(message, found.offset, (found, message))
+            effective = self.transaction.take(message, found.offset, (found, message))
         except RECORD_FAULTS as fault:
-            self._skip(found.offset, "UNDECODABLE", fault)
+            self.leave_out(found.offset, UNDECODABLE, fault)
             return
         for one, of_one in effective:
             yield _Effective(one, of_one, found.offset, found.time)
@@ -224,7 +222,7 @@ class _Fold:
                 self._apply()
             self._delta.replay(message, record.found.offset)
         except RECORD_FAULTS as fault:
-            self._skip(record.found.offset, type_of(message), fault)
+            self.leave_out(record.found.offset, type_of(message), fault)
             return
         if is_of_partition:  # most records: what they change is in the delta, and images are made for the others only
             topic = self._delta.get_or_create_topics_delta().changed_topic(message.topic_id)
@@ -251,16 +249,6 @@ class _Fold:
                 self._newest[thing] = record, before, state
             else:
                 self._lines.setdefault(thing, []).append(_change(thing, record, before, state))
-
-    def _skip(self, offset: int, type_: str, fault: KraftlakeError) -> None:
-        if not self._lenient:
-            raise fault
-        self._skipped.append(SkippedRecord(offset=offset, type=type_, reason=str(fault)))
-
-    def _pass_lost(self, first: int, _last: int, reason: str) -> None:
-        """Skip offsets that can't be read. A transaction may have ended there, so an open one is dropped."""
-        self._skipped.append(SkippedRecord(offset=first, type="UNREADABLE", reason=reason))
-        self._transaction = OpenTransaction()
 
 
 def _change(thing: Thing, record: _Effective, before: Any, after: Any) -> Change:

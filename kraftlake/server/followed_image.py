@@ -55,7 +55,7 @@ class FollowedImage:
     @property
     def timestamp(self) -> int:
         """The time of the newest record, in epoch milliseconds."""
-        return self._loader.provenance.timestamp
+        return self._loader.last.timestamp
 
     def take(self, batches: Sequence[RecordBatch]) -> None:
         """Replay batches that were appended."""

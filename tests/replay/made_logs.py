@@ -180,7 +180,7 @@ def reference_image(batches: Iterable[RecordBatch], at: int | None = None) -> Me
         if at is None or batch.base_offset <= at:
             loader.load_batch(batch, to_offset=at)
             loader.flush()
-    return attrs.evolve(images[-1], provenance=loader.provenance)
+    return attrs.evolve(images[-1], provenance=loader.last)
 
 
 def without_place(image: MetadataImage) -> MetadataImage:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake.delta import MetadataDelta
+from kraftlake.delta import MetadataDelta, TopicsDelta
 from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.metadata_records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from kraftlake.records.metadata_records import BeginTransactionRecord
 from kraftlake.records.serde import AnyMessage
-from kraftlake.replay.loader.manifest import LogDeltaManifest, SkippedRecord
+from kraftlake.replay.loader.manifest import LogDeltaManifest
 from kraftlake.replay.loader.quorum_state import QuorumState
-from kraftlake.replay.loader.record_faults import RECORD_FAULTS, UNREADABLE, type_of
-from kraftlake.replay.loader.record_replayer import RecordReplayer
-from kraftlake.replay.log.batch_order import order_fault
-from kraftlake.replay.log.open_transaction import OpenTransaction
-from kraftlake.runtime.errors import CorruptDataError, ReplayError
+from kraftlake.replay.loader.record_faults import RECORD_FAULTS, UNDECODABLE, decode_record, type_of
+from kraftlake.replay.log.log_position import LogPosition, order_fault
+from kraftlake.replay.log.open_transaction import TRANSACTION_MARKS, OpenTransaction
+from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, ReplayError
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchEnd, BatchValues
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from kraftlake.runtime.clock import Clock
 
 
-class MetadataBatchLoader(RecordReplayer):
+class MetadataBatchLoader(LogPosition[tuple[int, AnyMessage]]):
     """Replays batches in offset order onto an image. Does no I/O.
 
     With `publish`, as in a broker: `load_batch`, then `flush` where a change is to be published (after each batch: the
@@ -54,49 +53,24 @@ class MetadataBatchLoader(RecordReplayer):
         quorum: QuorumState | None = None,
         clock: Clock | None = None,
     ) -> None:
-        super().__init__(image, lenient=lenient)
-        self.quorum = quorum or QuorumState()
+        super().__init__(image.provenance, lenient=lenient)
+        self.quorum = quorum or self.quorum
         self.base_name: str | None = None
-        self.cluster_id = image.provenance.cluster_id
         self.publish = publish
         self.seen_record = not image.is_empty()
         """Whether a record other than control records and transaction marks was replayed, or is in the image."""
         self._clock = clock
-        self.transaction = OpenTransaction[tuple[int, AnyMessage]]()
-        self._move_to_provenance(image.provenance)
+        self._snapshot: str | None = None
+        """The snapshot that is being loaded, for messages."""
         self._batch_aligned = True
         self._published_ns = 0
+        self._begin_delta(image)
 
     def _begin_delta(self, image: MetadataImage) -> None:
-        super()._begin_delta(image)
-        self._num_batches = self._num_bytes = self._elapsed_ns = 0
-        self._num_records = 0
-
-    @property
-    def last_offset(self) -> int:
-        """The last offset that was loaded; `image.provenance.offset` is the last one that was published."""
-        return self._last_offset
-
-    @property
-    def in_transaction(self) -> bool:
-        """Whether a metadata transaction is open at `last_offset`."""
-        return self.transaction.begin_offset is not None
-
-    @property
-    def transaction_begin_offset(self) -> int | None:
-        """The offset of the BeginTransactionRecord of the open transaction."""
-        return self.transaction.begin_offset
-
-    @property
-    def provenance(self) -> MetadataProvenance:
-        """The provenance of an image at `last_offset`."""
-        return MetadataProvenance(
-            offset=self._last_offset,
-            epoch=self._last_epoch,
-            timestamp=self._last_timestamp,
-            batch_aligned=self._batch_aligned,
-            cluster_id=self.cluster_id,
-        )
+        self.image = image
+        """The image that was published last, or taken; `last_offset` may be behind it."""
+        self.delta = MetadataDelta(image, of_log=True)
+        self._num_batches = self._num_bytes = self._num_records = self._elapsed_ns = 0
 
     def publish_to(self, updater: MetadataUpdater) -> None:
         """Publish what is loaded from now on; take the gathered records first."""
@@ -112,11 +86,13 @@ class MetadataBatchLoader(RecordReplayer):
         started_ns = self._now_ns()
         self._check_order(batch)
         end = batch.last_offset if to_offset is None else min(to_offset, batch.last_offset)
-        first = max(self._last_offset + 1, batch.base_offset)
+        first = max(self.last_offset + 1, batch.base_offset)
         if end < first:
             return
         if batch.control:
-            self._load_control(batch, first, end)
+            self.take_control(batch, first, end)
+            self._move_to(end, batch)
+            self._num_records += 1
         else:
             self._load_data(batch, first, end)
         if self._batch_aligned:
@@ -128,21 +104,11 @@ class MetadataBatchLoader(RecordReplayer):
         return 0 if self._clock is None else self._clock.nanoseconds()
 
     def _check_order(self, batch: RecordBatch) -> None:
-        last, is_known = self._last_offset, batch.last_offset <= self._last_offset
-        epoch = self._last_epoch if is_known else batch.epoch
-        fault = order_fault(batch.base_offset, epoch, last=last, last_epoch=self._last_epoch)
+        last, is_known = self.last_offset, batch.last_offset <= self.last_offset
+        epoch = self.epoch if is_known else batch.epoch
+        fault = order_fault(batch.base_offset, epoch, last=last, last_epoch=self.epoch)
         if fault is not None:
             raise fault
-
-    def _load_control(self, batch: RecordBatch, first: int, end: int) -> None:
-        try:
-            for index, record in enumerate(batch.messages()):
-                if first <= batch.base_offset + index <= end:
-                    self.quorum = self.quorum.after(record.message)
-        except CorruptDataError as error:
-            self._skip_or_raise(first, "CONTROL", error)
-        self._move_to(end, batch)
-        self._num_records += 1
 
     def _load_data(self, batch: RecordBatch, first: int, end: int) -> None:
         for offset in range(first, end + 1):
@@ -152,42 +118,43 @@ class MetadataBatchLoader(RecordReplayer):
             self._move_to(offset, batch)
             self._num_records += 1
 
-    def _load_record(self, offset: int, message: AnyMessage) -> None:
-        match message:
-            case BeginTransactionRecord() | EndTransactionRecord() | AbortTransactionRecord():
-                self._load_mark(offset, message)
-            case _ if self.in_transaction:
-                self.seen_record = True
-                self.transaction.hold((offset, message))
-            case _:
-                self.seen_record = True
-                self._replay_or_skip(offset, message)
-
-    def _load_mark(
-        self, offset: int, mark: BeginTransactionRecord | EndTransactionRecord | AbortTransactionRecord
-    ) -> None:
-        """Begin or end a transaction."""
-        begins = isinstance(mark, BeginTransactionRecord) and not self.in_transaction
-        if begins and self.publish is not None and self._num_records:
-            self._apply_and_publish()
+    def _decoded(self, offset: int, value: bytes) -> AnyMessage | None:
+        """The message in a value; None where it can't be decoded and is left out."""
         try:
-            released = self.transaction.mark(mark.API_KEY, offset)
-        except RECORD_FAULTS as error:
-            self._skip_or_raise(offset, type_of(mark), error)
+            return decode_record(value, offset)
+        except CorruptDataError as error:
+            self.leave_out(offset, UNDECODABLE, error)
+            return None
+
+    def _load_record(self, offset: int, message: AnyMessage) -> None:
+        if isinstance(message, TRANSACTION_MARKS):
+            begins = isinstance(message, BeginTransactionRecord) and not self.in_transaction
+            if begins and self.publish is not None and self._num_records:
+                self._apply_and_publish()
+            for at, released in self.take_mark(message, offset):
+                self._replay_or_skip(at, released)
             return
-        for at, message in released:
-            self._replay_or_skip(at, message)
+        self.seen_record = True
+        if self.in_transaction:
+            self.transaction.hold((offset, message))
+        else:
+            self._replay_or_skip(offset, message)
+
+    def _replay_or_skip(self, offset: int, message: AnyMessage) -> None:
+        try:
+            self.delta.replay(message, offset)
+        except RECORD_FAULTS as error:
+            self.leave_out(offset, type_of(message), error)
+
+    def leave_out(self, offset: int, type_: str, error: KraftlakeError) -> None:
+        """As in LogPosition; the error names the snapshot that is being loaded."""
+        if self._snapshot is not None:
+            error = type(error)(f"Snapshot {self._snapshot}: {error}")
+        super().leave_out(offset, type_, error)
 
     def _move_to(self, offset: int, batch: RecordBatch | BatchEnd) -> None:
-        self._last_offset = offset
-        self._last_epoch = batch.epoch
-        self._last_timestamp = batch.timestamp
+        self.last_offset, self.epoch, self.time = offset, batch.epoch, batch.timestamp
         self._batch_aligned = offset == batch.last_offset
-
-    def _move_to_provenance(self, provenance: MetadataProvenance) -> None:
-        self._last_offset, self._last_epoch = provenance.offset, provenance.epoch
-        self._last_timestamp = provenance.timestamp
-        self._batch_aligned = provenance.batch_aligned
 
     def load_values(self, values: BatchValues, *, to_offset: int) -> None:
         """`load_batch` for many batches, with compiled code where that is possible.
@@ -197,16 +164,16 @@ class MetadataBatchLoader(RecordReplayer):
         """
         last = min(to_offset, values.last_offset)
         records = 1
-        while self._last_offset < last:
+        while self.last_offset < last:
             self._load_bulk(values, last)
-            if self._last_offset >= last or not self._load_some(values, to_offset, records):
+            if self.last_offset >= last or not self._load_some(values, to_offset, records):
                 return
             records *= 2
 
     def _load_bulk(self, values: BatchValues, last: int) -> None:
         """Replay the values up to offset `last` by compiled code, until a record that objects have to replay."""
-        first, base = self._last_offset + 1, values.base_offset
-        if not self._takes_bulk or not base <= first <= last or values.end_at(first).epoch < self._last_epoch:
+        first, base = self.last_offset + 1, values.base_offset
+        if not self._takes_bulk or not base <= first <= last or values.end_at(first).epoch < self.epoch:
             return
         stop = self._replay_bulk(values, first - base, last + 1 - base) + base
         if stop > first:
@@ -219,7 +186,7 @@ class MetadataBatchLoader(RecordReplayer):
 
     def _load_some(self, values: BatchValues, to_offset: int, records: int) -> bool:
         """Replay whole batches of at least `records` records as objects; whether compiled code may go on after them."""
-        for batch in values.batches(self._last_offset + 1):
+        for batch in values.batches(self.last_offset + 1):
             if batch.base_offset > to_offset:
                 break
             self.load_batch(batch, to_offset=to_offset)
@@ -230,18 +197,26 @@ class MetadataBatchLoader(RecordReplayer):
 
     @property
     def _takes_bulk(self) -> bool:
-        return self.publish is None and not self.in_transaction and super()._takes_bulk
+        topics = self.delta.topics_delta
+        return self.publish is None and not self.in_transaction and (topics is None or topics.takes_bulk)
 
-    @property
-    def lost(self) -> Callable[[int, int, str], None] | None:
-        """Called with first offset, last offset and the reason of offsets that can't be read; None if strict."""
-        return self._pass_lost if self.lenient else None
-
-    def _pass_lost(self, first: int, last: int, reason: str) -> None:
-        """Skip offsets that can't be read. A transaction may have ended there, so an open one is dropped."""
-        self.skipped.append(SkippedRecord(offset=first, type=UNREADABLE, reason=reason))
-        self.transaction = OpenTransaction()
-        self._last_offset = max(self._last_offset, last)
+    def _replay_bulk(self, values: BatchValues, first: int, last: int) -> int:
+        """Replay the records [first, last) of `values`, as indexes; returns the first that needs an object."""
+        topics = self.delta.topics_delta or TopicsDelta(self.image.topics, of_log=self.delta.of_log)
+        stop, others = topics.replay_bulk(
+            values.data, values.starts, values.stops, first, last, following=values.following
+        )
+        if not topics.is_untouched:
+            self.delta.topics_delta = topics
+        for index, removed_topic in others:
+            if removed_topic is not None:
+                self.delta.get_or_create_configs_delta().replay_remove_topic(removed_topic)
+                continue
+            offset = values.base_offset + index
+            message = self._decoded(offset, values.value(index))
+            if message is not None:
+                self._replay_or_skip(offset, message)
+        return stop
 
     def load_snapshot(
         self, batches: Iterable[RecordBatch | BatchValues], provenance: MetadataProvenance, *, name: str
@@ -264,7 +239,7 @@ class MetadataBatchLoader(RecordReplayer):
         self.delta.finish_snapshot()
         self.delta.of_log = True
         self.base_name = name
-        self._move_to_provenance(provenance)
+        self.move_behind(provenance)
         self.seen_record = True
         self._num_records += 1
 
@@ -289,7 +264,7 @@ class MetadataBatchLoader(RecordReplayer):
 
     def _apply_and_publish(self) -> None:
         base_offset = self.image.provenance.offset + 1
-        provenance, started_ns = self.provenance, self._now_ns()
+        provenance, started_ns = self.last, self._now_ns()
         image = self._apply(provenance)
         delta = self.delta
         manifest = LogDeltaManifest(
@@ -314,12 +289,12 @@ class MetadataBatchLoader(RecordReplayer):
         """
         assert not self._num_records, "publish the gathered records first"
         assert not self.in_transaction, "within a transaction records are loaded one by one"
-        if end.epoch < self._last_epoch:
+        if end.epoch < self.epoch:
             raise ReplayError(
                 f"The batches up to offset {end.offset} have epoch {end.epoch}, "
-                f"but offset {self._last_offset} before them has epoch {self._last_epoch}."
+                f"but offset {self.last_offset} before them has epoch {self.epoch}."
             )
-        self._move_to_provenance(end)
+        self.move_behind(end)
         self.seen_record = True
         self._begin_delta(attrs.evolve(self.image, provenance=end))
 
@@ -332,7 +307,18 @@ class MetadataBatchLoader(RecordReplayer):
 
     def take_change(self) -> tuple[MetadataDelta, MetadataImage]:
         """As `take_image`, with the delta that leads from the last image to it."""
-        image = self._apply(self.provenance)
+        image = self._apply(self.last)
         delta = self.delta
         self._begin_delta(image)
         return delta, image
+
+    def _apply(self, provenance: MetadataProvenance) -> MetadataImage:
+        """The image with the delta applied; a lenient loader drops a delta that can't be applied."""
+        try:
+            return self.delta.apply(provenance)
+        except ReplayError as error:
+            first, last = self.image.provenance.offset + 1, provenance.offset
+            fault = ReplayError(f"Offsets {first} to {last}: {error}", offset=error.offset)
+            self.leave_out(last, "CHANGES", fault)
+            self.delta = MetadataDelta(self.image, of_log=True)
+            return attrs.evolve(self.image, provenance=provenance)

@@ -186,7 +186,7 @@ class MetadataLoader:
         started_ns = self._clock.nanoseconds()
         loader = self._batch_loader_on(self.image, self.quorum)
         loader.publish = None
-        if snapshot.epoch > self._batch_loader.provenance.epoch:
+        if snapshot.epoch > self._batch_loader.last.epoch:
             loader.quorum = attrs.evolve(self.quorum, leader_id=None)
         try:
             load_snapshot(loader, snapshot)
@@ -337,7 +337,7 @@ class MetadataLoader:
         )
 
     def _take_leader_of_log(self) -> None:
-        leader_id, epoch = self.quorum.leader_id, self._batch_loader.provenance.epoch
+        leader_id, epoch = self.quorum.leader_id, self._batch_loader.last.epoch
         if epoch > self._leader.epoch:
             self._change_leader(LeaderAndEpoch(leader_id=leader_id, epoch=epoch))
 

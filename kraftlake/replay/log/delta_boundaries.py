@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 import numpy as np
@@ -11,7 +11,6 @@ import numpy as np
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.log.effective_records import EffectiveRecords
 from kraftlake.replay.log.shard_records import ShardRecords
-from kraftlake.replay.log.transaction_marks import BEGIN, marks_among, open_around
 
 if TYPE_CHECKING:
     from kraftlake.replay.log.effective_records import LogPart
@@ -69,24 +68,20 @@ class DeltaBoundaries:
 
     @classmethod
     def of_part(
-        cls, part: LogPart, records: EffectiveRecords, *, in_transaction: bool, leader: int = -1
+        cls, part: LogPart, records: EffectiveRecords, *, opened: Sequence[tuple[int, bool]], leader: int = -1
     ) -> DeltaBoundaries:
         """Those of a part of the log, whose `records` are given as if each stood alone.
 
         A delta ends with each batch after which no transaction is open, and before each record that begins one.
-        `in_transaction`: a transaction is open before the part. `leader` is the quorum's leader after it.
+        `opened` says from which offsets on a transaction is open or not, the first of them in front of the part.
+        `leader` is the quorum's leader after it.
         """
-        if isinstance(part, RecordBatch):
-            of_batch: tuple[Any, ...] = ([part.base_offset], [part.last_offset], [part.epoch], [part.timestamp])
-        else:
-            of_batch = (part.base_offsets, part.last_offsets, part.epochs, part.timestamps)
-        bases, lasts, epochs, times = (np.asarray(values, np.int64) for values in of_batch)
+        bases, lasts, epochs, times = batches_in(part)
         offsets = lasts
-        marks = marks_among(records.kinds)
-        if in_transaction or len(marks):
-            opened = open_around(records.kinds[marks], in_transaction)
-            closed = opened[np.searchsorted(records.offsets[marks], lasts, side="right")] == 0
-            begins = records.offsets[marks[records.kinds[marks] == BEGIN]]
+        if len(opened) > 1 or opened[0][1]:
+            edges, is_open = np.array([edge for edge, _ in opened]), np.array([is_open for _, is_open in opened])
+            closed = ~is_open[np.searchsorted(edges, lasts, side="right") - 1]
+            begins = edges[1:][is_open[1:] & ~is_open[:-1]]
             before = begins[begins > bases[np.searchsorted(lasts, begins)]] - 1
             offsets = np.sort(np.concatenate((lasts[closed], before)))
             offsets = offsets[np.diff(offsets, prepend=-1) > 0]  # np.unique would import numpy.ma
@@ -104,3 +99,19 @@ class DeltaBoundaries:
             leaders=np.full(len(offsets), leader, np.int32),
             noop=noop[batches] & (lasts[batches] == offsets),
         )
+
+
+class Batches(NamedTuple):
+    """The batches of a part of a log (int64 each): their first and last offsets, their epochs and times."""
+
+    base_offsets: Any
+    last_offsets: Any
+    epochs: Any
+    timestamps: Any
+
+
+def batches_in(part: LogPart) -> Batches:
+    """The batches of a part of a log."""
+    if isinstance(part, RecordBatch):
+        return Batches(*np.array([[part.base_offset], [part.last_offset], [part.epoch], [part.timestamp]], np.int64))
+    return Batches(part.base_offsets, part.last_offsets, part.epochs, part.timestamps)

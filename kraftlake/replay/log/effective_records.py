@@ -6,21 +6,19 @@ one never do. Imports numpy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import numpy as np
 
 from kraftlake.records import with_short_frame
 from kraftlake.records.batch import RecordBatch
+from kraftlake.records.metadata_records import AbortTransactionRecord, BeginTransactionRecord
 from kraftlake.records.no_ops import are_no_ops
-from kraftlake.records.serde import AnyMessage, UnknownRecord
-from kraftlake.replay.loader.record_faults import RECORD_FAULTS, decode_record
-from kraftlake.replay.log.open_transaction import OpenTransaction
+from kraftlake.records.serde import AnyMessage
+from kraftlake.replay.loader.record_faults import decode_record
 from kraftlake.replay.log.shard_records import ShardRecords
-from kraftlake.replay.log.transaction_marks import marks_among
-from kraftlake.runtime.errors import KraftlakeError
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
     """Records of a log with their batches."""
 
 _KINDS: Final = 128
-Stop: TypeAlias = tuple[int, KraftlakeError]
-"""The first offset that can't be taken, and what is wrong with it."""
 UNKNOWN_KIND: Final = -1
 """The kind of a record whose frame is not the three plain bytes that all of Kafka's have so far."""
 
@@ -101,91 +97,9 @@ class EffectiveRecords:
         return len(self.starts)
 
 
-class TransactionReader:
-    """Takes the parts of a log in their order and gives the records that take effect with each of them.
-
-    The records of a transaction that is open at the end of a part are held until it ends. The marks of transactions
-    must be among the records, whatever part of the log these are. One in a version that this release doesn't know is no
-    mark but a record as others.
-    """
-
-    def __init__(self) -> None:
-        self._open = OpenTransaction[EffectiveRecords]()
-
-    @property
-    def open_since(self) -> int | None:
-        """The offset of the BeginTransactionRecord of the transaction that is open, None without one."""
-        return self._open.begin_offset
-
-    @property
-    def held(self) -> EffectiveRecords:
-        """The records of the transaction that is open."""
-        return joined([*self._open.held()] or [NO_RECORDS])
-
-    def take(self, part: LogPart | EffectiveRecords) -> Iterator[EffectiveRecords]:
-        """The records that take effect with the part, in order and in pieces.
-
-        A part may be what `standing_alone` has made of it. Raises ReplayError, naming the offset, for a marker that
-        contradicts what is there, CorruptDataError for one that can't be decoded.
-        """
-        records = part if isinstance(part, EffectiveRecords) else standing_alone(part)
-        done = 0
-        for place in marks_among(records.kinds).tolist():
-            message = records.message(place)
-            if isinstance(message, UnknownRecord):
-                continue
-            yield from self._pass(records, done, place)
-            offset = int(records.offsets[place])
-            held = self._open.mark(message.API_KEY, offset)
-            if held:
-                yield joined(held).taking_effect(offset, int(records.times[place]))
-            done = place + 1
-        yield from self._pass(records, done, len(records))
-
-    def with_good_marks(
-        self, alone: EffectiveRecords, skip: Callable[[int, KraftlakeError], None] | None
-    ) -> tuple[EffectiveRecords, EffectiveRecords, Stop | None]:
-        """Records that come next, with the kind UNKNOWN_KIND where one is no mark to be heeded; and the good of them.
-
-        A mark in a version that this release doesn't know is a record as others. One that contradicts those before it
-        is left out and passed to `skip` with its number; without `skip` it is where the records stop that can be taken.
-        """
-        marks = marks_among(alone.kinds).tolist()
-        if not marks:
-            return alone, alone, None
-        following, kinds, good = OpenTransaction[None](), alone.kinds.copy(), np.ones(len(alone), np.bool_)
-        following.begin_offset = self._open.begin_offset
-        for place in marks:
-            offset = int(alone.offsets[place])
-            try:
-                message = alone.message(place)
-                if not isinstance(message, UnknownRecord):
-                    following.mark(message.API_KEY, offset)
-                    continue
-            except RECORD_FAULTS as error:
-                good[place] = False
-                if skip is None:
-                    kinds[place] = UNKNOWN_KIND
-                    return attrs.evolve(alone, kinds=kinds), alone, (offset, error)
-                skip(place, error)
-            kinds[place] = UNKNOWN_KIND
-        alone = attrs.evolve(alone, kinds=kinds)
-        return alone, alone if good.all() else alone.where(good), None
-
-    def go_on(self, records: EffectiveRecords, begin_offset: int) -> None:
-        """Hold records of a transaction that began at an offset and is still open."""
-        self._open.begin_offset = begin_offset
-        if len(records):
-            self._open.hold(records.kept())
-
-    def _pass(self, records: EffectiveRecords, first: int, last: int) -> Iterator[EffectiveRecords]:
-        if first == last:
-            return
-        part = records if last - first == len(records) else records.part(first, last)
-        if self._open.begin_offset is None:
-            yield part
-        else:
-            self._open.hold(part.kept())
+def marks_among(keys: Any) -> Any:
+    """The places (int64) of the marks of metadata transactions among the api keys of records."""
+    return np.flatnonzero((keys >= BeginTransactionRecord.API_KEY) & (keys <= AbortTransactionRecord.API_KEY))
 
 
 def standing_alone(part: LogPart) -> EffectiveRecords:

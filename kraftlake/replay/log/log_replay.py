@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import chain, islice
-from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -17,23 +17,21 @@ from kraftlake.image import MetadataImage, MetadataProvenance, TopicsImage
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.no_ops import NO_OP_VALUE
 from kraftlake.records.row_values import values_of_rows
+from kraftlake.records.serde import AnyMessage, UnknownRecord
 from kraftlake.replay.loader.fold import loader_at, snapshot_image
-from kraftlake.replay.loader.manifest import SkippedRecord
 from kraftlake.replay.loader.quorum_state import QuorumState
-from kraftlake.replay.loader.record_faults import RECORD_FAULTS, UNDECODABLE, UNREADABLE, type_of
-from kraftlake.replay.log.batch_order import first_out_of_order
-from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
+from kraftlake.replay.loader.record_faults import RECORD_FAULTS, UNDECODABLE, type_of
+from kraftlake.replay.log.delta_boundaries import Batches, DeltaBoundaries, batches_in
 from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin, ReplayState
 from kraftlake.replay.log.effective_records import (
     NO_RECORDS,
     EffectiveRecords,
-    Stop,
-    TransactionReader,
     joined,
+    marks_among,
     standing_alone,
 )
+from kraftlake.replay.log.log_position import LogPosition, order_fault
 from kraftlake.replay.log.other_records import OtherRecords
-from kraftlake.replay.log.partition_changes import PartitionChanges
 from kraftlake.replay.log.partition_store import PartitionStore
 from kraftlake.replay.reading.chunks import Chunk, chunks_of, cut
 from kraftlake.replay.reading.log_reader import LogReader
@@ -51,17 +49,16 @@ The events of 1 M records take 2.0 s and 410 MB with twice as many records at on
 """
 
 
-class LogReplay:
-    """Cuts a log into metadata deltas from an offset on: the one place that knows order, epochs and transactions.
+class LogReplay(LogPosition[EffectiveRecords]):
+    """Cuts a log into metadata deltas from an offset on, decoded and folded as columns.
 
     A delta ends with each batch after which no metadata transaction (KIP-868) is open, and before each record that
     begins one; the records of a transaction take effect at its end. `store` has the partitions after the last delta,
     `others` all else. `provenance` is that of an image there; it moves on over batches of nothing but no-op records
-    too. `quorum` is the state of the quorum by the control records so far.
+    too.
 
     Strict: a record that can't be replayed raises ReplayError, UnknownRecordError or CorruptDataError with its offset,
-    after the deltas before its own; nothing is to be taken after that. Lenient: the record is left out and noted in
-    `skipped`.
+    after the deltas before its own; nothing is to be taken after that. Lenient: the record is left out.
 
     Source: org.apache.kafka.image.loader.MetadataBatchLoader.
     """
@@ -71,38 +68,15 @@ class LogReplay:
 
         `by_offset`: a delta ends at each offset at which records take effect, too.
         """
+        super().__init__(lenient=lenient)
         self._by_offset = by_offset
-        self.lenient = lenient
-        self.skipped: list[SkippedRecord] = []
         self.store = PartitionStore(of_shard=of_shard)
         self.provenance = MetadataProvenance.EMPTY
-        self.quorum = QuorumState()
         self._others = OtherRecords()
         self._topics: TopicsImage | None = TopicsImage.EMPTY
         """The topics as an image, None where the store has newer ones."""
-        self._transactions = TransactionReader()
         self._is_whole = True
         """Whether no batches are left out, as they are between those of a shard."""
-        self._last_offset: int | None = None
-        self._epoch: int | None = None
-        self._time = -1
-
-    @property
-    def in_transaction(self) -> bool:
-        """Whether a metadata transaction is open after what was taken."""
-        return self._transactions.open_since is not None
-
-    @property
-    def last_offset(self) -> int:
-        """The last offset that was taken, -1 for none."""
-        return -1 if self._last_offset is None else self._last_offset
-
-    @property
-    def last(self) -> MetadataProvenance:
-        """The last offset that was taken with its batch's epoch and time, also where its delta has not ended."""
-        if self._last_offset is None or self._epoch is None:
-            return self.provenance
-        return attrs.evolve(self.provenance, offset=self._last_offset, epoch=self._epoch, timestamp=self._time)
 
     @property
     def others(self) -> MetadataImage:
@@ -125,8 +99,8 @@ class LogReplay:
             quorum=self.quorum,
             since=since,
             since_times=since_times,
-            open_since=self._transactions.open_since,
-            held=self._transactions.held,
+            open_since=self.transaction_begin_offset,
+            held=joined([*self.transaction.held()] or [NO_RECORDS]),
         )
 
     def go_on(self, state: ReplayState) -> None:
@@ -135,8 +109,13 @@ class LogReplay:
         self.provenance, self.quorum, self._others = image.provenance, state.quorum, OtherRecords(image)
         self.store.begin(image.topics, state.since, state.since_times)
         self._topics = image.topics
-        if state.open_since is not None:
-            self._transactions.go_on(state.held, state.open_since)
+        self._go_on_in_transaction(state.open_since, state.held)
+
+    def _go_on_in_transaction(self, begin_offset: int | None, records: EffectiveRecords) -> None:
+        """Hold records of a transaction that began at an offset and is still open."""
+        self.transaction.begin_offset = begin_offset
+        if len(records):
+            self.transaction.hold(records.kept())
 
     def load(self, parts: Iterable[LogPart], at: MetadataProvenance) -> None:
         """Take a part of a snapshot onto the empty image, and what came before of the snapshot, which ends `at` there.
@@ -146,10 +125,11 @@ class LogReplay:
         boundaries = DeltaBoundaries.single(at.offset, at.epoch, at.timestamp)
         for part in parts:
             if isinstance(part, RecordBatch) and part.control:
-                self._take_control(part)
+                self.take_control(part, part.base_offset, part.last_offset)
             for _ in self._chunks(standing_alone(part).taking_effect(at.offset, at.timestamp), boundaries):
                 pass  # nobody asks for the changes
-        self.provenance, self._last_offset, self._epoch = at, at.offset, at.epoch
+        self.provenance = at
+        self.move_behind(at)
 
     def open(self, reader: LakeReader, covers: int | None) -> LogBegin:
         """Begin after the offset that tables cover, None for nothing; to be called at most once, before all else.
@@ -180,11 +160,11 @@ class LogReplay:
         if begins is None:
             return self.begin(image, quorum)
         waiting = joined([standing_alone(cut(batch, begins, offset)) for batch in reader.batches(begins, offset)])
-        self._transactions.go_on(waiting.where(waiting.offsets > begins), begins)
-        before = loader_at(reader, begins - 1, lenient=self.lenient).provenance
+        known = np.isin(waiting.offsets, [begins, *(one.offset for one in loader.skipped)])
+        self._go_on_in_transaction(begins, waiting.where(~known))
+        before = loader_at(reader, begins - 1, lenient=self.lenient).last
         begin = self.begin(attrs.evolve(image, provenance=before), quorum, any_delta=begins > 0)
-        at = image.provenance
-        self._last_offset, self._epoch, self._time = offset, at.epoch, at.timestamp
+        self.move_behind(image.provenance)
         return begin
 
     def begin(
@@ -199,7 +179,8 @@ class LogReplay:
         self.provenance = at = image.provenance
         self.store.begin(image.topics, at.offset, at.timestamp)
         self.quorum, self._others, self._topics = quorum, OtherRecords(image), image.topics
-        self._last_offset, self._epoch, self._time = at.offset, at.epoch, at.timestamp
+        self.cluster_id = at.cluster_id
+        self.move_behind(at)
         return LogBegin(image=image, is_load=is_load, any_delta=any_delta)
 
     def read(self, reader: LogReader, to_offset: int) -> Iterator[DeltaChunk]:
@@ -213,8 +194,7 @@ class LogReplay:
     def steps(self, reader: LogReader, to_offset: int) -> Iterator[Iterator[DeltaChunk]]:
         """As `read`, the deltas of a bounded number of batches at once; each is to be iterated before the next."""
         first = self.last_offset + 1
-        lost = self._pass_lost if self.lenient else None
-        parts = (cut(part, first, to_offset) for part in chunks_of(reader, first, to_offset, lost))
+        parts = (cut(part, first, to_offset) for part in chunks_of(reader, first, to_offset, self.lost))
         for part in parts:
             yield self.take_parts(_some(part, parts))
 
@@ -255,153 +235,134 @@ class LogReplay:
 
     def _take(self, part: LogPart) -> tuple[list[EffectiveRecords], DeltaBoundaries, KraftlakeError | None]:
         """The records that take effect with a part, the ends of its deltas, and what is wrong with what follows."""
-        in_transaction = self.in_transaction
-        alone = standing_alone(part)
-        skip = partial(self._skip, alone) if self.lenient else None
-        alone, some, bad_mark = self._transactions.with_good_marks(alone, skip)
-        stops = [stop for stop in (bad_mark, self._out_of_order(part)) if stop is not None]
-        stop = min(stops, key=itemgetter(0), default=None)
-        if stop is not None:
-            some = some.part(0, int(np.searchsorted(some.offsets, stop[0])))
-        elif isinstance(part, RecordBatch) and part.control:
-            self._take_control(part)
-        records = [*self._transactions.take(some)] if len(some) else [some]
+        alone, batches = standing_alone(part), batches_in(part)
+        stop = self._out_of_order(batches)
+        count = len(alone) if stop is None else int(np.searchsorted(alone.offsets, stop[0]))
+        taken, opened, done = list[EffectiveRecords](), [(-1, self.in_transaction)], 0
+        try:
+            for place in (*marks_among(alone.kinds[:count]).tolist(), count):
+                taken += self._passing(alone.part(done, place))
+                if place < count:
+                    taken += self._marked(alone, place)
+                    opened.append((int(alone.offsets[place]), self.in_transaction))
+                done = place + 1
+        except RECORD_FAULTS as error:
+            stop = getattr(error, "offset", part.base_offset), error
+        if stop is None and isinstance(part, RecordBatch) and part.control:
+            self.take_control(part, part.base_offset, part.last_offset)
         leader = -1 if self.quorum.leader_id is None else self.quorum.leader_id
-        ends = DeltaBoundaries.of_part(part, alone, in_transaction=in_transaction, leader=leader)
+        ends = DeltaBoundaries.of_part(part, alone, opened=opened, leader=leader)
         if stop is not None:
-            return records, ends.part(0, int(np.searchsorted(ends.offsets, stop[0]))), stop[1]
-        self._move_behind(part, ends)
-        return records, ends, None
-
-    def _move_behind(self, part: LogPart, ends: DeltaBoundaries) -> None:
-        self._epoch = part.epoch if isinstance(part, RecordBatch) else part.last_epoch
-        lasts = [part.last_offset] if isinstance(part, RecordBatch) else part.last_offsets
-        self._time = part.timestamp if isinstance(part, RecordBatch) else int(part.timestamps[-1])
-        self._last_offset = int(lasts[-1])
+            return taken, ends.part(0, int(np.searchsorted(ends.offsets, stop[0]))), stop[1]
+        last = [int(numbers[-1]) for numbers in (batches.last_offsets, batches.epochs, batches.timestamps)]
+        self.last_offset, self.epoch, self.time = last
+        self._batch_aligned = True
         if len(ends):
-            last = int(ends.offsets[-1])
+            end = int(ends.offsets[-1])
             self.provenance = attrs.evolve(
                 self.provenance,
-                offset=last,
+                offset=end,
                 epoch=int(ends.epochs[-1]),
                 timestamp=int(ends.times[-1]),
-                batch_aligned=last in lasts,
+                batch_aligned=end in batches.last_offsets,
             )
+        return taken, ends, None
 
-    def _take_control(self, batch: RecordBatch) -> None:
+    def _passing(self, records: EffectiveRecords) -> list[EffectiveRecords]:
+        """The records that take effect of some that are no marks; those of an open transaction are decoded and held."""
+        if not self.in_transaction:
+            return [records] if len(records) else []
+        good = [place for place in range(len(records)) if self._decoded(records, place) is not None]
+        if good:
+            self.transaction.hold((records if len(good) == len(records) else records.where(good)).kept())
+        return []
+
+    def _marked(self, records: EffectiveRecords, place: int) -> list[EffectiveRecords]:
+        """The records that take effect with a mark of a transaction; in an unknown version it is a record as others."""
+        offset, mark = int(records.offsets[place]), self._decoded(records, place)
+        if isinstance(mark, UnknownRecord):
+            return self._passing(records.part(place, place + 1))
+        held = [] if mark is None else self.take_mark(mark, offset)
+        return [joined(held).taking_effect(offset, int(records.times[place]))] if held else []
+
+    def _decoded(self, records: EffectiveRecords, place: int) -> AnyMessage | None:
+        """A record's message; None where it can't be decoded and is left out."""
         try:
-            for record in batch.messages():
-                self.quorum = self.quorum.after(record.message)
+            return records.message(place)
         except CorruptDataError as error:
-            if not self.lenient:
-                raise
-            self._note_skipped(batch.base_offset, "CONTROL", error)
+            self.leave_out(int(records.offsets[place]), UNDECODABLE, error)
+            return None
 
-    def _out_of_order(self, part: LogPart) -> Stop | None:
-        last = self._last_offset if self._is_whole else None
-        return first_out_of_order(part, last=last, last_epoch=self._epoch)
+    def _out_of_order(self, batches: Batches) -> tuple[int, KraftlakeError] | None:
+        """The offset of the first batch that does not follow the one before it, and what is wrong; None for none."""
+        bases, epochs = batches.base_offsets, batches.epochs
+        first = int(bases[0])
+        last = self.last_offset if self._is_whole else first - 1
+        fault = order_fault(first, int(epochs[0]), last=last, last_epoch=self.epoch)
+        for place in (epochs[1:] < epochs[:-1]).nonzero()[0].tolist()[:1] if fault is None else ():
+            first, (before, epoch) = int(bases[place + 1]), epochs[place : place + 2].tolist()
+            fault = order_fault(first, epoch, last=first - 1, last_epoch=before)
+        return None if fault is None else (first, fault)
 
     def _chunks(self, records: EffectiveRecords, boundaries: DeltaBoundaries) -> Iterator[DeltaChunk]:
         """The deltas of records; those behind the last boundary stand in front of a fault in their own delta."""
-        deltas = np.searchsorted(boundaries.offsets, records.effective)
-        whole, first = int(np.searchsorted(deltas, len(boundaries))), 0
-        for run in self._folded(records.part(0, whole), deltas[:whole]):
-            last = len(boundaries) if run.ends_at is None else run.ends_at
-            if first == last:
-                continue
-            names = run.changes.names.topics
-            removed = {record: names[topic].as_py() for _, topic, record in run.changes.removed.tolist()}
-            skip = partial(self._skip, run.records) if self.lenient else None
-            others, fault = self._others.replay(run.records, run.deltas - first, removed, skip)
+        deltas, left_out = np.searchsorted(boundaries.offsets, records.effective), list[int]()
+        skip = partial(self._skip, records, left_out) if self.lenient else None
+        changes, fault = self.store.fold(records, deltas, len(boundaries), skip)
+        if left_out:
+            kept = np.delete(np.arange(len(records)), left_out)
+            records, deltas, left_out = records.where(kept), deltas[kept], []
+            changes.removed[:, 2] = np.searchsorted(kept, changes.removed[:, 2])
+        names = changes.names.topics
+        removed = {record: names[topic].as_py() for _, topic, record in changes.removed.tolist()}
+        some = records if fault is None else records.part(0, fault[0])
+        skip = partial(self._skip, records, left_out) if self.lenient else None
+        last = len(boundaries) if fault is None else min(len(boundaries), int(deltas[fault[0]]))
+        others, earlier = self._others.replay(some, deltas, removed, last, skip)
+        if earlier is not None:
+            fault, last = earlier, min(last, int(deltas[earlier[0]]))
+        self.skipped.sort(key=attrgetter("offset"))
+        if changes.touches_topics:
+            self._topics = None
+        if last:
             chunk = DeltaChunk(
-                boundaries=boundaries.part(first, last),
-                records=run.records,
-                deltas=run.deltas - first,
-                partitions=run.changes.counted_from(first, 0),
+                boundaries=boundaries,
+                records=records,
+                deltas=deltas,
+                partitions=changes,
                 others=others,
                 partitions_after=self.store.rows() if any(other.racks for other in others) else None,
             )
-            first = last
-            if chunk.partitions.touches_topics:
-                self._topics = None
-            if fault is not None:
-                yield chunk.in_front_of(int(chunk.deltas[fault[0]]))
-                raise fault[1]
-            yield chunk
-        self.skipped.sort(key=attrgetter("offset"))
-        if whole < len(records):
-            self._raise_first(records.part(whole, len(records)), deltas[whole:])
+            yield chunk if int(np.searchsorted(deltas, last)) == len(deltas) else chunk.in_front_of(last)
+        if fault is not None:
+            raise fault[1]
 
-    def _raise_first(self, records: EffectiveRecords, deltas: Any) -> None:
-        """Raise the fault of the first of some records that can't be replayed, if there is one."""
-        for run in self._folded(records, deltas):
-            skip = partial(self._skip, run.records) if self.lenient else None
-            _, fault = self._others.replay(run.records, run.deltas, {}, skip)
-            if fault is not None:
-                raise fault[1]
-
-    def _folded(self, records: EffectiveRecords, deltas: Any) -> Iterator[_Run]:
-        """The changes of topics by runs of whole deltas, at least one run."""
-        done = 0
-        while True:
-            try:
-                for last, changes in self.store.fold(records, deltas):
-                    ends_at = None if last == len(records) else int(deltas[last])
-                    yield _Run(records.part(done, last), deltas[done:last], changes.counted_from(0, done), ends_at)
-                    done = last
-                return
-            except RECORD_FAULTS as error:
-                place = done + int(np.flatnonzero(records.offsets[done:] == getattr(error, "offset", None))[0])
-                if not self.lenient:
-                    _, earlier = self._others.replay(records.part(done, place), deltas[done:place], {}, None)
-                    raise (error if earlier is None else earlier[1]) from None
-                self._skip(records, place, error)
-                kept = np.delete(np.arange(done, len(records)), place - done)
-                records, deltas, done = records.where(kept), deltas[kept], 0
-
-    def _skip(self, records: EffectiveRecords, place: int, error: KraftlakeError) -> None:
-        """Note that one of the records is left out."""
-        offset = int(records.offsets[place])
+    def _skip(self, records: EffectiveRecords, left_out: list[int], place: int, error: KraftlakeError) -> None:
+        """Leave out one of the records."""
         is_corrupt = isinstance(error, CorruptDataError)
-        self._note_skipped(offset, UNDECODABLE if is_corrupt else type_of(records.message(place)), error)
-
-    def _note_skipped(self, offset: int, type_: str, reason: object) -> None:
-        self.skipped.append(SkippedRecord(offset=offset, type=type_, reason=str(reason)))
-
-    def _pass_lost(self, first: int, last: int, reason: str) -> None:
-        """Pass over offsets that can't be read. A transaction may have ended there, so an open one is dropped."""
-        self._note_skipped(first, UNREADABLE, reason)
-        self._transactions = TransactionReader()
-        self._last_offset = max(self.last_offset, last)
+        type_ = UNDECODABLE if is_corrupt else type_of(records.message(place))
+        self.leave_out(int(records.offsets[place]), type_, error)
+        left_out.append(place)
 
     def _is_quiet(self, rows: pa.Table) -> bool:
         """Whether rows are nothing but no-op records of the same epoch as before: no table says anything of them."""
-        if self._epoch is None or self.in_transaction:
+        if self.in_transaction:
             return False
         no_ops = pc.and_not(pc.equal(rows.column("payload"), NO_OP_VALUE), rows.column("control"))
-        return bool(pc.all(pc.and_(no_ops, pc.equal(rows.column("epoch"), self._epoch))).as_py())
+        return bool(pc.all(pc.and_(no_ops, pc.equal(rows.column("epoch"), self.epoch))).as_py())
 
     def _pass_over(self, rows: pa.Table) -> None:
         """Move over batches that no table says anything of."""
         last_batch = pc.equal(rows.column("batch"), rows.column("batch")[-1])
         latest = pc.max(rows.column("timestamp").filter(last_batch).cast(pa.int64())).as_py()
-        self._time = -1 if latest is None else latest // 1000
-        self._last_offset = rows.column("offset")[-1].as_py()
+        self.time = -1 if latest is None else latest // 1000
+        self.last_offset = rows.column("offset")[-1].as_py()
         self.provenance = attrs.evolve(
             self.provenance,
-            offset=self._last_offset,
-            timestamp=self._time,
+            offset=self.last_offset,
+            timestamp=self.time,
             batch_aligned=True,
         )
-
-
-class _Run(NamedTuple):
-    """Whole deltas whose records of topics were folded: `ends_at` is the first delta behind them, None for all."""
-
-    records: EffectiveRecords
-    deltas: Any
-    changes: PartitionChanges
-    ends_at: int | None
 
 
 def _some(part: Chunk, following: Iterator[Chunk]) -> Iterator[Chunk]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Final, TypeAlias
+from typing import Final
 
 import attrs
 import numpy as np
@@ -17,12 +17,9 @@ from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.records.serde import AnyMessage
 from kraftlake.replay.loader.record_faults import RECORD_FAULTS
 from kraftlake.replay.log.effective_records import EffectiveRecords
-from kraftlake.runtime.errors import KraftlakeError
+from kraftlake.replay.log.partition_store import Fault, Skip
 
 _PASSED_OVER: Final = frozenset((*TOPIC_KINDS, NoOpRecord.API_KEY))
-
-Fault: TypeAlias = tuple[int, KraftlakeError]
-"""The number of a record and what is wrong with it."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -63,18 +60,20 @@ class OtherRecords:
         records: EffectiveRecords,
         deltas: Sequence[int],
         removed: Mapping[int, str],
-        skip: Callable[[int, KraftlakeError], None] | None,
+        end: int,
+        skip: Skip | None,
     ) -> tuple[list[OtherChange], Fault | None]:
         """Replay records that follow those before; `deltas` are the numbers of their deltas.
 
         `removed` has the names of removed topics by the numbers of the records that removed them. A record that can't
-        be replayed is left out and passed to `skip` with its number; without `skip` it ends the replay: the changes
-        before it are given, and the fault. Nothing is to be replayed after that.
+        be replayed is left out and passed to `skip` with its number; without `skip` it ends the replay: the changes of
+        the deltas before its own are given, and the fault. Nothing is to be replayed after that. Of the deltas from
+        `end` on nothing but such a record is wanted.
         """
         places = np.flatnonzero(~(records.are_of(TOPIC_KINDS) | records.are_no_ops())).tolist()
         if removed:
             places = sorted({*places, *removed})
-        found: list[OtherChange] = []
+        found, before = list[OtherChange](), self.image
         for offset, group in groupby(places, key=lambda place: int(records.effective[place])):
             step = _Step(self.image)
             for place in group:
@@ -82,7 +81,7 @@ class OtherRecords:
                     step.replay(records, place, removed.get(place))
                 except RECORD_FAULTS as error:
                     if skip is None:
-                        return found, (place, error)
+                        return self._back_to(found, int(deltas[place]), before), (place, error)
                     skip(place, error)
             if step.is_empty:
                 continue
@@ -93,7 +92,13 @@ class OtherRecords:
                     delta=number, offset=offset, time=time, change=step.change, image=self.image, messages=step.messages
                 )
             )
-        return found, None
+        return self._back_to(found, end, before), None
+
+    def _back_to(self, found: Sequence[OtherChange], end: int, before: MetadataImage) -> list[OtherChange]:
+        """Undo the changes of the deltas from `end` on; gives those that stay, and have led on from an image."""
+        kept = [change for change in found if change.delta < end]
+        self.image = kept[-1].image if kept else before
+        return kept
 
 
 class _Step:

@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlake.image import MetadataImage
+from kraftlake.records.metadata_records import BeginTransactionRecord
 from kraftlake.records.no_ops import NO_OP_VALUE
 from kraftlake.replay.imports.kept_snapshot import keep_snapshot
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.loader.quorum_state import QuorumState
-from kraftlake.replay.log.transaction_marks import marks_among, open_around
+from kraftlake.replay.log.effective_records import marks_among
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import choose_base
 from kraftlake.runtime.errors import UnwritableMetadataError
@@ -76,9 +77,9 @@ class SnapshotPublisher:
         no_ops = pc.and_not(pc.equal(rows.column("payload"), NO_OP_VALUE), rows.column("control"))
         noop = np.logical_and.reduceat(no_ops.to_numpy(), begins)
         marks = marks_among(keys)
-        opened = open_around(keys[marks], self._in_transaction)
+        opened = np.append(self._in_transaction, keys[marks] == BeginTransactionRecord.API_KEY)
         self._in_transaction = bool(opened[-1])
-        closed = opened[np.searchsorted(marks, ends)] == 0
+        closed = ~opened[np.searchsorted(marks, ends)]
         there = self._bytes_behind_ends(ends, noop & closed, closed, sizes, offset)
         changing = np.flatnonzero(closed & ~noop)
         found, before, at = list[tuple[int, bool]](), self._bytes, 0

@@ -1,4 +1,4 @@
-"""All partitions as an image, changed record by record: the reference of `CompiledPartitions`."""
+"""All partitions as an image, changed record by record: the reference of `PartitionStore`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.replay.loader.record_faults import decode_record
 from kraftlake.replay.log.effective_records import EffectiveRecords
 from kraftlake.replay.log.partition_changes import Heaps, Names, PartitionChanges, PartitionRows
+from kraftlake.replay.log.partition_store import Fault, Skip
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, ReplayError
 from tests.replay.log.gathered_changes import GatheredChanges, Key, Touched
 
@@ -44,11 +45,15 @@ class ObjectStore:
     def rows(self) -> PartitionRows:
         return self.partitions.rows()
 
-    def fold(self, records: EffectiveRecords, deltas: Any) -> Iterator[tuple[int, PartitionChanges]]:
-        done, changes, fault = self.partitions.fold(records, deltas)
-        yield done, changes
-        if fault is not None:
-            raise fault
+    def fold(
+        self, records: EffectiveRecords, deltas: Any, end: int, skip: Skip | None = None
+    ) -> tuple[PartitionChanges, Fault | None]:
+        assert skip is None, "it is strict"
+        assert (deltas < end).all(), "all deltas are whole"
+        changes, fault = self.partitions.fold(records, deltas)
+        if fault is None:
+            return changes, None
+        return changes, (records.offsets.tolist().index(fault.offset), fault)  # type: ignore[attr-defined]
 
 
 class ObjectPartitions:
@@ -80,22 +85,21 @@ class ObjectPartitions:
         """The number of partitions."""
         return self._topics.partition_count
 
-    def fold(self, records: EffectiveRecords, deltas: Any) -> tuple[int, PartitionChanges, KraftlakeError | None]:
-        """Fold records of topics of whole deltas; gives the first that was not folded, and the changes.
+    def fold(self, records: EffectiveRecords, deltas: Any) -> tuple[PartitionChanges, KraftlakeError | None]:
+        """Fold records of topics of whole deltas; gives the changes, and what is wrong with the first bad record.
 
         A record that contradicts what is there, or can't be decoded, ends the fold in front of its delta; the error
         names the offset.
         """
-        gathered, done, fault = GatheredChanges(), len(records), None
+        gathered = GatheredChanges()
         for number, first, last in _runs(deltas, 0, len(records)):
             mark = gathered.mark()
             try:
                 self._fold_delta(gathered, number, records, first, last)
             except (CorruptDataError, ReplayError) as error:
                 gathered.go_back(mark)
-                done, fault = first, error
-                break
-        return done, gathered.changes(self._topics), fault
+                return gathered.changes(self._topics), error
+        return gathered.changes(self._topics), None
 
     def _fold_delta(
         self, gathered: GatheredChanges, number: int, records: EffectiveRecords, first: int, last: int

@@ -9,7 +9,8 @@ from kraftlake.records.row_values import values_of_rows
 from kraftlake.records.rows import to_rows
 from kraftlake.records.serde import decode_value
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
-from kraftlake.replay.log.effective_records import UNKNOWN_KIND, EffectiveRecords, TransactionReader
+from kraftlake.replay.log.effective_records import UNKNOWN_KIND, EffectiveRecords, standing_alone
+from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.runtime.errors import ReplayError
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import UNKNOWN, abort, begin, data, end, leader_change, topic
@@ -43,41 +44,39 @@ def listed(records: EffectiveRecords) -> list[tuple[int, int, object]]:
 
 @given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4), whole=st.booleans())
 def test_records_take_effect_where_a_loader_replays_them(log: list[RecordBatch], cuts: list[int], whole: bool) -> None:
-    reader = TransactionReader()
+    replay = LogReplay()
     seen = []
     ends = sorted({min(at, len(log)) for at in cuts})
     for start, stop in zip([0, *ends], [*ends, len(log)], strict=True):
         parts = values_of_rows(to_rows(log[start:stop])) if whole else log[start:stop]
-        for part in parts:
-            seen += [pair for records in reader.take(part) for pair in listed(records)]
+        seen += [pair for chunk in replay.take_parts(parts) for pair in listed(chunk.records)]
     assert seen == expected(log)
 
 
 def test_the_time_is_that_of_the_batch_where_they_take_effect() -> None:
-    reader = TransactionReader()
-    assert [*reader.take(data(0, begin(), topic(1), time=10))] == []
-    assert reader.open_since == 0
-    assert [*reader.take(leader_change(2, 2))] == []
-    (records,) = reader.take(data(3, topic(2), end(), time=30))
-    assert reader.open_since is None
-    assert listed(records) == [(1, 4, topic(1)), (3, 4, topic(2))]
-    assert records.times.tolist() == [30, 30]
+    replay = LogReplay()
+    assert [*replay.take_parts([data(0, begin(), topic(1), time=10)])] == []
+    assert replay.transaction_begin_offset == 0
+    assert [*replay.take_parts([leader_change(2, 1)])] == []
+    (chunk,) = replay.take_parts([data(3, topic(2), end(), time=30)])
+    assert replay.transaction_begin_offset is None
+    assert listed(chunk.records) == [(1, 4, topic(1)), (3, 4, topic(2))]
+    assert chunk.records.times.tolist() == [30, 30]
 
 
 def test_an_aborted_transaction_has_no_effect() -> None:
-    reader = TransactionReader()
-    (records,) = reader.take(data(0, begin(), topic(1), abort(), topic(2)))
-    assert listed(records) == [(3, 3, topic(2))]
+    (chunk,) = LogReplay().take_parts([data(0, begin(), topic(1), abort(), topic(2))])
+    assert listed(chunk.records) == [(3, 3, topic(2))]
 
 
 def test_markers_that_contradict_what_is_there_are_named() -> None:
     with pytest.raises(ReplayError, match=r"Offset 1, BEGIN_TRANSACTION_RECORD: .* offset 0 is still open"):
-        [*TransactionReader().take(data(0, begin(), begin()))]
-    with pytest.raises(ReplayError, match="Offset 7: EndTransactionRecord without a BeginTransactionRecord"):
-        [*TransactionReader().take(data(7, end()))]
+        [*LogReplay().take_parts([data(0, begin(), begin())])]
+    with pytest.raises(ReplayError, match="Offset 0: EndTransactionRecord without a BeginTransactionRecord"):
+        [*LogReplay().take_parts([data(0, end())])]
 
 
 def test_a_value_without_a_frame_is_of_no_kind() -> None:
-    (records,) = TransactionReader().take(data(0, b"", b"\x01\x63", UNKNOWN, b"\x01\xe3\x07\x00"))
+    records = standing_alone(data(0, b"", b"\x01\x63", UNKNOWN, b"\x01\xe3\x07\x00"))
     assert records.kinds.tolist() == [UNKNOWN_KIND, UNKNOWN_KIND, 99, UNKNOWN_KIND]
     assert records.are_of((99,)).sum() == 1

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kraftlake.image import MetadataImage
 from kraftlake.image.topics.partition_rows import registration_of
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay.log import compiled_partitions
+from kraftlake.replay.log import partition_store
+from kraftlake.replay.log.delta_chunk import ReplayState
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.log.partition_changes import HAD, HAS, WRITTEN, PartitionChanges
 from kraftlake.runtime.errors import ReplayError
@@ -59,8 +62,8 @@ def described(changes: PartitionChanges) -> list[tuple[Any, ...]]:
     return sorted(zip(*columns, strict=True), key=lambda row: row[:5])
 
 
-def replay_of(*, objects: bool, lenient: bool = False) -> LogReplay:
-    deltas = LogReplay(lenient=lenient)
+def replay_of(*, objects: bool) -> LogReplay:
+    deltas = LogReplay()
     if objects:
         deltas.store = ObjectStore()  # type: ignore[assignment]
     return deltas
@@ -167,7 +170,7 @@ def test_a_record_that_contradicts_the_state_ends_the_fold_behind_the_deltas_bef
 
 
 def test_memory_of_what_is_gone_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled_partitions, "_WORN_BYTES", 1000)
+    monkeypatch.setattr(partition_store, "_WORN_BYTES", 1000)
     log = []
     for number in range(60):
         log.append(data(3 * number, topic(number), partition(number, replicas=(1, 2, 3, 4))))
@@ -199,7 +202,8 @@ def test_a_store_begins_with_what_is_known() -> None:
     [*deltas.take(to_rows([data(0, topic(1), partition(1), partition(1, partition_id=1))]))]
     topics = deltas.store.topics()
     other = LogReplay()
-    other.store.begin(topics, np.array([7, 8]), np.array([70, -1]))
+    image = attrs.evolve(MetadataImage.EMPTY, topics=topics)
+    other.go_on(ReplayState(image=image, since=np.array([7, 8]), since_times=np.array([70, -1])))
     (chunk,) = other.take(to_rows([data(9, r.RemoveTopicRecord(topic_id=uuid_of(1)))]))
     assert chunk.partitions.since.tolist() == [7, 8]
     assert chunk.partitions.since_times.tolist() == [70, -1]

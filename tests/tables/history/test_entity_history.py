@@ -16,7 +16,6 @@ from kraftlake.kafka_files import open_directory
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.loader.quorum_state import QuorumState
-from kraftlake.replay.log.effective_records import TransactionReader
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.runtime.errors import CorruptDataError, ReplayError
 from kraftlake.tables.history.entity_history import EntityHistory
@@ -73,10 +72,9 @@ def test_every_state_is_what_an_image_after_each_record_says(log: list[RecordBat
 @given(log=metadata_logs(max_steps=40), at=st.integers(0, 30))
 def test_it_goes_on_from_any_image(log: list[RecordBatch], at: int) -> None:
     at = min(at, len(log))
-    reader = TransactionReader()
-    for batch in log[:at]:
-        [*reader.take(batch)]
-    assume(reader.open_since is None)  # a snapshot is made outside of transactions only
+    before = LogReplay()
+    [*before.take_parts(log[:at])]
+    assume(not before.in_transaction)  # a snapshot is made outside of transactions only
     start = [MetadataImage.EMPTY, *images(log[:at])][-1]
     found, seen = histories(log[at:], start), [start, *images(log[at:], start)]
     for table in SMALL_TABLES:

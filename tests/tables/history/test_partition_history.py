@@ -14,11 +14,10 @@ from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.loader.quorum_state import QuorumState
-from kraftlake.replay.log import compiled_partitions
-from kraftlake.replay.log.compiled_partitions import CompiledPartitions
+from kraftlake.replay.log import partition_store
 from kraftlake.replay.log.delta_chunk import LogBegin
-from kraftlake.replay.log.effective_records import TransactionReader
 from kraftlake.replay.log.log_replay import LogReplay
+from kraftlake.replay.log.partition_store import PartitionStore
 from kraftlake.runtime.errors import ReplayError
 from kraftlake.tables.history.columns import PARTITION_COLUMNS
 from kraftlake.tables.history.writers import PartitionHistoryWriter
@@ -82,10 +81,9 @@ def test_it_goes_on_from_any_image_and_what_was_open_there(log: list[RecordBatch
     """The states of an image are valid from its own offset where nobody knows better."""
     at = min(at, len(log))
     start = [MetadataImage.EMPTY, *images(log[:at])][-1]
-    reader = TransactionReader()
-    for batch in log[:at]:
-        [*reader.take(batch)]
-    assume(reader.open_since is None)  # a snapshot is made outside of transactions only
+    before = LogReplay()
+    [*before.take_parts(log[:at])]
+    assume(not before.in_transaction)  # a snapshot is made outside of transactions only
     assert history([log[at:]], start=start) == partition_rows(log[at:], start)
 
 
@@ -173,12 +171,12 @@ def test_an_odd_record_is_left_to_objects_and_columns_take_over_again() -> None:
 @given(log=metadata_logs(topics_only=True, max_steps=80), cuts=st.lists(st.integers(0, 40), min_size=2, max_size=6))
 def test_what_is_gone_can_be_dropped_at_any_time(log: list[RecordBatch], cuts: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CompiledPartitions, "is_worn", property(lambda _: True))
+        patch.setattr(PartitionStore, "is_worn", property(lambda _: True))
         assert history(cut(log, cuts)) == partition_rows(log)
 
 
 def test_lists_of_ended_states_are_dropped_when_they_take_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled_partitions, "_WORN_BYTES", 1 << 19)
+    monkeypatch.setattr(partition_store, "_WORN_BYTES", 1 << 19)
     wide = (1, 2, 3, 4)
     changes = [r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), isr=wide[: n % 4]) for n in range(20_000)]
     log = log_of([topic(1), partition(1, replicas=wide)], *(changes[n : n + 500] for n in range(0, 20_000, 500)))

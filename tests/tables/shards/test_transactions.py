@@ -12,7 +12,8 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import EndTransactionRecord
 from kraftlake.records.rows import to_rows
 from kraftlake.records.schema import Message
-from kraftlake.replay.log.effective_records import TransactionReader
+from kraftlake.replay.log.delta_chunk import ReplayState
+from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.log.shard_records import ShardRecords
 from kraftlake.runtime.errors import CorruptDataError, ReplayError
 from kraftlake.tables.shards.routing import Router
@@ -22,30 +23,32 @@ UNDECODABLE_END = b"\x01\x18\x00\x01"  # says that it has a tagged field, and ha
 NEWER_END = b"\x01\x18\x07\x00"
 MARKS = {"begin": begin, "end": end, "abort": abort}
 
-Readers = tuple[TransactionReader, TransactionReader]
+Replays = tuple[LogReplay, LogReplay]
 
 
-def passed(readers: Readers, batch: RecordBatch) -> list[tuple[int, int]]:
+def passed(replays: Replays, batch: RecordBatch) -> list[tuple[int, int]]:
     """The offsets of the records that take effect with a batch, and where; the same for both forms."""
     router = Router(1, 0)
     chunks = [*router.take(to_rows([batch])), *router.flush()]
     (records,) = (chunk.records() for chunk in chunks if chunk.shard == 0)
-    found = effects(readers[0], records)
-    assert found == effects(readers[1], batch)
-    assert readers[0].open_since == readers[1].open_since
+    found = effects(replays[0], records)
+    assert found == effects(replays[1], batch)
+    assert replays[0].transaction_begin_offset == replays[1].transaction_begin_offset
     return found
 
 
-def effects(reader: TransactionReader, part: RecordBatch | ShardRecords) -> list[tuple[int, int]]:
-    return [
-        pair
-        for taken in reader.take(part)
-        for pair in zip(taken.offsets.tolist(), taken.effective.tolist(), strict=True)
-    ]
+def effects(replay: LogReplay, part: RecordBatch | ShardRecords) -> list[tuple[int, int]]:
+    taken, _, fault = replay._take(part)
+    if fault is not None:
+        raise fault
+    return [pair for some in taken for pair in zip(some.offsets.tolist(), some.effective.tolist(), strict=True)]
 
 
-def both() -> Readers:
-    return TransactionReader(), TransactionReader()
+def both() -> Replays:
+    replays = LogReplay(), LogReplay()
+    for replay in replays:
+        replay.go_on(ReplayState())
+    return replays
 
 
 def messages(kinds: Sequence[str]) -> list[Message]:
@@ -54,7 +57,7 @@ def messages(kinds: Sequence[str]) -> list[Message]:
 
 @given(st.lists(st.lists(st.sampled_from(["topic", "begin", "end", "abort"]), min_size=1, max_size=6), max_size=6))
 def test_records_take_effect_where_they_stand_or_at_the_end_of_their_transaction(log: list[list[str]]) -> None:
-    readers = both()
+    replays = both()
     held: list[int] | None = None
     offset = 0
     for kinds in log:
@@ -76,16 +79,16 @@ def test_records_take_effect_where_they_stand_or_at_the_end_of_their_transaction
         batch = data(offset, *messages(kinds))
         if contradicts is not None:
             with pytest.raises(ReplayError) as fault:
-                passed(readers, batch)
+                passed(replays, batch)
             assert fault.value.offset == contradicts
             return
-        assert passed(readers, batch) == expected
+        assert passed(replays, batch) == expected
         offset += len(kinds)
 
 
 def test_a_mark_that_can_not_be_decoded_is_named_and_a_newer_one_is_a_record_as_others() -> None:
     with pytest.raises(CorruptDataError, match="The record at offset 6 can't be decoded"):
         passed(both(), data(5, begin(), UNDECODABLE_END))
-    readers = both()
-    assert passed(readers, data(5, topic(1), NEWER_END, topic(2))) == [(5, 5), (6, 6), (7, 7)]
-    assert passed(readers, data(8, begin(), NEWER_END, EndTransactionRecord())) == [(9, 10)]
+    replays = both()
+    assert passed(replays, data(5, topic(1), NEWER_END, topic(2))) == [(5, 5), (6, 6), (7, 7)]
+    assert passed(replays, data(8, begin(), NEWER_END, EndTransactionRecord())) == [(9, 10)]

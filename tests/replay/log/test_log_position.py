@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.replay.log.batch_order import order_fault
+from kraftlake.replay.log.log_position import order_fault
 
 
 @pytest.mark.parametrize(("base", "epoch", "last"), [(5, 3, 4), (5, 7, 4), (4, 3, 4), (1, 3, -1)])

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlake.diagnosis.changes import image_after
+from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.image.topics.partition_rows import PARTITION_EPOCH
 from kraftlake.replay import LogSource, QuorumState
 from kraftlake.tables import HAD, HAS, LogReplay, PartitionChanges, event_columns
@@ -19,8 +20,10 @@ _FIELDS: Final = 3
 
 def partitions_since(
     source: LogSource, topics: Mapping[str, Any], begin: int, at: int
-) -> list[tuple[str, str, tuple[dict[str, Any], ...]]] | None:
+) -> list[tuple[str, str, tuple[dict[str, Any], ...], int | None]] | None:
     """Each partition with the SINCE of its leader, its ISR and its whole state, as `since_of` has them.
+
+    And with its leader before the present one, None where it had none or that is not known.
 
     `topics` is that of an image's JSON form at the offset `at`, or a part of it; a partition is the topic's name and
     its number as they are there. The log is replayed from the image at the offset `begin`, one that `begins_of` gives.
@@ -52,6 +55,7 @@ class _Since:
         shape = (_FIELDS, len(keys))
         self._offsets, self._times = np.full(shape, begin, np.int64), np.full(shape, time, np.int64)
         self._or_earlier = np.ones(shape, np.bool_)
+        self._led_by = np.full(len(keys), NO_LEADER, np.int64)
 
     def take(self, changes: PartitionChanges) -> bool:
         """Take in the changes that follow those before; false where one of them may be more than one change."""
@@ -73,9 +77,11 @@ class _Since:
             self._offsets[field, places[rows]] = changes.offsets[rows]  # of several of one partition the last stays
             self._times[field, places[rows]] = changes.times[rows]
             self._or_earlier[field, places[rows]] = False
+            if field == 0:
+                self._led_by[places[rows]] = np.where(is_new, NO_LEADER, before.leader)[rows]
         return True
 
-    def found(self) -> list[tuple[str, str, tuple[dict[str, Any], ...]]]:
+    def found(self) -> list[tuple[str, str, tuple[dict[str, Any], ...], int | None]]:
         """What `partitions_since` gives."""
         columns = (self._offsets, self._times, self._or_earlier)
         by_field = [
@@ -85,7 +91,8 @@ class _Since:
             ]
             for field in range(_FIELDS)
         ]
-        return [(*of, fields) for of, fields in zip(self._names, zip(*by_field, strict=True), strict=True)]
+        led_by = [None if leader == NO_LEADER else leader for leader in self._led_by.tolist()]
+        return [(*of, *rest) for of, *rest in zip(self._names, zip(*by_field, strict=True), led_by, strict=True)]
 
 
 def _keys(topics: Any, partitions: Any) -> Any:

@@ -28,8 +28,8 @@ def since_of(source: LogSource, form: Mapping[str, Any], *, lenient: bool = Fals
     """
     topics, at = form.get("topics", {}), form["offset"]
     made: dict[str, Any] = {part: {} for part in ("topics", "brokers", "configs") if part in form}
-    by_columns = _by_columns(source, topics, at, lenient=lenient)
-    for name, number, fields in by_columns or ():
+    by_columns = partitions_by_columns(source, topics, at, lenient=lenient)
+    for name, number, fields, _ in by_columns or ():
         made["topics"].setdefault(name, {})[number] = dict(zip(_OF_PARTITIONS, fields, strict=True))
     places = dict(chain(_places(form), () if by_columns else _places_of_partitions(topics)))
     found = newest_changes(source, places.values(), at, lenient=lenient)
@@ -42,10 +42,10 @@ def since_of(source: LogSource, form: Mapping[str, Any], *, lenient: bool = Fals
     return made
 
 
-def _by_columns(
+def partitions_by_columns(
     source: LogSource, topics: Mapping[str, Any], at: int, *, lenient: bool
-) -> Iterable[tuple[str, str, Sequence[dict[str, Any]]]] | None:
-    """The partitions' answers by columns; None where these don't pay, or are not enough for an exact answer."""
+) -> Iterable[tuple[str, str, Sequence[dict[str, Any]], int | None]] | None:
+    """The partitions' answers and last leaders by columns; None where these don't pay, or don't tell it exactly."""
     begin = begins_of(source, at, lenient=lenient)[0]
     many = sum(len(topic["partitions"]) for topic in topics.values()) >= _MANY_PARTITIONS
     if not many or at - begin < BULK_FROM:
@@ -76,7 +76,11 @@ def _places(form: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Thing]]:
 
 
 def _places_of_partitions(topics: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Thing]]:
-    for name, topic in topics.items():
-        for number in topic["partitions"]:
-            for key, field in _OF_PARTITIONS.items():
-                yield ("topics", name, number, key), Thing.partition(name, int(number), field)
+    for name, number in partitions_in(topics):
+        for key, field in _OF_PARTITIONS.items():
+            yield ("topics", name, number, key), Thing.partition(name, int(number), field)
+
+
+def partitions_in(topics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The topics and numbers of the partitions in the JSON form of topics."""
+    return ((name, number) for name, topic in topics.items() for number in topic["partitions"])

@@ -9,8 +9,7 @@ import pytest
 import kraftlake
 from kraftlake.api import Source
 from kraftlake.diagnosis import since_of
-from kraftlake.records.uuid import Uuid
-from kraftlake.replay.queries.leaderless import leaderless_since
+from kraftlake.diagnosis.leaderless import leaderless_since
 from tests.cli.running import DIRECTORY, run, run_json
 from tests.diagnosis.brute_force import Line, lines_of
 
@@ -59,17 +58,15 @@ def test_it_is_since_the_last_change_of_each_value(
 
 def test_a_partition_is_leaderless_since_the_same_time(source: Source) -> None:
     form = source.image(1323).to_json()
-    keys = {
-        (name, number): (Uuid.from_string(topic["id"]), int(number))
+    topics = {
+        name: topic | {"partitions": {n: one for n, one in topic["partitions"].items() if one["leader"] < 0}}
         for name, topic in form["topics"].items()
-        for number, partition in topic["partitions"].items()
-        if partition["leader"] < 0
     }
-    leaderless = leaderless_since(source, keys.values(), 1323)
+    leaderless = leaderless_since(source, topics, 1323)
     since = since_of(source, form)["topics"]
-    assert len(keys) == len(leaderless) == 47
-    for (name, number), key in keys.items():
-        assert since[name][number]["leader"]["timestamp"] == leaderless[key].since
+    assert len(leaderless) == 47
+    for (name, number), one in leaderless.items():
+        assert since[name][number]["leader"]["timestamp"] == one.since
 
 
 def test_the_command_adds_one_key_and_says_it_beside_what_is_so(source: Source) -> None:

@@ -187,22 +187,21 @@ def _name_of(image: MetadataImage, topic_id: str) -> str:
 def _add_leaderless(source: Source, form: dict[str, Any], brokers: dict[str, Any]) -> None:
     """Add to the form since when each partition has had no leader, its last leader, and why it has none."""
     from kraftlake.diagnosis import may_lead
-    from kraftlake.records.uuid import Uuid
-    from kraftlake.replay.queries.leaderless import leaderless_since
+    from kraftlake.diagnosis.leaderless import leaderless_since
 
-    shown = [
-        (Uuid.from_string(topic["id"]), int(number), partition)
-        for topic in form.get("topics", {}).values()
-        for number, partition in topic["partitions"].items()
-        if partition["leader"] < 0
-    ]
-    found = leaderless_since(source, [(id_, number) for id_, number, _ in shown], form["offset"])
-    for id_, number, partition in shown:
-        known = found.get((id_, number))
-        partition["leaderless"] = {
-            "since": None if known is None or known.since < 0 else known.since,
-            "ledBy": None if known is None else known.led_by,
-        } | may_lead(partition, brokers)
+    topics = form.get("topics", {})
+    without = {
+        name: topic | {"partitions": {n: one for n, one in topic["partitions"].items() if one["leader"] < 0}}
+        for name, topic in topics.items()
+    }
+    found = leaderless_since(source, without, form["offset"])
+    for name, topic in without.items():
+        for number, partition in topic["partitions"].items():
+            known = found.get((name, number))
+            partition["leaderless"] = {
+                "since": None if known is None else known.since,
+                "ledBy": None if known is None else known.led_by,
+            } | may_lead(partition, brokers)
 
 
 def _add_min_isr(form: dict[str, Any], min_isr: Callable[[str], int]) -> None:

@@ -356,7 +356,7 @@ class LogReplay(LogPosition[EffectiveRecords]):
         last_batch = pc.equal(rows.column("batch"), rows.column("batch")[-1])
         latest = pc.max(rows.column("timestamp").filter(last_batch).cast(pa.int64())).as_py()
         self.time = -1 if latest is None else latest // 1000
-        self.last_offset = rows.column("offset")[-1].as_py()
+        self.last_offset, self._batch_aligned = rows.column("offset")[-1].as_py(), True
         self.provenance = attrs.evolve(
             self.provenance,
             offset=self.last_offset,

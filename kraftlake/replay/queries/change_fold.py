@@ -119,7 +119,7 @@ class ChangeFold:
             not batch.control
             and not loader.in_transaction
             and batch.base_offset <= loader.last_offset + 1
-            and batch.epoch >= loader.provenance.epoch
+            and batch.epoch >= loader.epoch
             and all(value == NO_OP_VALUE for value in batch.values)
         )
 

@@ -5,32 +5,37 @@ from __future__ import annotations
 import functools
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import kraftlake
 from kraftlake.api import Source
+from kraftlake.diagnosis import since
+from kraftlake.diagnosis.leaderless import Leaderless, leaderless_since
 from kraftlake.image import MetadataImage
 from kraftlake.kafka_files import SourceKind
 from kraftlake.records.metadata_records import PartitionChangeRecord
-from kraftlake.records.uuid import Uuid
 from kraftlake.replay import import_source
-from kraftlake.replay.queries.leaderless import Leaderless, leaderless_since
 from kraftlake.replay.reading import chunks
 from tests.cli.running import DIRECTORY
 from tests.replay import made_logs as log
 
-Key = tuple[Uuid, int]
+Key = tuple[str, str]
+ONE = {"topic-1": {"id": str(log.uuid_of(1)), "partitions": {"0": {}}}}
 OFFSETS = (458, 1323, 3212, 5316, 5736)
 
 
+def topics_without_leader(image: MetadataImage) -> dict[str, Any]:
+    """The topics of an image in JSON, with their partitions that have no leader."""
+    topics = image.to_json()["topics"]
+    for topic in topics.values():
+        topic["partitions"] = {number: one for number, one in topic["partitions"].items() if one["leader"] < 0}
+    return topics
+
+
 def without_leader(image: MetadataImage) -> set[Key]:
-    return {
-        (topic.id, number)
-        for topic in image.topics.topics_by_id().values()
-        for number, partition in topic.partitions.items()
-        if partition.leader < 0
-    }
+    return {(name, number) for name, topic in topics_without_leader(image).items() for number in topic["partitions"]}
 
 
 @pytest.fixture(scope="module")
@@ -42,18 +47,18 @@ def told_by_changes() -> dict[int, dict[Key, Leaderless]]:
         topics = change.delta.topics_delta
         for topic_id, topic in ({} if topics is None else topics.changed_topics).items():
             for number, partition in topic.partition_changes.items():
-                before = change.before.topics.get_partition(topic_id, number)
+                before, key = change.before.topics.get_partition(topic_id, number), (topic.name, str(number))
                 if partition.leader >= 0:
-                    now.pop((topic_id, number), None)
+                    now.pop(key, None)
                 elif before is None or before.leader >= 0:
                     led_by = None if before is None else before.leader
-                    now[topic_id, number] = Leaderless(change.manifest.provenance.timestamp, led_by)
+                    now[key] = Leaderless(change.manifest.provenance.timestamp, led_by)
         told |= {at: dict(now) for at in OFFSETS if at >= change.offset}
     return told
 
 
 def found(source: Source, at: int) -> dict[Key, Leaderless]:
-    return leaderless_since(source, without_leader(source.image(at)), at)
+    return leaderless_since(source, topics_without_leader(source.image(at)), at)
 
 
 def only(told: dict[Key, Leaderless], keys: set[Key]) -> dict[Key, Leaderless]:
@@ -71,6 +76,8 @@ def copied(folder: Path, *patterns: str) -> Source:
 def any_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The log is read in either of the two ways there are."""
     from_ = 0 if request.param else 1 << 62
+    monkeypatch.setattr(since, "BULK_FROM", from_)
+    monkeypatch.setattr(since, "_MANY_PARTITIONS", from_)
     for name in ("BULK_FROM", "BULK_SNAPSHOT_FROM"):
         monkeypatch.setattr(chunks, name, from_)
 
@@ -104,16 +111,16 @@ def test_of_a_damaged_log_only_the_records_after_its_newest_snapshot_count(tmp_p
 
 def test_of_a_log_that_is_damaged_behind_its_newest_snapshot_nothing_is_known(tmp_path: Path) -> None:
     source = copied(tmp_path, "*0000.log", "*3532.log", "*5488.log")
-    assert leaderless_since(source, without_leader(source.image(5736, lenient=True)), 5736) == {}
+    assert leaderless_since(source, topics_without_leader(source.image(5736, lenient=True)), 5736) == {}
 
 
 def test_what_the_log_does_not_reach_is_not_guessed(tmp_path: Path) -> None:
     source = copied(tmp_path, "*0000.log", "*4593-*.checkpoint")
-    partition = next(iter(without_leader(kraftlake.open(DIRECTORY).image(1323))))
-    assert leaderless_since(source, [partition], 1323)
-    assert leaderless_since(source, [partition], 4592) == {}
+    topics = topics_without_leader(kraftlake.open(DIRECTORY).image(1323))
+    assert leaderless_since(source, topics, 1323)
+    assert leaderless_since(source, topics, 4592) == {}
     snapshot = kraftlake.open(next(tmp_path.glob("*.checkpoint")))
-    assert leaderless_since(snapshot, [partition], 4592) == {}
+    assert leaderless_since(snapshot, topics, 4592) == {}
 
 
 def test_only_what_took_the_leader_away_counts_and_no_aborted_transaction() -> None:
@@ -125,10 +132,10 @@ def test_only_what_took_the_leader_away_counts_and_no_aborted_transaction() -> N
     )  # fmt: skip
     source = Source(log.MadeLog(records=tuple(batches)), SourceKind.DIRECTORY, "made", None)
     lost = batches[3]
-    told = {(log.uuid_of(1), 0): Leaderless(lost.timestamp, 1)}
+    told = {("topic-1", "0"): Leaderless(lost.timestamp, 1)}
     for at in range(lost.base_offset, source.end_offset):
-        assert leaderless_since(source, [(log.uuid_of(1), 0)], at) == told
-    assert leaderless_since(source, [(log.uuid_of(1), 0)], lost.base_offset - 1) == {}
+        assert leaderless_since(source, ONE, at) == told
+    assert leaderless_since(source, ONE, lost.base_offset - 1) == {}
 
 
 def test_a_transaction_takes_the_leader_away_at_its_end() -> None:
@@ -143,9 +150,9 @@ def test_a_transaction_takes_the_leader_away_at_its_end() -> None:
         [change],
     )
     source = Source(log.MadeLog(records=tuple(batches)), SourceKind.DIRECTORY, "made", None)
-    assert leaderless_since(source, [(log.uuid_of(1), 0)], batches[5].base_offset - 1) == {}
-    told = leaderless_since(source, [(log.uuid_of(1), 0)], source.end_offset - 1)
-    assert told == {(log.uuid_of(1), 0): Leaderless(batches[5].timestamp, 1)}
+    assert leaderless_since(source, ONE, batches[5].base_offset - 1) == {}
+    told = leaderless_since(source, ONE, source.end_offset - 1)
+    assert told == {("topic-1", "0"): Leaderless(batches[5].timestamp, 1)}
 
 
 def test_an_offset_inside_of_a_batch_has_what_is_before_it_in_the_batch() -> None:
@@ -153,6 +160,7 @@ def test_an_offset_inside_of_a_batch_has_what_is_before_it_in_the_batch() -> Non
     lost = {record.message.topic_id: record.offset for record in source.records(403, 458) if record.offset < 458
             and record.message.leader == -1}  # fmt: skip
     topic_id, offset = next(iter(lost.items()))
-    numbers = [number for id_, number in without_leader(source.image(458)) if id_ == topic_id]
-    assert leaderless_since(source, [(topic_id, numbers[0])], offset - 1) == {}
-    assert leaderless_since(source, [(topic_id, numbers[0])], 458)
+    topics = topics_without_leader(source.image(458))
+    some = {name: topic for name, topic in topics.items() if topic["id"] == str(topic_id)}
+    assert leaderless_since(source, some, offset - 1) == {}
+    assert leaderless_since(source, some, 458)

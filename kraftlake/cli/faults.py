@@ -172,6 +172,11 @@ def _see_help(context: click.Context | None) -> str:
 
 
 def _tell(sentence: str, code: int) -> int:
+    print_error(sentence)
+    return code
+
+
+def print_error(sentence: str) -> None:
+    """Write an error of a command to stderr, as all of them are."""
     shown = painted(("error:", Style.BAD), f" {sentence}", colour=wants_colour("auto", sys.stderr))
     sys.stderr.write(f"{shown}\n")
-    return code

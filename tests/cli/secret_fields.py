@@ -112,7 +112,13 @@ def said(folder: Path) -> Iterator[tuple[str, str]]:
         ("blame", log, "config/BROKER/1/ssl.key.password"), ("blame", log, "config/BROKER/1/no.such.config", "--json"),
         ("blame", log, "broker/1", "--all"), ("blame", log, "broker/1", "--all", "--json"),
         ("shell", log, "-c", "tree /image", "-c", "log", "-c", "diff 5"),
-        ("doctor", log, "--json"), ("doctor", log, "--markdown"), ("doctor", log, "--html", folder / "doctor.html"),
+        ("doctor", log, "--json"), ("doctor", log, "--output", "markdown"),
+        ("doctor", log, "--html", folder / "doctor.html"),
+        *((*words, "--output", form) for form in ("csv", "markdown") for words in (
+            ("log", log), ("image", log), *(("image", log, "--part", part) for part in ("configs", "scram", "tokens")),
+            ("diff", log, 5, "now"), ("events", log), ("blame", log, "broker/1", "--all"),
+            ("shell", log, "-c", "tree /image"),
+        )),
         ("verify", log), ("metrics", log, "--json"), ("local-changes", log, "--broker", 1, "--from", 5, "--json"),
         ("page", log, "-o", page), ("import", log, lake, "-vv"), ("tables", lake), ("tables", lake, "records"),
     ):  # fmt: skip

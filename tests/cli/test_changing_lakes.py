@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -99,12 +100,21 @@ def test_settings_are_changed(lake: Path) -> None:
 
 def test_what_is_refused_says_so_with_kafkas_error_and_exits_with_1(lake: Path) -> None:
     result = run("topics", "create", "a b", "--lake", lake, code=1)
-    assert "INVALID_TOPIC_EXCEPTION" in result.stdout
-    assert "error" not in result.stderr
+    assert result.stderr.startswith("error: a b: INVALID_TOPIC_EXCEPTION: ")
+    assert result.stdout == ""
     told = run("topics", "delete", "nobody", "--lake", lake, "--json", code=1).stdout
     assert '"error":"UNKNOWN_TOPIC_OR_PARTITION","code":3' in told
     assert "BROKER_ID_NOT_REGISTERED" in fault("brokers", "fence", 9, "--lake", lake)
     assert "DUPLICATE_BROKER_REGISTRATION" in fault("brokers", "register", 1, "--lake", lake)
+
+
+def test_results_are_rows_of_csv_and_what_is_refused_is_one_too(lake: Path) -> None:
+    made = run("topics", "create", "orders", "--partitions", 2, "--lake", lake, "--output", "csv").stdout.splitlines()
+    assert made[0] == "name,error,code,message,id,partitions,replicas"
+    assert re.fullmatch(r"orders,,,,[\w-]{22},2,1", made[1])
+    refused = run("topics", "delete", "nobody", "--lake", lake, "--output", "csv", code=1)
+    assert refused.stdout.splitlines()[1] == "nobody,UNKNOWN_TOPIC_OR_PARTITION,3,There is no topic 'nobody'."
+    assert refused.stderr == "error: nobody: UNKNOWN_TOPIC_OR_PARTITION: There is no topic 'nobody'.\n"
 
 
 @pytest.mark.parametrize(
@@ -142,10 +152,10 @@ def test_an_isr_that_can_not_be_is_refused_with_a_reason(lake: Path) -> None:
     run("topics", "create", "orders", "--assign", "1,2", "--lake", lake)
     assert (
         "has the leader 1 and others of the replicas 1,2"
-        in run("topics", "isr", "orders-0", "1,3", "--lake", lake, code=1).stdout
+        in run("topics", "isr", "orders-0", "1,3", "--lake", lake, code=1).stderr
     )
     run("brokers", "fence", 2, "--lake", lake)
-    assert "fenced" in run("topics", "isr", "orders-0", "1,2", "--lake", lake, code=1).stdout
+    assert "fenced" in run("topics", "isr", "orders-0", "1,2", "--lake", lake, code=1).stderr
 
 
 def test_an_isr_that_completes_a_reassignment_may_have_another_leader(lake: Path) -> None:

@@ -88,7 +88,7 @@ def test_the_exit_code_says_how_the_cluster_is(tmp_path: Path) -> None:
     unwell = log_of(tmp_path / "unwell", FENCED)
     dark = log_of(tmp_path / "dark")
     (dark / "00000000000000000000.log").write_bytes(b"\0" * 9)
-    for form in ([], ["--json"], ["--markdown"]):
+    for form in ([], ["--json"], ["--output", "markdown"]):
         run("doctor", healthy, *form)
         run("doctor", noted, *form)
         run("doctor", unwell, *form, code=3)
@@ -144,7 +144,7 @@ def test_several_controllers_are_one_answer(tmp_path: Path) -> None:
 
 
 def test_markdown_can_be_pasted() -> None:
-    page = run("doctor", DIRECTORY, "--at-offset", 1400, "--markdown", code=3).stdout
+    page = run("doctor", DIRECTORY, "--at-offset", 1400, "--output", "markdown", code=3).stdout
     lines = page.splitlines()
     assert lines[0] == "# Cluster VXUoBgBGTaWWfCM4Toybuw: unhealthy: 1 critical, 5 warnings, 3 notes"
     assert "## critical: 25 partitions have no leader" in lines
@@ -205,7 +205,7 @@ def test_hostile_strings_do_nothing(tmp_path: Path) -> None:
     log = hostile_log(tmp_path / "it's <b>`here`")
     target = tmp_path / "report.html"
     tree = run("doctor", log, "--html", target, code=3).stdout
-    markdown = run("doctor", log, "--markdown", code=3).stdout
+    markdown = run("doctor", log, "--output", "markdown", code=3).stdout
     page = target.read_text("utf-8")
     for text in (tree, markdown, page):
         assert not set(text) & set("\x1b\x07\x9b\u202e\u2028\r\t")
@@ -219,7 +219,7 @@ def test_hostile_strings_do_nothing(tmp_path: Path) -> None:
 
 def test_wrong_command_lines_are_named(tmp_path: Path) -> None:
     log = log_of(tmp_path)
-    assert "give one of them" in run("doctor", log, "--json", "--markdown", code=2).stderr
+    assert "give one of them" in run("doctor", log, "--json", "--output", "markdown", code=2).stderr
     assert "no regular file" in fault("doctor", log, "--html", tmp_path, code=2)
     assert f"the folder {tmp_path / 'none'} does not exist" in fault("doctor", log, "--html", tmp_path / "none" / "x")
     assert "does not exist" in fault("doctor", tmp_path / "gone")

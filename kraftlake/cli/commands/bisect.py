@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, argument
-from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, from_option, to_option
+from kraftlake.cli.options.shared import LOOK, SAMPLE, command, from_option, to_option
 
 
 @command(
@@ -47,9 +48,7 @@ def bisect(
     with call.suggest_lenient("--to {} searches what is before it"):
         found = opened.bisect(condition, first, last, lenient=not call.strict)
     call.warn_skipped(found.skipped)
-    if call.as_json:
-        call.terminal.json(found.to_json())
-        return
-    from kraftlake.cli.views.blame_view import show_bisected
+    if not call.answered(form := found.to_json()):
+        from kraftlake.cli.views.blame_view import show_bisected
 
-    show_bisected(call.terminal, found.to_json())
+        show_bisected(call.terminal, form)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, argument, option
-from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
+from kraftlake.cli.options.shared import LOOK, SAMPLE, command
+from kraftlake.cli.output.formats import Table
 
 if TYPE_CHECKING:
     from kraftlake.api import Source
     from kraftlake.diagnosis import Thing
+
+_COLUMNS = ("thing", "offset", "timestamp", "epoch", "type", "before", "after", "effectiveOffset", "orEarlier")
 
 
 @command(
@@ -58,9 +62,8 @@ def show_blamed(call: Call, source: Source, thing: Thing, at: int, *, everything
     call.warn_skipped(changes.skipped)
     line = changes.lines[thing]
     forms = [change.to_json(show_secrets=call.show_secrets) for change in line]
-    if call.as_json:
-        for form in forms:
-            call.terminal.json(form)
+    if not call.in_words:
+        call.write_rows(Table(_COLUMNS, forms))
         return
     from kraftlake.cli.views.blame_view import show_blame
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftlake.cli.faults import stop_at_signals
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, option
 from kraftlake.cli.options.parameters import BROKER, CONFIG, LAKE, LISTENER, SETTING
-from kraftlake.cli.options.shared import RUN, Call, command
+from kraftlake.cli.options.shared import RUN, command
 from kraftlake.runtime.process_setup import configure_service
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     section=RUN,
     question="Be a broker: of a lake's cluster, or of a real one, where it keeps replicas and serves nobody.",
     source=False,
+    answers=False,
     examples=(
         Example(
             "broker 1 of the cluster of a lake, for clients on this machine",

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kraftlake.cli.faults import stop_at_signals
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, Group, argument, option
 from kraftlake.cli.options.parameters import CONFIG, LAKE, OUTPUT, SETTING, CountParameter
-from kraftlake.cli.options.shared import RUN, Call, command
+from kraftlake.cli.options.shared import RUN, command
 from kraftlake.cli.output.terminal import check_reader
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ cluster = Group(
     section=RUN,
     question="Start all nodes of a cluster, show them, and end them with Ctrl-C.",
     source=False,
+    answers=False,
     examples=(
         Example("three brokers and two controllers, on a lake that is made if missing", "kraftlake cluster up cluster"),
         Example(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftlake.cli.faults import stop_at_signals
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, option
 from kraftlake.cli.options.parameters import CONFIG, LAKE, LISTENER, NODE, SETTING
-from kraftlake.cli.options.shared import RUN, Call, command
+from kraftlake.cli.options.shared import RUN, command
 from kraftlake.runtime.process_setup import configure_service
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     section=RUN,
     question="Be a controller of a lake: active, or a standby that takes over.",
     source=False,
+    answers=False,
     examples=(
         Example(
             "controller 100 of a new lake",

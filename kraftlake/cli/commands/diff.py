@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, argument, option
 from kraftlake.cli.options.parameters import MOMENT_OR_EMPTY, SOURCE
 from kraftlake.cli.options.shared import (
     LOOK,
     SAMPLE,
-    Call,
     brokers_option,
     check_cut,
     check_hosted,
@@ -23,6 +23,7 @@ from kraftlake.cli.options.shared import (
     tail_option,
     topics_option,
 )
+from kraftlake.cli.output.form_rows import changes_of
 from kraftlake.cli.selection.diff_entries import DiffSelection
 from kraftlake.runtime.moments import LogTime
 
@@ -140,16 +141,15 @@ def show_diff(
     begin, end = (image.provenance.to_json()["timestamp"] for image in images)
     times = {"fromTimestamp": begin, "toTimestamp": end}
     form = {"clusterId": cluster_id} | times | found.to_json(show_secrets=call.show_secrets)
-    if call.as_json:
-        call.terminal.json(form | ({} if logs is None else {"logs": logs.to_json()}))
-        return
-    from kraftlake.cli.views.diff_view import draw_diff
+    compared = form if logs is None else form | {"logs": logs.to_json()}
+    if not call.answered(compared, lambda form: changes_of(form, limit, tail)):
+        from kraftlake.cli.views.diff_view import draw_diff
 
-    call.terminal.render(draw_diff(form, everything=everything, limit=limit, tail=tail))
+        call.terminal.render(draw_diff(form, everything=everything, limit=limit, tail=tail))
 
 
 def _comparison(call: Call, one: Source, other: Source) -> LogComparison:
-    """How the logs of two sources compare as far as they can be read; writes a sentence unless JSON is asked for."""
+    """How the logs of two sources compare as far as they can be read; writes a sentence where text is asked for."""
     from kraftlake.replay import LogCopy, compare_copies, compare_logs, comparison_sentence, held_words, read_copy
     from kraftlake.runtime.errors import CorruptDataError
 
@@ -159,7 +159,7 @@ def _comparison(call: Call, one: Source, other: Source) -> LogComparison:
         call.terminal.warn(f"the logs are compared up to a fault only: {fault}")
         found = compare_copies(*(read_copy(LogCopy(path=each.path), each.reader) for each in (one, other)))
     have_logs = all(source.reader.end_offset > source.reader.start_offset for source in (one, other))
-    if not call.as_json and (have_logs or found.differs):
+    if call.in_words and (have_logs or found.differs):
         call.terminal.line(comparison_sentence(found, one.path, other.path))
         for source, held in zip((one, other), found.alone, strict=True):
             if held is not None:

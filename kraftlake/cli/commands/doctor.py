@@ -8,9 +8,12 @@ from pathlib import Path
 import click
 
 from kraftlake.cli.faults import UNHEALTHY
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, argument, option
 from kraftlake.cli.options.parameters import LENGTH_OF_TIME, OUTPUT, SOURCE, PathParameter
-from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, command_config_option, live_cluster_id_option
+from kraftlake.cli.options.shared import LOOK, SAMPLE, command, command_config_option, live_cluster_id_option
+from kraftlake.cli.output.form_rows import FINDING, list_of
+from kraftlake.cli.output.formats import MARKDOWN
 
 
 @command(
@@ -23,7 +26,7 @@ from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, command_co
     examples=(
         Example("one look at everything", f"kraftlake doctor {SAMPLE}"),
         Example("as it was at a moment", f"kraftlake doctor {SAMPLE} --at-offset 1400"),
-        Example("to paste into a ticket", f"kraftlake doctor {SAMPLE} --markdown"),
+        Example("to paste into a ticket", f"kraftlake doctor {SAMPLE} --output markdown"),
         Example("a page to pass on, which needs nothing else", f"kraftlake doctor {SAMPLE} --html report.html"),
         Example("what flapped in the last day", f"kraftlake doctor {SAMPLE} --window 1d"),
         Example("with the folders of a broker", f"kraftlake doctor {SAMPLE} --log-dirs samples/kafka-4.4/log"),
@@ -59,7 +62,6 @@ from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, command_co
 )
 @command_config_option
 @live_cluster_id_option
-@option("--markdown", is_flag=True, help="Print Markdown.")
 @option("--html", type=OUTPUT, metavar="FILE", help="Write an HTML page too, and replace FILE if it exists.")
 def doctor(
     call: Call,
@@ -67,7 +69,6 @@ def doctor(
     *,
     log_dirs: tuple[str, ...],
     window: timedelta,
-    markdown: bool,
     html: str | None,
 ) -> None:
     """Look at a cluster once, and show what is wrong with it by severity.
@@ -84,8 +85,6 @@ def doctor(
     The exit code is 0 for a healthy cluster, where there is nothing or notes (info) only, 3 where something critical or
     a warning was found, 1 where the state of the cluster can't be told.
     """
-    if markdown and call.as_json:
-        raise click.UsageError("--markdown and --json are two forms of one answer: give one of them.")
     from kraftlake.runtime.process_setup import configure_process
     from kraftlake.runtime.whole_file import check_folder_of, write_readable
 
@@ -112,14 +111,12 @@ def doctor(
         from kraftlake.cli.views.doctor_pages import html_page
 
         write_readable(target, [html_page(diagnosis).encode()])
-    if call.as_json:
-        call.terminal.json(diagnosis.to_json())
-    elif markdown:
+    if call.output == MARKDOWN:
         from kraftlake.cli.views.doctor_pages import markdown_page
 
         for line in markdown_page(diagnosis):
             call.terminal.line(line)
-    else:
+    elif not call.answered(diagnosis.to_json(), list_of("findings", FINDING)):
         from kraftlake.cli.views.doctor_view import show_diagnosis
 
         show_diagnosis(call.terminal, diagnosis)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, option
 from kraftlake.cli.options.event_filters import event_filters
 from kraftlake.cli.options.shared import (
     LOOK,
     SAMPLE,
-    Call,
     check_cut,
     check_hosted,
     command,
@@ -23,6 +23,7 @@ from kraftlake.cli.options.shared import (
     tail_option,
     to_option,
 )
+from kraftlake.cli.output.formats import Table
 from kraftlake.cli.output.theme import Style
 from kraftlake.cli.selection.events import Wanted, first_rows, last_rows
 from kraftlake.cli.selection.tally import COUNTED_BY, held_lines, tally_of_events
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
             f"kraftlake events {SAMPLE} --broker 3 --hosted --tail 100",
         ),
         Example("for other programs, one JSON object a line", f"kraftlake events {SAMPLE} --broker 3 --json"),
+        Example("for a ticket", f"kraftlake events {SAMPLE} --kind offline --limit 9 --output markdown"),
     ),
 )
 @from_option
@@ -103,35 +105,38 @@ def events(
     if tail is not None:
         tables = last_rows(tables, tail)
     shown = next(tables, None)
-    if shown is not None:
-        whole = everything or limit is not None or tail is not None
-        _show(call, opened.cluster_id, chain([shown], tables), count_by, whole=whole)
-    read.close()
     of_that_kind = " of that kind" if any(names.values()) else ""
     del names["kinds"]
-    call.check_names(opened, **names, found=shown is not None)
-    if shown is None and not call.as_json:
+    if shown is None:
+        read.close()
+        call.check_names(opened, **names, found=False)
+    if shown is not None or not call.in_words:
+        whole = everything or limit is not None or tail is not None
+        _show(call, opened.cluster_id, chain([] if shown is None else [shown], tables), count_by, whole=whole)
+    else:
         call.terminal.line((f"nothing{of_that_kind} happened", Style.QUIET))
+    read.close()
+    if shown is not None:
+        call.check_names(opened, **names, found=True)
     call.warn_skipped(told.skipped)
 
 
 def _show(call: Call, cluster_id: str | None, tables: Iterator[pa.Table], count_by: str | None, *, whole: bool) -> None:
     """Write events as lines, or counts of them: where those are asked for, or a terminal would get very many lines."""
-    from kraftlake.cli.views.events_view import EventsView, write_json
+    from kraftlake.cli.views.events_view import EventsView, rows_of_events
 
-    if call.as_json and count_by is None:
-        for table in tables:
-            write_json(call.terminal, cluster_id, table)
+    if not call.in_words and count_by is None:
+        call.write_rows(rows_of_events(cluster_id, tables))
         return
     from kraftlake.cli.views.tally_view import show_flood, show_tally
 
     if count_by is not None:
         tally = tally_of_events(tables, count_by)
-        if call.as_json:
-            for key, count in tally.ranked():
-                call.terminal.json({"clusterId": cluster_id, count_by: key, "events": count})
-        else:
+        counts = ({"clusterId": cluster_id, count_by: key, "events": count} for key, count in tally.ranked())
+        if call.in_words:
             show_tally(call.terminal, tally, "event")
+        else:
+            call.write_rows(Table(("clusterId", count_by, "events"), counts))
         return
     if call.terminal.interactive and not whole:
         held, rest, is_flood = held_lines(tables, len)

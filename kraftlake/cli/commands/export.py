@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, argument, option
 from kraftlake.cli.options.parameters import OUTPUT
-from kraftlake.cli.options.shared import MOVE, SAMPLE, Call, command
+from kraftlake.cli.options.shared import MOVE, SAMPLE, command
 from kraftlake.cli.views.reports import show_export_report
 
 
@@ -24,26 +25,26 @@ from kraftlake.cli.views.reports import show_export_report
         ),
     ),
 )
-@argument("output", type=OUTPUT, metavar="OUT.checkpoint", help="The file to write.")
+@argument("file", type=OUTPUT, metavar="OUT.checkpoint", help="The file to write.")
 @option(
     "--allow-loss",
     is_flag=True,
     help="Leave out what the image's metadata.version can't express, and take an offset inside of a batch.",
 )
 @option("--force", is_flag=True, help="Overwrite OUT.checkpoint if it exists.")
-def export(call: Call, source: str, output: str, *, allow_loss: bool, force: bool) -> None:
+def export(call: Call, source: str, file: str, *, allow_loss: bool, force: bool) -> None:
     """Write the image of SOURCE at an offset, by default its last, as a KRaft snapshot file.
 
     Records have the versions that the image's metadata.version allows; what these can't express is an error, unless
     --allow-loss is given. The file holds all secrets.
     """
-    target = Path(output)
+    target = Path(file)
     if target.is_dir():
-        raise click.UsageError(f"{output} is a folder: name the file to write in it.")
-    if output == "-" or (target.exists() and not target.is_file()):
-        raise click.UsageError(f"{output} is no regular file, and a snapshot is one: name a file.")
+        raise click.UsageError(f"{file} is a folder: name the file to write in it.")
+    if file == "-" or (target.exists() and not target.is_file()):
+        raise click.UsageError(f"{file} is no regular file, and a snapshot is one: name a file.")
     if target.exists() and not force:
-        raise click.ClickException(f"{output} exists already: give --force to overwrite it, or another name.")
+        raise click.ClickException(f"{file} exists already: give --force to overwrite it, or another name.")
     opened = call.open(source)
     with call.suggest_lenient():
         report = opened.export(target, call.at, allow_loss=allow_loss, lenient=not call.strict).to_json()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kraftlake.cli.faults import stop_at_signals
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, argument, option
 from kraftlake.cli.options.parameters import CONFIG
-from kraftlake.cli.options.shared import MOVE, Call, command
+from kraftlake.cli.options.shared import MOVE, command
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Style
 from kraftlake.cli.output.visible import visible
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     section=MOVE,
     question="Keep the lakes of many clusters level with their quorums, and serve metrics.",
     source=False,
+    answers=False,
     examples=(
         Example("follow what the file says, until it is told to end", "kraftlake follow clusters.toml"),
         Example("check the file alone", "kraftlake follow --check clusters.toml"),

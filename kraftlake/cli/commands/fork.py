@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, argument
 from kraftlake.cli.options.parameters import LAKE
-from kraftlake.cli.options.shared import ENGINE, SAMPLE, Call, command
+from kraftlake.cli.options.shared import ENGINE, SAMPLE, command
 from kraftlake.cli.views.reports import show_fork_report
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from kraftlake.cli.commands.controlled.change import key_values
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, argument, option
 from kraftlake.cli.options.parameters import LAKE
-from kraftlake.cli.options.shared import ENGINE, Call, command
+from kraftlake.cli.options.shared import ENGINE, command
 from kraftlake.cli.views.reports import show_formatted
 
 

@@ -8,9 +8,11 @@ from typing import Any
 
 import click
 
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, argument, option
 from kraftlake.cli.options.parameters import FIXED_TIME, LAKE, CountParameter
-from kraftlake.cli.options.shared import ENGINE, Call, command
+from kraftlake.cli.options.shared import ENGINE, command
+from kraftlake.cli.output.form_rows import EPISODE, list_of
 
 _COUNT = CountParameter(min=1)
 _PATTERNS = ("rolling-restart", "zone-outage", "isr-flaps", "reassignment-storm", "topic-churn", "config-changes")
@@ -71,7 +73,6 @@ def generate(
     and deleted. It prints the offsets of each of these, for `diff`, `image` and `local-changes`.
     """
     from kraftlake.cli.output.progress import progress_bars
-    from kraftlake.cli.views.generate_view import draw_generated
     from kraftlake.generate import PATTERNS, Plan, generate_lake
 
     plan = Plan(**options, patterns=patterns or PATTERNS, quiet_ms=quiet * 1000)
@@ -79,7 +80,7 @@ def generate(
         plan = plan.starting(round(start.timestamp() * 1000))
     with progress_bars(call.terminal) as progress:
         report = generate_lake(lake, plan, lambda done: progress("generating", done, max(done, plan.records))).to_json()
-    if call.as_json:
-        call.terminal.json(report)
-    else:
+    if not call.answered(report, list_of("episodes", EPISODE)):
+        from kraftlake.cli.views.generate_view import draw_generated
+
         call.terminal.render(*draw_generated(report))

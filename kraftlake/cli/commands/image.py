@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, option
 from kraftlake.cli.options.shared import (
     LOOK,
     SAMPLE,
-    Call,
     brokers_option,
     check_hosted,
     command,
@@ -20,6 +20,8 @@ from kraftlake.cli.options.shared import (
     topic_ids_option,
     topics_option,
 )
+from kraftlake.cli.output.form_rows import part_of_image
+from kraftlake.cli.output.formats import CSV, MARKDOWN
 from kraftlake.cli.selection.image_parts import PARTS, ImageSelection
 from kraftlake.cli.selection.topic_names import any_matches
 
@@ -56,6 +58,7 @@ def _only(kind: str, text: str) -> Callable[[Callable[..., None]], Callable[...,
         Example("since when a topic's leaders and ISRs are so", f"kraftlake image {SAMPLE} --topic elr-a --since"),
         Example("all ACLs and nothing else", f"kraftlake image {SAMPLE} --part acls --all"),
         Example("for other programs", f"kraftlake image {SAMPLE} --at-offset 1059 --json"),
+        Example("its ACLs for a spreadsheet", f"kraftlake image {SAMPLE} --part acls --output csv"),
     ),
 )
 @topics_option("Only this topic")
@@ -103,6 +106,8 @@ def image(
     from kraftlake.image.partition_health import TROUBLES
 
     check_hosted(brokers, hosted=hosted)
+    if len(parts) > 1 and call.output in (CSV, MARKDOWN):
+        raise click.UsageError(f"{call.output} has the rows of one part, by default of topics: give one --part.")
     opened = call.open(source)
     replay = call.replay(opened, call.at)
     call.note_ignored(replay.image)
@@ -117,7 +122,7 @@ def image(
     detailed = everything or bool(topics or troubles or partitions)
     read = asked.topics_to_read(replay.image)
     overview = None
-    if read is None and not (call.as_json or detailed):
+    if read is None and call.in_words and not detailed:
         overview = _overview(replay.image)
         read = None if overview is None else overview.worst
     whole = replay.image.to_json(show_secrets=call.show_secrets, only_topics=read)
@@ -137,8 +142,7 @@ def image(
 
         drawn = form if overview is None else {key: part for key, part in form.items() if key != "topics"}
         form["since"] = since_of(opened, drawn, lenient=not call.strict)
-    if call.as_json:
-        call.terminal.json(form)
+    if call.answered(form, lambda form: part_of_image(form, parts[0] if parts else "topics")):
         return
     from kraftlake.cli.views.image_view import draw_image
 

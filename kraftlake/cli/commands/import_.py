@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftlake.cli.faults import stop_at_signals
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, argument, option
 from kraftlake.cli.options.following import (
     ONLY_PROVEN,
@@ -19,7 +20,7 @@ from kraftlake.cli.options.following import (
     uncommitted_option,
 )
 from kraftlake.cli.options.parameters import LAKE
-from kraftlake.cli.options.shared import MOVE, SAMPLE, Call, command
+from kraftlake.cli.options.shared import MOVE, SAMPLE, command
 from kraftlake.cli.views.reports import show_import_report
 from kraftlake.runtime.words import counted
 
@@ -236,8 +237,8 @@ def _show_step(call: Call, lake: str, step: FollowStep, *, include_uncommitted: 
     """One line for a step."""
     if step.truncated:
         call.terminal.warn(step.truncated)
-    if call.as_json:
-        call.terminal.json(
+    if not call.in_words:
+        call.row_writer.write(
             {
                 "lake": lake,
                 "from": step.from_offset,

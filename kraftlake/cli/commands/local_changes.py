@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, option
 from kraftlake.cli.options.parameters import BROKER, MOMENT, MOMENT_OR_EMPTY
 from kraftlake.cli.options.shared import (
     LOOK,
     SAMPLE,
-    Call,
     check_cut,
     command,
     last_option,
     limit_option,
     tail_option,
 )
+from kraftlake.cli.output.form_rows import local_changes_of
 
 if TYPE_CHECKING:
     from kraftlake.runtime import Moment
@@ -77,9 +78,7 @@ def local_changes(
     if not any(changes[kind] for kind in ("deletes", "leaders", "followers")):
         where = f"after offset {answer.from_offset} up to {answer.to_offset}"
         call.warn_unregistered(broker, answer.registered_brokers, where=where)
-    if call.as_json:
-        call.terminal.json(changes)
-        return
-    from kraftlake.cli.views.local_changes_view import draw_local_changes
+    if not call.answered(changes, lambda form: local_changes_of(form, limit, tail)):
+        from kraftlake.cli.views.local_changes_view import draw_local_changes
 
-    call.terminal.render(*draw_local_changes(changes, everything=everything, limit=limit, tail=tail))
+        call.terminal.render(*draw_local_changes(changes, everything=everything, limit=limit, tail=tail))

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, option
 from kraftlake.cli.options.parameters import TYPES
 from kraftlake.cli.options.shared import (
     LOOK,
     SAMPLE,
-    Call,
     brokers_option,
     check_cut,
     check_hosted,
@@ -28,6 +28,7 @@ from kraftlake.cli.options.shared import (
     topic_ids_option,
     topics_option,
 )
+from kraftlake.cli.output.formats import Table
 
 if TYPE_CHECKING:
     from kraftlake.api import Source
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from kraftlake.runtime import Moment
 
 NO_OP = "NO_OP_RECORD"
+_COLUMNS = ("offset", "epoch", "timestamp", "type", "version", "apiKey", "data")
 
 
 @command(
@@ -115,7 +117,7 @@ def log(
         begin = max(lowest, highest - tail + 1)  # each offset is a record
     filters: list[OfTopics | OfBrokers] = []
     of_topics = names["topics"], names["topic_ids"], names["partitions"]
-    known = names_before(opened, begin) if any(of_topics) or not call.as_json else Names()
+    known = names_before(opened, begin) if any(of_topics) or call.in_words else Names()
     if any(of_topics):
         filters.append(OfTopics(known, *of_topics))
     if brokers := names["brokers"]:
@@ -127,11 +129,12 @@ def log(
     if tail is not None:
         records = iter(deque(records, tail))
     shown = next(records, None)
-    if shown is not None:
-        whole = everything or limit is not None or tail is not None
-        show_records(call, islice(chain([shown], records), limit), known, whole=whole)
-    if not names["partitions"]:
-        call.check_names(opened, **names, found=shown is not None)
+    if shown is None and not names["partitions"]:
+        call.check_names(opened, **names, found=False)
+    whole = everything or limit is not None or tail is not None
+    show_records(call, islice(chain([] if shown is None else [shown], records), limit), known, whole=whole)
+    if shown is not None and not names["partitions"]:
+        call.check_names(opened, **names, found=True)
 
 
 def _selected(
@@ -164,10 +167,9 @@ def show_records(
     narrower: str = "--last, --from, --type, --topic and --broker",
 ) -> None:
     """Write records as lines, or where a terminal would get very many lines, counts of them and what shows fewer."""
-    from kraftlake.cli.views.lines import LogView
-    from kraftlake.records import redact_record_json
+    from kraftlake.cli.views.lines import LogView, shown_form
 
-    if call.terminal.interactive and not call.as_json and not whole:
+    if call.terminal.interactive and call.in_words and not whole:
         from kraftlake.cli.selection.tally import held_lines, tally_of_records
 
         held, rest, is_flood = held_lines(records, lambda _: 1)
@@ -177,11 +179,8 @@ def show_records(
 
             show_flood(call.terminal, tally_of_records(records), "record", narrower)
             return
-    if call.as_json:
-        for record in records:
-            form = record.to_json()
-            shown = form["data"] if call.show_secrets else redact_record_json(form["type"], form["data"])
-            call.terminal.json(form | {"data": shown})
+    if not call.in_words:
+        call.write_rows(Table(_COLUMNS, (shown_form(record, show_secrets=call.show_secrets) for record in records)))
         return
     view = LogView(call.terminal, known, show_secrets=call.show_secrets)
     with call.terminal.paged():

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, argument, option
 from kraftlake.cli.options.parameters import LAKE, MOMENT, MeasureParameter
-from kraftlake.cli.options.shared import UPKEEP, Call, command
+from kraftlake.cli.options.shared import UPKEEP, command
 from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
@@ -37,17 +38,15 @@ def log_compact(call: Call, lake: str) -> None:
     from kraftlake.metadata_log import Upkeep, UpkeepPolicy
 
     report = Upkeep(lake, UpkeepPolicy(compact_from=2)).run(force_checkpoint=True)
-    if call.as_json:
-        call.terminal.json(
-            {
-                "lake": lake,
-                **_as_json(report.compaction),
-                "derived": {name: _as_json(done) for name, done in report.derived.items()},
-                "checkpoints": report.checkpoints,
-                "commitsCleanedUp": report.cleaned_up.commits,
-                "checkpointsCleanedUp": report.cleaned_up.checkpoints,
-            }
-        )
+    form = {
+        "lake": lake,
+        **_as_json(report.compaction),
+        "derived": {name: _as_json(done) for name, done in report.derived.items()},
+        "checkpoints": report.checkpoints,
+        "commitsCleanedUp": report.cleaned_up.commits,
+        "checkpointsCleanedUp": report.cleaned_up.checkpoints,
+    }
+    if call.answered(form):
         return
     done = [_compacted(report.compaction)] if report.compaction.made else []
     done += [f"{_compacted(made)} of {name}/" for name, made in report.derived.items() if made.made]
@@ -108,22 +107,21 @@ def log_trim(call: Call, lake: str, *, before: Moment, stream_lag: float | None,
     offset = before if isinstance(before, int) else call.open(lake).offset_since(before)
     report = Upkeep(lake).trim(offset, stream_lag_ms=lag, force=force)
     earlier = _reaching_back(lake, report.new_start)
-    if call.as_json:
-        call.terminal.json(
-            {
-                "lake": lake,
-                "filesRemoved": report.files,
-                "oldStartOffset": report.old_start,
-                "startOffset": report.new_start,
-                "tablesFrom": earlier,
-            }
-        )
-    elif report.files:
+    form = {
+        "lake": lake,
+        "filesRemoved": report.files,
+        "oldStartOffset": report.old_start,
+        "startOffset": report.new_start,
+        "tablesFrom": earlier,
+    }
+    if call.answered(form):
+        return
+    if report.files:
         removed = f"offsets {report.old_start} to {report.new_start - 1}, {counted(report.files, 'file')}"
         call.terminal.line(f"trimmed  {removed}: {lake} starts at offset {report.new_start} now")
     else:
         call.terminal.line(f"trimmed  nothing: no file of {lake} holds offsets below {offset} only")
-    if earlier and not call.as_json:
+    if earlier:
         kept = ", ".join(f"{name}/ from {first}" for name, first in earlier.items())
         call.terminal.line(f"tables   these still know what lies before: {kept} (`kraftlake tables trim` removes that)")
 
@@ -164,16 +162,14 @@ def log_vacuum(call: Call, lake: str, *, dry_run: bool, older_than: float) -> No
 
     policy = UpkeepPolicy(orphan_age_ms=round(older_than * _MINUTE_MS))
     report = Upkeep(lake, policy).vacuum(dry_run=dry_run)
-    if call.as_json:
-        call.terminal.json(
-            {
-                "lake": lake,
-                "dryRun": dry_run,
-                "removed": report.removed,
-                "orphans": report.orphans,
-                "keptAsTooYoung": report.kept,
-            }
-        )
+    form = {
+        "lake": lake,
+        "dryRun": dry_run,
+        "removed": report.removed,
+        "orphans": report.orphans,
+        "keptAsTooYoung": report.kept,
+    }
+    if call.answered(form):
         return
     removed, orphans = counted(report.removed, "removed file"), counted(report.orphans, "orphan")
     call.terminal.line(f"{'would delete' if dry_run else 'deleted'}  {removed}, {orphans}")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, option
 from kraftlake.cli.options.parameters import BROKER
-from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
+from kraftlake.cli.options.shared import LOOK, SAMPLE, command
+from kraftlake.cli.output.form_rows import hosted_of, metrics_of
 
 
 @command(
@@ -42,8 +44,7 @@ def metrics(call: Call, source: str, *, broker: int | None) -> None:
         form |= {kind: [f"{n}-{p}" for n, p in names] for kind, names in lists.items()}
     else:
         form = Metrics.of(image).to_json()
-    if call.as_json:
-        call.terminal.json(form)
+    if call.answered(form, metrics_of if broker is None else hosted_of):
         return
     from kraftlake.cli.views.metrics_view import draw_broker_partitions, draw_metrics
 

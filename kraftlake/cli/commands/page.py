@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, option
 from kraftlake.cli.options.parameters import OUTPUT
-from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, from_option, last_option, to_option
+from kraftlake.cli.options.shared import LOOK, SAMPLE, command, from_option, last_option, to_option
 from kraftlake.cli.views.reports import show_page_report
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 )
 @option(
     "-o",
-    "--output",
+    "--file",
+    "file",
     type=OUTPUT,
     required=True,
     metavar="FILE",
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 @from_option
 @to_option
 @last_option
-def page(call: Call, source: str, *, output: str, first: Moment | None, last: Moment | None) -> None:
+def page(call: Call, source: str, *, file: str, first: Moment | None, last: Moment | None) -> None:
     """Write what happened in a range as one HTML file: the cluster at every moment, to walk through in a browser.
 
     A slider goes over the moments of the log. Brokers are columns, topics and partitions are rows; leaders, replicas in
@@ -50,9 +52,9 @@ def page(call: Call, source: str, *, output: str, first: Moment | None, last: Mo
     """
     from kraftlake.runtime import check_folder_of
 
-    target = Path(output)
-    if output == "-" or (target.exists() and not target.is_file()):
-        raise click.UsageError(f"{output} is no regular file, and a page is one: name a file.")
+    target = Path(file)
+    if file == "-" or (target.exists() and not target.is_file()):
+        raise click.UsageError(f"{file} is no regular file, and a page is one: name a file.")
     check_folder_of(target)
     opened = call.open(source)
     with call.progress() as progress, call.suggest_lenient():

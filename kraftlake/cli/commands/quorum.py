@@ -5,9 +5,11 @@ from __future__ import annotations
 import click
 
 from kraftlake.cli.faults import UNHEALTHY
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, argument
 from kraftlake.cli.options.parameters import SOURCE
-from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, command_config_option, live_cluster_id_option
+from kraftlake.cli.options.shared import LOOK, SAMPLE, command, command_config_option, live_cluster_id_option
+from kraftlake.cli.output.form_rows import NODE, list_of
 
 
 @command(
@@ -50,9 +52,7 @@ def quorum(call: Call, sources: tuple[str, ...]) -> None:
 
     report = describe_quorum(sources, cluster_id=call.cluster_id, command_config=call.command_config)
     verdicts, faults = quorum_verdicts(report), tuple(node_faults(report))
-    if call.as_json:
-        call.terminal.json(report.to_json())
-    else:
+    if not call.answered(report.to_json(), list_of("nodes", NODE)):
         from kraftlake.cli.views.quorum_view import show_quorum
 
         deposed = [fault for fault in faults if fault.check == "diverged_log"]

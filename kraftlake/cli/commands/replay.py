@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, option
 from kraftlake.cli.options.parameters import BROKER, MOMENT, CountParameter, PathParameter
-from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command, last_option, to_option
+from kraftlake.cli.options.shared import LOOK, SAMPLE, command, last_option, to_option
+from kraftlake.cli.output.formats import CSV, MARKDOWN, Table
 
 if TYPE_CHECKING:
     from kraftlake.replica_manager import BrokerReplay
     from kraftlake.runtime import Moment
+_COLUMNS = (
+    "offset", "recordOffset", "recordType", "action", "partition", "topicId", "leader", "leaderEpoch", "partitionEpoch",
+    "isr", "replicas", "previous", "fetcher", "fetchOffset", "directory", "reason",
+)  # fmt: skip
 
 
 @command(
@@ -78,8 +84,10 @@ def replay(
     a new incarnation is a restart, a log directory that is registered no longer has failed. A broker that was never
     registered hosts nothing, and that is no error. Secrets are met in the images of --step only.
     """
-    if step and call.as_json:
-        raise click.UsageError("--step is interactive; --json is for programs.")
+    if step and not call.in_words:
+        raise click.UsageError(f"--step is interactive; --output {call.output} is not.")
+    if log_dirs and call.output in (CSV, MARKDOWN):
+        raise click.UsageError(f"{call.output} has the rows of a replay alone: --log-dirs is for text and json.")
     if step and log_dirs:
         raise click.UsageError("--log-dirs compares at the end, which --step need not reach: give one of them.")
     from kraftlake.replica_manager import BrokerReplay, check_log_dirs
@@ -105,25 +113,31 @@ def replay(
             from kraftlake.cli.commands.replay_steps import ReplaySteps
 
             ReplaySteps(call.terminal, driven, show_secrets=call.show_secrets).run()
-        elif call.as_json:
-            _as_json(call, driven, log_dirs)
-        else:
+        elif call.in_words:
             _in_words(call, driven, log_dirs)
+        else:
+            _as_rows(call, driven, log_dirs)
         call.warn_skipped(driven.skipped)
-        if not call.as_json:
+        if call.in_words:
             _warn_unknown_names(call, driven, listener)
 
 
-def _as_json(call: Call, driven: BrokerReplay, log_dirs: tuple[str, ...]) -> None:
+def _as_rows(call: Call, driven: BrokerReplay, log_dirs: tuple[str, ...]) -> None:
+    """Write the transitions; as JSON also what holds at the end."""
     from kraftlake.replica_manager import compare_log_dirs, summary_to_json, transition_to_json
 
-    for step in driven.steps():
-        for transition, cause in step.transitions:
-            call.terminal.json(transition_to_json(transition, cause, step.offset))
+    rows = (
+        transition_to_json(transition, cause, step.offset)
+        for step in driven.steps()
+        for transition, cause in step.transitions
+    )
+    call.write_rows(Table(_COLUMNS, rows))
+    if not call.as_json:
+        return
     if log_dirs:
         report = compare_log_dirs(driven.broker.image, driven.broker.broker_id, log_dirs)
-        call.terminal.json({"logDirs": report.to_json()})
-    call.terminal.json(summary_to_json(driven.broker, driven.to_offset))
+        call.answered({"logDirs": report.to_json()})
+    call.answered(summary_to_json(driven.broker, driven.to_offset))
 
 
 def _in_words(call: Call, driven: BrokerReplay, log_dirs: tuple[str, ...]) -> None:

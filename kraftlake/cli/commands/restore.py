@@ -7,9 +7,10 @@ import sys
 
 import click
 
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, option
 from kraftlake.cli.options.parameters import OUTPUT, CountParameter, ParsedParameter
-from kraftlake.cli.options.shared import MOVE, SAMPLE, Call, command
+from kraftlake.cli.options.shared import MOVE, SAMPLE, command
 from kraftlake.cli.views.restore_view import show_loss, show_restored
 from kraftlake.runtime.errors import UsageError
 
@@ -115,7 +116,7 @@ def restore(
             progress=progress,
         )
     form = plan.to_json()
-    if not call.as_json:
+    if call.in_words:
         show_loss(call.terminal, form)
         sys.stdout.flush()
     for warning in plan.warnings:

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 import click
 
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, argument, option
-from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
+from kraftlake.cli.options.shared import LOOK, SAMPLE, command
 
 
 @command(

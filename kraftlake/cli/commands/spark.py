@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Argument, Command, Example, Group, Option, argument, option
 from kraftlake.cli.options.parameters import LAKE, MOMENT, CountParameter
-from kraftlake.cli.options.shared import ENGINE, Call, command
+from kraftlake.cli.options.shared import ENGINE, command
+from kraftlake.cli.output.form_rows import lakes_of
 from kraftlake.cli.output.progress import progress_bars
 from kraftlake.cli.output.theme import Style
 from kraftlake.cli.views.reports import show_lakes, show_run, show_snapshot
@@ -137,7 +139,7 @@ def _run(
     if result.unwritable:
         call.terminal.warn(f"the newest image has no snapshot: {result.unwritable}")
     _show(job, call, lake, result)
-    if result.steps and result.offset - result.base_offset < _SMALL and master is None and not call.as_json:
+    if result.steps and result.offset - result.base_offset < _SMALL and master is None and call.in_words:
         call.terminal.line(
             (f"`kraftlake tables {lake}` does this without a JVM, and sooner for a log of this size", Style.QUIET)
         )
@@ -164,7 +166,9 @@ def _run_many(job: Job, call: Call, lakes: Sequence[str], options: dict[str, Any
     for run in result.lakes:
         if run.summary is not None and run.summary["unwritable"]:
             call.terminal.warn(f"the newest image of {run.lake} has no snapshot: {run.summary['unwritable']}")
-    call.answer(result.to_json(), show_lakes)
+    form = result.to_json()
+    if not call.answered(form, lakes_of):
+        show_lakes(call.terminal, form)
     if result.failed:
         raise click.ClickException(f"{result.failed} of {counted(len(result.lakes), 'lake')} failed")
 
@@ -178,8 +182,7 @@ def _show(job: Job, call: Call, lake: str, result: StreamResult) -> None:
     from kraftlake.cli.views.image_view import draw_image
 
     image = result.image.to_json(show_secrets=call.show_secrets) | {"clusterId": kraftlake.open(lake).cluster_id}
-    if call.as_json:
-        call.terminal.json({**summary, "localChangeRows": sum(result.rows.values()), "image": image})
+    if call.answered({**summary, "localChangeRows": sum(result.rows.values()), "image": image}):
         return
     show_run(call.terminal, summary)
     call.terminal.render(draw_image(image, everything=False))

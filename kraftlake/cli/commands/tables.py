@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftlake.cli.faults import stop_at_signals
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, argument, option
 from kraftlake.cli.options.parameters import LAKE, MOMENT, MeasureParameter
-from kraftlake.cli.options.shared import ENGINE, UPKEEP, Call, command
+from kraftlake.cli.options.shared import ENGINE, UPKEEP, command
 from kraftlake.cli.views.reports import show_run
 from kraftlake.runtime.moments import LogTime
 from kraftlake.runtime.process_setup import configure_process
@@ -82,8 +83,8 @@ def _follow(call: Call, lake: str, names: tuple[str, ...], poll: float) -> None:
         first = done.first_offset if before is None else before.offset + 1
         rows = {name: count - (before.rows[name] if before else 0) for name, count in done.rows.items()}
         before = attrs.evolve(done, rows=dict(done.rows))
-        if call.as_json:
-            call.terminal.json({"lake": lake, "firstOffset": first, "offset": done.offset, "rows": rows})
+        if not call.in_words:
+            call.row_writer.write({"lake": lake, "firstOffset": first, "offset": done.offset, "rows": rows})
         elif first > done.offset:
             call.terminal.line("followed  nothing new yet")
         else:
@@ -133,8 +134,7 @@ def tables_trim(call: Call, lake: str, names: tuple[str, ...], *, before: int | 
         question = f"Remove what {tables_named} of {lake} know of the offsets below {offset}?"
         click.confirm(question, abort=True, err=True)
     removed = trim_tables(lake, offset, names or None)
-    if call.as_json:
-        call.terminal.json({"lake": lake, "before": offset, "rows": removed})
+    if call.answered({"lake": lake, "before": offset, "rows": removed}):
         return
     if not removed:
         call.terminal.line(f"trimmed  nothing: {lake} has no derived tables")

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, option
-from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
+from kraftlake.cli.options.shared import LOOK, SAMPLE, command
+from kraftlake.cli.output.form_rows import PROBLEM, list_of
 from kraftlake.cli.views.verify_view import show_verify_report
 from kraftlake.runtime.errors import UsageError
 
@@ -44,7 +46,9 @@ def verify(call: Call, source: str, *, at_least: str | None) -> None:
     link = None if at_least is None else _link(at_least)
     with call.progress() as progress:
         report = kraftlake.open(source, cluster_id=call.cluster_id).verify(at_least=link, progress=progress)
-    call.answer(report.to_json(), show_verify_report)
+    form = report.to_json()
+    if not call.answered(form, list_of("problems", PROBLEM)):
+        show_verify_report(call.terminal, form)
     if not report.sound:
         raise click.exceptions.Exit(1)
 

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from kraftlake.cli.faults import stop_at_signals
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example
 from kraftlake.cli.options.event_filters import event_filters
 from kraftlake.cli.options.following import (
@@ -18,7 +19,7 @@ from kraftlake.cli.options.following import (
     quorum_option,
     uncommitted_option,
 )
-from kraftlake.cli.options.shared import LOOK, Call, check_hosted, command, from_option, last_option, limit_option
+from kraftlake.cli.options.shared import LOOK, check_hosted, command, from_option, last_option, limit_option
 from kraftlake.cli.output.terminal import check_reader
 from kraftlake.cli.selection.events import Wanted, first_rows
 
@@ -82,12 +83,13 @@ def watch(
     """
     check_committed(quorum, include_uncommitted=include_uncommitted)
     check_hosted(names["brokers"], hosted=hosted)
+    from kraftlake.cli.views.events_view import rows_of_events
     from kraftlake.cli.views.watch_view import WatchView
     from kraftlake.kafka_files import SourceKind
 
     wanted = Wanted(**names, hosted=hosted)
     opened = call.open(source, tell_torn=False)
-    view = WatchView(call.terminal, opened.cluster_id, as_json=call.as_json)
+    view = WatchView(call.terminal, hidden=not call.in_words)
     poll = poll or POLL_SECONDS
     client, asked = (
         quorum_of(quorum, source, opened.cluster_id, view.warn, command_config=call.command_config)
@@ -116,7 +118,11 @@ def watch(
         stop = stack.enter_context(stop_at_signals())
         stack.callback(view.close)
         tables = _selected(call, watched, wanted, view, poll=poll, stop=stop)
-        for table in tables if limit is None else first_rows(tables, limit):
+        shown = tables if limit is None else first_rows(tables, limit)
+        if not call.in_words:
+            call.write_rows(rows_of_events(opened.cluster_id, shown))
+            return
+        for table in shown:
             view.show(table)
 
 

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Example, given_parameters, option
 from kraftlake.cli.options.parameters import BROKERS, RACKS, PathParameter
-from kraftlake.cli.options.shared import LOOK, SAMPLE, Call, command
+from kraftlake.cli.options.shared import LOOK, SAMPLE, command
+from kraftlake.cli.output.form_rows import standings_of
+from kraftlake.cli.output.formats import CSV, MARKDOWN
 
 if TYPE_CHECKING:
     from kraftlake.diagnosis import Step
@@ -106,14 +109,14 @@ def what_if(call: Call, source: str, *, each_broker: bool, each_rack: bool, **gi
             "Say what would happen: --lose-broker, --lose-rack, --restart, --reassign or --catch-up; or ask for "
             "--each-broker or --each-rack."
         )
+    if steps and (each_broker or each_rack) and call.output in (CSV, MARKDOWN):
+        raise click.UsageError(f"{call.output} has the rows of one table: ask for steps, or for --each-… alone.")
     opened = call.open(source)
     image = call.replay(opened, call.at).image
     from kraftlake.diagnosis import what_if
 
     answer = what_if(image, steps, each_broker=each_broker, each_rack=each_rack)
-    if call.as_json:
-        call.terminal.json(answer.to_json())
-    else:
+    if not call.answered(answer.to_json(), standings_of):
         from kraftlake.cli.views.what_if_view import show_what_if
 
         show_what_if(call.terminal, answer)

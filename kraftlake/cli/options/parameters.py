@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
+from kraftlake.cli.output.formats import FORMATS, JSON, TEXT
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.moments import LogTime, is_whole_number, length_of_time, offset_or_time, time_of
-from kraftlake.runtime.words import did_you_mean
+from kraftlake.runtime.words import did_you_mean, in_words
 
 if TYPE_CHECKING:
     from kraftlake.server import ListenerAddress
@@ -255,6 +256,13 @@ def _event_kinds() -> Sequence[str]:
     return [*KINDS, *KIND_WORDS]
 
 
+def _format_of(value: str, formats: Sequence[str] = FORMATS) -> str:
+    """A format of answers, one of some; logs are not the rows of a table."""
+    if value in formats:
+        return value
+    raise UsageError(f"there is no {value} of it: give {in_words(formats, 'or')}.")
+
+
 def _plain_type(name: str) -> str:
     return name.upper().replace("_", "").replace("-", "").replace(" ", "").removesuffix("RECORD")
 
@@ -280,5 +288,8 @@ MOMENT_OR_EMPTY = TimeParameter("moment", partial(_moment, lowest=-1))
 LENGTH_OF_TIME = ParsedParameter("length of time", _some_time)
 BEFORE_THE_END = ParsedParameter("length of time", _before_the_end)
 ZONE = ParsedParameter("time zone", _zone)
+_SERVICE_FORMATS = (TEXT, JSON)
+OUTPUT_FORMAT = ParsedParameter("format", _format_of, lambda: FORMATS)
+SERVICE_FORMAT = ParsedParameter("format", partial(_format_of, formats=_SERVICE_FORMATS), lambda: _SERVICE_FORMATS)
 TYPES = ListParameter("type", _record_type, _record_types)
 KINDS = ListParameter("kind", _event_kind, _event_kinds)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Iterable
 
 from rich import box
 from rich.cells import cell_len
@@ -13,8 +12,6 @@ from rich.text import Text
 from rich.tree import Tree
 
 from kraftlake.cli.output.theme import Piece, Style, styled
-
-T = TypeVar("T")
 
 _BETWEEN_COLUMNS = 2
 
@@ -116,11 +113,6 @@ def table(*headings: str, right: Iterable[str] = (), whole: str | None = None) -
     for heading in headings:
         made.add_column(heading, justify="right" if heading in flushed else "left", overflow="fold")
     return made
-
-
-def cut(lines: Sequence[T], limit: int | None, tail: int | None) -> Sequence[T]:
-    """The first `limit` lines, or the last `tail`; all if both are None."""
-    return lines[:limit] if tail is None else lines[-tail:]
 
 
 def tree(*pieces: Piece) -> Tree:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import re
 import select
@@ -11,7 +9,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from kraftlake.cli.output.theme import Piece, Style, painted
 
@@ -59,17 +57,6 @@ class Terminal:
         with self.paged() if is_long else nullcontext():
             for pieces in chain(held, coming):
                 self.line(*pieces)
-
-    def json(self, value: Any) -> None:
-        """Write one line of JSON, in ASCII, so that no string in it can steer a terminal.
-
-        Numbers that JSON lacks are strings, as Kafka's tools print them: "NaN", "Infinity".
-        """
-        try:
-            line = json.dumps(value, separators=(",", ":"), allow_nan=False, check_circular=False)
-        except ValueError:
-            line = json.dumps(_finite(value), separators=(",", ":"))
-        sys.stdout.write(line + "\n")
 
     def warn(self, text: str) -> None:
         """Tell the user on stderr what to be careful about."""
@@ -151,17 +138,6 @@ def wants_colour(wish: str, stream: TextIO) -> bool:
     if wish != "auto":
         return wish == "always"
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and _is_terminal(stream)
-
-
-def _finite(value: Any) -> Any:
-    """The value with every number that JSON lacks as a string."""
-    if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_finite(one) for one in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
 
 
 def _is_terminal(stream: TextIO) -> bool:

@@ -12,6 +12,7 @@ import click
 from kraftlake.cli.options.command import Argument, Example, Option
 from kraftlake.cli.options.parameters import CountParameter
 from kraftlake.cli.options.shared import check_cut
+from kraftlake.cli.output.formats import Table
 from kraftlake.cli.output.theme import Piece, Style, styled
 from kraftlake.cli.shell.session import Session
 from kraftlake.cli.shell.walking import path_argument, shell_command
@@ -157,9 +158,8 @@ def since(session: Session, path: str) -> None:
         for path, of_node in things.items()
         if of_node
     }
-    if call.as_json:
-        for path_, answer in answers.items():
-            call.terminal.json({"path": path_, "since": answer})
+    if not call.in_words:
+        call.write_rows(Table(("path", "since"), ({"path": of, "since": answer} for of, answer in answers.items())))
         return
 
     def lines(path_: str, answer: dict[str, Any]) -> Iterator[list[Piece]]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.parameters import MOMENT, MOMENT_OR_EMPTY
-from kraftlake.cli.options.shared import Call
 from kraftlake.runtime import did_you_mean
 
 if TYPE_CHECKING:
@@ -127,8 +127,7 @@ class Session:
         from kraftlake.cli.output.words import moment
 
         provenance = self.image.provenance
-        if self.call.as_json:
-            self.call.terminal.json(provenance.to_json())
+        if self.call.answered(provenance.to_json()):
             return
         self.call.terminal.line(
             "offset ", (str(provenance.offset), Style.NUMBER), f", epoch {provenance.epoch}, ",

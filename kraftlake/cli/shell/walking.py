@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from kraftlake.cli.options.command import Argument, Command, Example, Option
+from kraftlake.cli.output.formats import Table
 from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.shell.session import Session
 
@@ -70,12 +71,11 @@ def list_nodes(session: Session, paths: Sequence[str]) -> None:
 
     found, missing = session.find(paths)
     terminal = session.call.terminal
-    if session.call.as_json:
-        for one in found:
-            for node in one.children() if one.node.is_directory else (one,):
-                terminal.json({"path": node.path, "directory": node.node.is_directory})
-    else:
+    nodes = (node for one in found for node in (one.children() if one.node.is_directory else (one,)))
+    if session.call.in_words:
         terminal.lines(listed(terminal, found))
+    else:
+        session.call.write_rows(_paths(nodes))
     if missing:
         raise click.ClickException(missing)
 
@@ -101,11 +101,10 @@ def show_values(session: Session, paths: Sequence[str]) -> None:
     found, missing = session.find(paths)
     terminal = session.call.terminal
     leaves = [(one, one.node) for one in found if isinstance(one.node, Leaf)]
-    if session.call.as_json:
-        for one, leaf in leaves:
-            terminal.json({"path": one.path, "value": leaf.value})
-    else:
+    if session.call.in_words:
         terminal.lines(_values(terminal, leaves))
+    else:
+        session.call.write_rows(_nodes(one for one, _ in leaves))
     faults = [f"{one.path} is a directory: ls and tree show what is in it" for one in found if one.node.is_directory]
     if missing:
         faults.append(missing)
@@ -135,11 +134,10 @@ def tree(session: Session, paths: Sequence[str]) -> None:
 
     found, missing = session.find(paths)
     terminal = session.call.terminal
-    if session.call.as_json:
-        for one in found:
-            terminal.json({"path": one.path, "value": one.node.value})
-    else:
+    if session.call.in_words:
         terminal.lines(line for one in found for line in tree_lines(terminal, one, headed=len(found) > 1))
+    else:
+        session.call.write_rows(_nodes(found))
     if missing:
         raise click.ClickException(missing)
 
@@ -163,14 +161,22 @@ def find(session: Session, paths: Sequence[str], name: str | None) -> None:
         for node in one.below()
         if name is None or (node.names and fnmatch.fnmatchcase(node.names[-1], name))
     )
-    terminal = session.call.terminal
-    if session.call.as_json:
-        for node in nodes:
-            terminal.json({"path": node.path, "directory": node.node.is_directory})
+    if session.call.in_words:
+        session.call.terminal.lines(map(_path_line, nodes))
     else:
-        terminal.lines(map(_path_line, nodes))
+        session.call.write_rows(_paths(nodes))
     if missing:
         raise click.ClickException(missing)
+
+
+def _paths(found: Iterable[Found]) -> Table:
+    """The rows of nodes that are listed."""
+    return Table(("path", "directory"), ({"path": one.path, "directory": one.node.is_directory} for one in found))
+
+
+def _nodes(found: Iterable[Found]) -> Table:
+    """The rows of nodes that are shown."""
+    return Table(("path", "value"), ({"path": one.path, "value": one.node.value} for one in found))
 
 
 def _path_line(found: Found) -> Sequence[Piece]:
@@ -225,12 +231,11 @@ def history(session: Session, count: int | None) -> None:
     """Show the lines that were typed, also in earlier shells, the oldest first."""
     first = 0 if count is None else max(0, len(session.lines) - count)
     numbered = list(enumerate(session.lines, 1))[first:]
-    terminal = session.call.terminal
-    if session.call.as_json:
-        for number, line in numbered:
-            terminal.json({"number": number, "line": line})
-        return
-    terminal.lines(((f"{number:5}  ", Style.QUIET), line) for number, line in numbered)
+    if session.call.in_words:
+        session.call.terminal.lines(((f"{number:5}  ", Style.QUIET), line) for number, line in numbered)
+    else:
+        rows = ({"number": number, "line": line} for number, line in numbered)
+        session.call.write_rows(Table(("number", "line"), rows))
 
 
 @shell_command("exit", question="End the shell; Ctrl-D does, too.")

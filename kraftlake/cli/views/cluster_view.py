@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from kraftlake.cli.output.formats import JSON, RowWriter
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import NONE, moment
@@ -156,7 +157,7 @@ class ClusterView:
             ]
             told: dict[str, Any] = {"bootstrap": bootstrap, "controllers": controllers}
             told |= {"lake": self._plan.lake, "clusterId": self._cluster_id, "data": str(self._plan.data)}
-            self._terminal.json(told | {"nodes": nodes})
+            RowWriter(JSON).write(told | {"nodes": nodes})
         else:
             self._terminal.line(f"the cluster is up: bootstrap {bootstrap}, controllers {controllers}")
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from rich.tree import Tree
 
-from kraftlake.cli.output.drawing import branch, cut, text, tree
+from kraftlake.cli.output.drawing import branch, text, tree
+from kraftlake.cli.output.form_rows import cut
 from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import NONE, amount, moment
 from kraftlake.image.kafka_names import acl_words, quota_entity_words

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING
 
+from kraftlake.cli.output.formats import markdown_text as md
 from kraftlake.cli.output.visible import visible
 from kraftlake.cli.views import doctor_words as words
 from kraftlake.diagnosis import Severity
@@ -16,40 +17,33 @@ from kraftlake.diagnosis import Severity
 if TYPE_CHECKING:
     from kraftlake.diagnosis import Diagnosis, Finding
 
-_MARKS = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
-"""The characters that Markdown or HTML in it would act on."""
-
 
 def markdown_page(diagnosis: Diagnosis) -> Iterator[str]:
     """The lines of the page."""
-    yield f"# Cluster {_md(diagnosis.cluster_id or 'of unknown id')}: {_md(words.verdict(diagnosis))}"
+    yield f"# Cluster {md(diagnosis.cluster_id or 'of unknown id')}: {md(words.verdict(diagnosis))}"
     yield ""
-    yield f"- at {_md(words.heading(diagnosis))}"
-    yield f"- {_md(words.summary(diagnosis))}"
-    yield f"- quorum: {_md(words.quorum(diagnosis))}"
+    yield f"- at {md(words.heading(diagnosis))}"
+    yield f"- {md(words.summary(diagnosis))}"
+    yield f"- quorum: {md(words.quorum(diagnosis))}"
     for follower in words.followers(diagnosis):
-        yield f"  - {_md(follower)}"
+        yield f"  - {md(follower)}"
     for finding in diagnosis.findings:
         yield ""
-        yield f"## {finding.severity.word}: {_md(finding.sentence)}"
+        yield f"## {finding.severity.word}: {md(finding.sentence)}"
         yield ""
         if since := words.since(diagnosis, finding):
-            yield f"- since {_md(since)}"
+            yield f"- since {md(since)}"
         shown, more = words.shown_groups(finding)
         for group in shown:
             when = "" if group.since is None else f" ({words.place(group.since)})"
-            yield f"- {_md(words.things(group.things))}: {_md(group.reason)}{when}"
+            yield f"- {md(words.things(group.things))}: {md(group.reason)}{when}"
         if more:
             yield f"- … {more:,} more"
         yield f"- more: {_code(finding.command)}"
         for one in finding.helps:
-            yield f"- what helps: {_md(one.action)}"
+            yield f"- what helps: {md(one.action)}"
             for label, told in words.why_and_cost(one):
-                yield f"  - {label}: {_md(told)}"
-
-
-def _md(text: str) -> str:
-    return _MARKS.sub(r"\\\1", visible(text))
+                yield f"  - {label}: {md(told)}"
 
 
 def _code(text: str) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import textwrap
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from kraftlake.cli.output.formats import Table
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Style, paint
 from kraftlake.cli.output.visible import visible
@@ -82,10 +84,12 @@ class EventsView:
         return textwrap.wrap(shown, room, break_on_hyphens=False) or [""]
 
 
-def write_json(terminal: Terminal, cluster_id: str | None, events: pa.Table) -> None:
-    """Write each row of `events/` as a line of JSON."""
+def rows_of_events(cluster_id: str | None, tables: Iterable[pa.Table]) -> Table:
+    """The rows of `events/` as they come in tables."""
     from kraftlake.api.events import rows_of
     from kraftlake.tables.events.log_events import form_of
+    from kraftlake.tables.events.table import EVENTS
 
-    for event in map(form_of, rows_of(events)):
-        terminal.json({"clusterId": cluster_id} | event)
+    columns = ("clusterId", *form_of(dict.fromkeys(EVENTS.schema.names)))
+    of_cluster = {"clusterId": cluster_id}
+    return Table(columns, (of_cluster | form_of(event) for table in tables for event in rows_of(table)))

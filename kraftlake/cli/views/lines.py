@@ -64,6 +64,12 @@ def _split(time: str) -> tuple[str, str]:
     return (f"{day} UTC", clock) if clock.endswith("Z") else (f"{day} {clock[12:]}", clock[:12])
 
 
+def shown_form(record: LogRecord, *, show_secrets: bool) -> dict[str, Any]:
+    """The JSON form of a record, its secrets `(redacted)` unless they are to be shown."""
+    form = record.to_json()
+    return form if show_secrets else form | {"data": redact_record_json(form["type"], form["data"])}
+
+
 class LogView:
     """Writes records as lines: offset, epoch, time, type, summary; `names` are those known before the first of them.
 
@@ -92,11 +98,10 @@ class LogView:
         sys.stdout.write(f"{self._times.day_line(record.timestamp)}{line.rstrip()}\n")
 
     def _words(self, record: LogRecord) -> list[Piece]:
-        form = record.to_json()
+        form = shown_form(record, show_secrets=self._show_secrets)
         if self._names.learn(form["type"], form["data"]):
             self._said.clear()
-        shown = form["data"] if self._show_secrets else redact_record_json(form["type"], form["data"])
-        return summary(record.type, shown, self._names)
+        return summary(record.type, form["data"], self._names)
 
     def _text(self, record: LogRecord) -> str:
         """Type and summary as plain text."""

@@ -6,7 +6,8 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from kraftlake.cli.output.drawing import cut, table, text
+from kraftlake.cli.output.drawing import table, text
+from kraftlake.cli.output.form_rows import cut, local_changes
 from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import NONE
 from kraftlake.cli.views.topics_view import state_cells, troubles
@@ -14,6 +15,14 @@ from kraftlake.runtime.words import counted
 
 FIRST = 12
 """The number of partitions that are drawn without --all."""
+
+_STYLES = {
+    "delete": Style.BAD,
+    "elected": Style.GOOD,
+    "lead": Style.GOOD,
+    "follow": Style.NAME,
+    "assign": Style.QUIET,
+}
 
 
 def draw_local_changes(
@@ -27,15 +36,17 @@ def draw_local_changes(
     )
     if not changes["hasTopicsDelta"]:
         return [title, text(("no record of these offsets is about a topic", Style.QUIET))]
-    rows = _rows(changes)
+    rows = list(local_changes(changes))
     if not rows:
         return [title, text(("topics changed, but nothing that this broker hosts", Style.QUIET))]
     drawn = table("", "partition", "leader", "in sync", "replicas", "epochs", "", right=("leader",), whole="partition")
     is_cut = limit is not None or tail is not None
     shown = cut(rows, limit, tail) if is_cut or everything else rows[:FIRST]
-    for action, name, partition, directory in shown:
+    for action, name, change, directory in shown:
+        partition = None if change is None else change["partition"]
         state = state_cells(partition) if partition else [text((NONE, Style.QUIET))] * 4
-        drawn.add_row(text(action), text((name, Style.NAME)), *state, text(*_remarks(partition, directory)))
+        of_name = text((action, _STYLES[action])), text((name, Style.NAME))
+        drawn.add_row(*of_name, *state, text(*_remarks(partition, directory)))
     drawing = [title, _summary(changes), text(), drawn]
     if len(shown) < len(rows):
         more = counted(len(rows) - len(shown), "more partition")
@@ -58,19 +69,6 @@ def _summary(changes: dict[str, Any]) -> RenderableType:
         words = counted(len(changes["directoryIds"]), "log directory assigned", "log directories assigned")
         pieces += [", " if pieces else "", words]
     return text(*pieces)
-
-
-def _rows(changes: dict[str, Any]) -> list[tuple[Piece, str, dict[str, Any] | None, str]]:
-    """(action, partition name, PARTITION, log directory) of everything to delete, lead, follow and assign."""
-    directories = {key.partition(":")[2]: directory for key, directory in changes["directoryIds"].items()}
-    rows: list[tuple[Piece, str, dict[str, Any] | None, str]]
-    rows = [(("delete", Style.BAD), name, None, directories.pop(name, "")) for name in changes["deletes"]]
-    for key, word, style in (("leaders", "lead", Style.GOOD), ("followers", "follow", Style.NAME)):
-        for name, change in sorted(changes[key].items()):
-            elected = key == "leaders" and name in changes["electedLeaders"]
-            action = ("elected" if elected else word, style)
-            rows.append((action, name, change["partition"], directories.pop(name, "")))
-    return rows + [(("assign", Style.QUIET), name, None, directory) for name, directory in sorted(directories.items())]
 
 
 def _remarks(partition: dict[str, Any] | None, directory: str) -> list[Piece]:

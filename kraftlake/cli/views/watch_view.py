@@ -9,7 +9,7 @@ from kraftlake.cli.output.status_line import StatusLine
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Piece, Style, styled
 from kraftlake.cli.output.words import NONE, moment
-from kraftlake.cli.views.events_view import EventsView, write_json
+from kraftlake.cli.views.events_view import EventsView
 from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
@@ -22,23 +22,18 @@ _BETWEEN: Piece = (" · ", Style.QUIET)
 
 
 class WatchView:
-    """Writes events as `kraftlake events` does, above a line with the state after them; as JSON without that line."""
+    """Writes events as `kraftlake events` does, above a line with the state after them, which may be `hidden`."""
 
-    def __init__(self, terminal: Terminal, cluster_id: str | None, *, as_json: bool) -> None:
+    def __init__(self, terminal: Terminal, *, hidden: bool) -> None:
         self._terminal = terminal
-        self._cluster_id = cluster_id
-        self._as_json = as_json
         self._events = EventsView(terminal)
-        self._status = StatusLine(terminal, hidden=as_json)
+        self._status = StatusLine(terminal, hidden=hidden)
 
     def show(self, events: pa.Table) -> None:
         """Write the lines of rows of `events/`."""
         self._terminal.measure()
         self._status.clear()
-        if self._as_json:
-            write_json(self._terminal, self._cluster_id, events)
-        else:
-            self._events.show(events)
+        self._events.show(events)
 
     def state(self, state: WatchState) -> None:
         """Draw the state; all that was written is with the reader then."""

@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kraftlake.cli.faults import print_error
+from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Command, Example, Group, Option
 from kraftlake.cli.options.parameters import LAKE
-from kraftlake.cli.options.shared import CHANGE, Call, command
+from kraftlake.cli.options.shared import CHANGE, command
+from kraftlake.cli.output.form_rows import results_of
 from kraftlake.cli.output.theme import Piece, Style
 
 if TYPE_CHECKING:
     from kraftlake.controller import ApiError, EmbeddedController
 
+_NO_NAME = '""'
 NAMED_PARTITION = "NAME-PARTITION"
 LAKE_ALONE = (
     "Only the lake is changed: no live cluster is, also where the lake is a copy of its log. `kraftlake what-if` shows "
@@ -55,17 +59,21 @@ class Change:
 
             for ignored in sorted(configs_without_effect(self._before, self.controller.image)):
                 terminal.warn(ignored.sentence)
-        if self.call.as_json:
-            form = {"lake": self._lake, "epoch": self.controller.epoch, "offset": self.controller.image.offset}
-            terminal.json(form | {"liveClusterChanged": False, "results": [_as_json(*one) for one in self._results]})
-        else:
+        form = {"lake": self._lake, "epoch": self.controller.epoch, "offset": self.controller.image.offset}
+        form |= {"liveClusterChanged": False, "results": [_as_json(*one) for one in self._results]}
+        if not self.call.answered(form, results_of):
             if not self._results:
                 terminal.line("nothing to do")
-            for name, error, told in self._results:
-                terminal.line(*_as_line(name, error, told))
-            if not all(error.is_failure for _, error, _ in self._results):
+            done = [(name, told) for name, error, told in self._results if not error.is_failure]
+            for name, told in done:
+                terminal.line(*_as_line(name, told))
+            if done:
                 terminal.line((f"in the lake {self._lake} alone: no live cluster is changed", Style.QUIET))
-        if any(error.is_failure for _, error, _ in self._results):
+        failed = [(name, error) for name, error, _ in self._results if error.is_failure]
+        for name, error in failed:
+            why = f": {error.message}" if error.message else ""
+            print_error(f"{name or _NO_NAME}: {error.error.name}{why}")
+        if failed:
             click.get_current_context().exit(1)
 
 
@@ -75,11 +83,9 @@ def _as_json(name: str, error: ApiError, told: Mapping[str, Any]) -> dict[str, A
     return {"name": name, "error": None, **told}
 
 
-def _as_line(name: str, error: ApiError, told: Mapping[str, Any]) -> list[Piece]:
-    head: list[Piece] = [(name or '""', Style.NAME), "  "]
-    if error.is_failure:
-        return [*head, (error.error.name, Style.BAD), f": {error.message}" if error.message else ""]
-    return [*head, ", ".join(f"{key} {_plain(value)}" for key, value in told.items()) or "done"]
+def _as_line(name: str, told: Mapping[str, Any]) -> list[Piece]:
+    said = ", ".join(f"{key} {_plain(value)}" for key, value in told.items()) or "done"
+    return [(name or _NO_NAME, Style.NAME), f"  {said}"]
 
 
 def _plain(value: Any) -> str:

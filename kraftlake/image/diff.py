@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
 from itertools import chain, starmap
 from operator import attrgetter
 from typing import Any, Final, Generic, Literal, TypeVar
@@ -137,10 +137,12 @@ class _Entries(Generic[K, V]):
     separator: str = ""
     is_secret: Callable[[K, str], bool] | None = None
 
-    def diff(self, before: MetadataImage, after: MetadataImage) -> Iterator[EntryChange]:
-        """The changes between two images."""
+    def diff(
+        self, before: MetadataImage, after: MetadataImage, keys: Iterable[K] | None = None
+    ) -> Iterator[EntryChange]:
+        """The changes between two images; `keys` as in `changes`."""
         assert self.of is not None, "the part has one map of entries"
-        return self.changes(self.of(before), self.of(after))
+        return self.changes(self.of(before), self.of(after), keys=keys)
 
     def changes(
         self,
@@ -188,6 +190,19 @@ def diff_images(before: MetadataImage, after: MetadataImage) -> ImageDiff:
     """The changes between two images. Objects that both images share are not compared."""
     changes = chain.from_iterable(diff(before, after) for diff in _DIFFS)
     return ImageDiff(from_offset=before.offset, to_offset=after.offset, changes=tuple(changes))
+
+
+def diff_entries(before: MetadataImage, after: MetadataImage, keys: Mapping[str, Set[Any]]) -> Iterator[EntryChange]:
+    """The changes of features and of the entries that may differ, in the order of a diff.
+
+    `keys` has by part of the diff the keys of these entries, for credentials the users.
+    """
+    if before.features is not after.features:
+        yield from _metadata_version(before, after)
+        yield from _FEATURES.diff(before, after)
+    for part, diff in _BY_KEY.items():
+        if part in keys:
+            yield from diff(before, after, keys[part])
 
 
 _METADATA_VERSION = _Entries[str, MetadataVersion](part="features", form=metadata_version_json)
@@ -266,11 +281,11 @@ _SCRAM = _Entries[str, ScramCredentialData](
 )
 
 
-def _scram(before: MetadataImage, after: MetadataImage) -> Iterator[EntryChange]:
+def _scram(before: MetadataImage, after: MetadataImage, users: Iterable[str] | None = None) -> Iterator[EntryChange]:
     olds, news = before.scram.mechanisms, after.scram.mechanisms
     for mechanism in sorted({*olds, *news}):
         name = mechanism_name(mechanism)
-        yield from _SCRAM.changes(olds.get(mechanism) or {}, news.get(mechanism) or {}, within=(name,))
+        yield from _SCRAM.changes(olds.get(mechanism) or {}, news.get(mechanism) or {}, within=(name,), keys=users)
 
 
 _DELEGATION_TOKENS = _Entries[str, DelegationTokenData](
@@ -292,6 +307,14 @@ _DIFFS: tuple[Callable[[MetadataImage, MetadataImage], Iterator[EntryChange]], .
     _producer_ids, _ACLS.diff, _scram, _DELEGATION_TOKENS.diff,
 )  # fmt: skip
 """The functions that find the changes of PARTS."""
+
+
+_BY_KEY: Final[Mapping[str, Callable[[MetadataImage, MetadataImage, Set[Any]], Iterator[EntryChange]]]] = {
+    "brokers": _BROKERS.diff, "controllers": _CONTROLLERS.diff, "configs": _CONFIGS.diff,
+    "clientQuotas": _CLIENT_QUOTAS.diff, "acls": _ACLS.diff, "scram": _scram,
+    "delegationTokens": _DELEGATION_TOKENS.diff,
+}  # fmt: skip
+"""The functions that find the changes of the entries of a part by key, in the order of PARTS."""
 
 
 _WITH_AN_ORDER: Final = (int, str, ConfigResource)

@@ -6,33 +6,30 @@ They are made of the differences of two images that `kraftlake diff` shows, with
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Final, TypeVar
-
-import attrs
-from rpds import HashTrieMap
+from typing import Any, Final
 
 from kraftlake.delta import MetadataDelta
-from kraftlake.image import ClusterImage, MetadataImage, ProducerIdsImage
+from kraftlake.image import MetadataImage
 from kraftlake.image.acls_image import AclsImage
-from kraftlake.image.client_quotas_image import ClientQuotasImage
-from kraftlake.image.configurations_image import ConfigurationsImage
-from kraftlake.image.delegation_token_image import DelegationTokenImage
-from kraftlake.image.diff import EntryChange, FieldChange, diff_images
+from kraftlake.image.diff import EntryChange, FieldChange, diff_entries
 from kraftlake.image.json_form import acl_json
 from kraftlake.image.kafka_names import acl_words, quota_entity_words
-from kraftlake.image.scram_image import ScramImage
-from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.java_values import parse_integer
 from kraftlake.tables.events.table import Event
 
-K = TypeVar("K")
-V = TypeVar("V")
-
-_PARTS: Final = ("features", "cluster", "configs", "client_quotas", "acls", "scram", "delegation_tokens")
-"""The parts of an image that these events are of."""
+_CHANGES: Final = {
+    "brokers": ("cluster_delta", "changed_brokers"),
+    "controllers": ("cluster_delta", "changed_controllers"),
+    "configs": ("configs_delta", "changes"),
+    "clientQuotas": ("client_quotas_delta", "changes"),
+    "acls": ("acls_delta", "changes"),
+    "scram": ("scram_delta", "changes"),
+    "delegationTokens": ("delegation_token_delta", "changes"),
+}
+"""The part of a MetadataDelta that has the changes of a part of a diff, and its attribute with them by key."""
 
 
 def non_topic_events(
@@ -43,50 +40,17 @@ def non_topic_events(
     They are those of the difference, in the order of a diff. Sensitive configs are `(redacted)` unless `show_secrets`.
     """
     before = deltas[0].image
-    if all(getattr(before, part) is getattr(after, part) for part in _PARTS):
-        return
-    for change in diff_images(_named(deltas, before), _named(deltas, after)).changes:
+    for change in diff_entries(before, after, {part: _keys(deltas, *of) for part, of in _CHANGES.items()}):
         if change.part == "acls":
             yield from _acl_events(change.key, before.acls, after.acls)
         else:
             yield from _EVENTS[change.part](change if show_secrets else change.redacted())
 
 
-def _named(deltas: Sequence[MetadataDelta], image: MetadataImage) -> MetadataImage:
-    """An image with what the deltas name alone, so that the comparison is as small as they are."""
-
-    def of(part: str) -> list[Any]:
-        return [found for delta in deltas if (found := getattr(delta, f"{part}_delta")) is not None]
-
-    parts: dict[str, Any] = {"topics": TopicsImage.EMPTY, "producer_ids": ProducerIdsImage.EMPTY}
-    if some := of("cluster"):
-        parts["cluster"] = ClusterImage(
-            brokers=_of_keys(image.cluster.brokers, (delta.changed_brokers for delta in some)),
-            controllers=_of_keys(image.cluster.controllers, (delta.changed_controllers for delta in some)),
-        )
-    if some := of("configs"):
-        data = _of_keys(image.configs.resource_data, (delta.changes for delta in some))
-        parts["configs"] = ConfigurationsImage(resource_data=data)
-    if some := of("client_quotas"):
-        entities = _of_keys(image.client_quotas.entities, (delta.changes for delta in some))
-        parts["client_quotas"] = ClientQuotasImage(entities=entities)
-    if some := of("scram"):
-        mechanisms = {
-            mechanism: _of_keys(users, (delta.changes.get(mechanism, ()) for delta in some))
-            for mechanism, users in image.scram.mechanisms.items()
-            if any(mechanism in delta.changes for delta in some)
-        }
-        parts["scram"] = ScramImage(mechanisms=HashTrieMap(mechanisms))
-    if some := of("delegation_token"):
-        tokens = _of_keys(image.delegation_tokens.tokens, (delta.changes for delta in some))
-        parts["delegation_tokens"] = DelegationTokenImage(tokens=tokens)
-    if some := of("acls"):
-        parts["acls"] = AclsImage(acls=_of_keys(image.acls.acls, (delta.changes for delta in some)))
-    return attrs.evolve(image, **parts)
-
-
-def _of_keys(entries: HashTrieMap[K, V], keys: Iterable[Iterable[K]]) -> HashTrieMap[K, V]:
-    return HashTrieMap({key: entry for key in chain(*keys) if (entry := entries.get(key)) is not None})
+def _keys(deltas: Sequence[MetadataDelta], part: str, attribute: str) -> set[Any]:
+    """The keys that deltas name in a part; those of credentials are the users of all mechanisms."""
+    changes = [getattr(found, attribute) for delta in deltas if (found := getattr(delta, part)) is not None]
+    return {*chain(*(chain(*each.values()) if part == "scram_delta" else each for each in changes))}
 
 
 def election_event(leader: int, epoch: int) -> Event:

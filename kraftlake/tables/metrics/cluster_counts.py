@@ -8,8 +8,7 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from kraftlake.image import count_cluster
-from kraftlake.image.cluster_counts import count_brokers
+from kraftlake.image import BrokerRegistration, count_cluster
 from kraftlake.kernels import compiled
 from kraftlake.kernels.columns.change_buffers import COUNTS, CountedChanges
 from kraftlake.replay.log.delta_chunk import LogBegin
@@ -41,12 +40,12 @@ class ClusterCounter:
         and of each (int64[n, 9]) the counts after it, its unclean elections and those from the eligible replicas.
         """
         growth, elections = changes[:, :_GROWTH], changes[:, _GROWTH:]
-        brokers = {-1: self.counts[:BROKERS].tolist()}
+        brokers = {-1: (now := self.counts[:BROKERS])}
         for other in others:
-            if other.change.cluster_delta is not None:
-                fenced, shutting_down = count_brokers(other.image.cluster)
-                number = int(np.searchsorted(offsets, other.offset))
-                brokers[number] = [len(other.image.cluster.brokers) - fenced, fenced, shutting_down]
+            if (cluster := other.change.cluster_delta) is not None:
+                for id_, broker in cluster.changed_brokers.items():
+                    now = now + _counted(broker) - _counted(cluster.image.brokers.get(id_))
+                brokers[int(np.searchsorted(offsets, other.offset))] = now
         newest = np.searchsorted([*brokers], np.arange(len(growth)), side="right") - 1
         of_topics = self.counts[BROKERS:] + np.cumsum(growth, axis=0)
         counts = np.concatenate((np.array([*brokers.values()])[newest], of_topics), axis=1)
@@ -55,6 +54,12 @@ class ClusterCounter:
         self.counts = counts[-1]
         deltas = np.flatnonzero(changed)
         return deltas, np.concatenate((counts[deltas], elections[deltas]), axis=1)
+
+
+def _counted(broker: BrokerRegistration | None) -> Any:
+    """What a broker adds to the counts of brokers."""
+    flags = (False,) * 3 if broker is None else (not broker.fenced, broker.fenced, broker.in_controlled_shutdown)
+    return np.array(flags, np.int64)
 
 
 def topic_counts(changes: PartitionChanges, deltas: int) -> Any:

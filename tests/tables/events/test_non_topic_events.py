@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Set
+from typing import Any
+
 import pytest
 
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage, MetadataProvenance
-from kraftlake.image.diff import ImageDiff, diff_images
+from kraftlake.image.diff import EntryChange, diff_entries
 from kraftlake.records import metadata_records as r
 from kraftlake.records.metadata_records import ConfigRecord
 from kraftlake.records.uuid import Uuid
@@ -75,15 +78,15 @@ def test_a_delta_is_compared_by_what_it_changes_not_by_all_that_there_is(monkeyp
     second = MetadataDelta(first.apply(MetadataProvenance(offset=0, epoch=1)))
     for record in records_of("new"):
         second.replay(record)
-    compared = []
+    compared: list[Mapping[str, Set[Any]]] = []
 
-    def diff(before: MetadataImage, after: MetadataImage) -> ImageDiff:
-        for image in (before, after):
-            users = sum(map(len, image.scram.mechanisms.values()))
-            compared.append((len(image.client_quotas.entities), users, len(image.delegation_tokens.tokens)))
-        return diff_images(before, after)
+    def diff(before: MetadataImage, after: MetadataImage, keys: Mapping[str, Set[Any]]) -> Iterator[EntryChange]:
+        compared.append(keys)
+        return diff_entries(before, after, keys)
 
-    monkeypatch.setattr(module, "diff_images", diff)
+    monkeypatch.setattr(module, "diff_entries", diff)
     events = [*non_topic_events([second], second.apply(MetadataProvenance(offset=1, epoch=1)))]
     assert [kind for kind, *_ in events] == ["quota_changed", "scram_changed", "delegation_token_changed"]
-    assert compared == [(0, 0, 0), (1, 1, 1)]
+    assert [{part: len(found) for part, found in keys.items() if found} for keys in compared] == [
+        {"clientQuotas": 1, "scram": 1, "delegationTokens": 1}
+    ]

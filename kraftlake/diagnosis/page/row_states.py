@@ -10,9 +10,13 @@ import pyarrow.compute as pc
 
 from kraftlake.diagnosis.partition_conditions import CONDITIONS
 from kraftlake.tables import HAS, PartitionChanges, distinct_changes, event_columns
+from kraftlake.tables.events.broker_lists import BrokerLists
 
 FLAGS: Final = ("offline", "under_replicated", "being_reassigned", "recovering")
 """The conditions that a state says it meets: a bit each, the first the lowest."""
+
+LISTS: Final = ("replicas", "isr", "adding_replicas", "removing_replicas", "elr", "last_known_elr")
+"""The lists of a partition's row that a state has, behind the leader; the scripts know their places."""
 
 ABSENT: Final = "null"
 
@@ -20,8 +24,8 @@ ABSENT: Final = "null"
 def states_after(changes: PartitionChanges) -> pa.DictionaryArray:
     """The state of each partition after its change, as JSON.
 
-    It is `null` for a partition that is gone, else a list: the leader, -1 for none; the replicas, the ISR, the replicas
-    that a reassignment adds and those that it removes, the eligible leader replicas; the sum of the bits of FLAGS.
+    It is `null` for a partition that is gone, else a list: the leader, -1 for none, then LISTS, and at the end the
+    sum of the bits of FLAGS.
     """
     some, numbers = distinct_changes(changes)
     texts = _texts(changes.take(some)).dictionary_encode()
@@ -38,8 +42,8 @@ def _texts(changes: PartitionChanges) -> pa.Array:
     no_min_isr: Any = np.zeros(len(changes), np.int32)
     for bit, name in enumerate(FLAGS):
         flags |= CONDITIONS[name](columns, no_min_isr).astype(np.int32) << bit
-    hosts = columns.hosts
-    lists = (hosts.replicas, columns.isr, hosts.adding, hosts.removing, columns.elr)
+    lists = changes.lists(changes.after)
+    texts = (BrokerLists(*lists.flat(name)).texts() for name in LISTS)
     leader, met = (pa.array(numbers).cast(pa.string()) for numbers in (columns.leader, flags))
-    inner = pc.binary_join_element_wise(leader, *(some.texts() for some in lists), met, ",")
+    inner = pc.binary_join_element_wise(leader, *texts, met, ",")
     return pc.binary_join_element_wise("[", inner, "]", "")

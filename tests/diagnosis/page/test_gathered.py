@@ -40,7 +40,7 @@ def partitions_of(image: MetadataImage) -> Partitions:
             missing = [one for one in replicas if one not in state.isr and one not in adding]
             moving = bool(adding or state.removing_replicas)
             flags = (state.leader < 0) + 2 * bool(missing) + 4 * moving + 8 * int(state.leader_recovery_state)
-            lists = (replicas, state.isr, adding, state.removing_replicas, state.elr)
+            lists = (replicas, state.isr, adding, state.removing_replicas, state.elr, state.last_known_elr)
             found[str(topic.id), number] = [state.leader, *map(list, lists), flags]
     return found
 

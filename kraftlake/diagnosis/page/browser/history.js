@@ -6,7 +6,7 @@
 const OFFLINE = 1, UNDER_REPLICATED = 2, MOVING = 4, RECOVERING = 8;
 const BROKER_STATES = ["not registered", "active", "fenced", "shutting down"];
 const B_ABSENT = 0, B_ACTIVE = 1, B_FENCED = 2, B_SHUTTING_DOWN = 3;
-const LEADER = 0, REPLICAS = 1, ISR = 2, ADDING = 3, REMOVING = 4, ELR = 5, FLAGS = 6;
+const LEADER = 0, REPLICAS = 1, ISR = 2, ADDING = 3, REMOVING = 4, ELR = 5, LAST_KNOWN_ELR = 6, FLAGS = 7;
 
 class ClusterHistory {
   constructor(columns) {

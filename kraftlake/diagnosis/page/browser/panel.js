@@ -91,6 +91,7 @@ class Panel {
     );
     if (out.length) facts.splice(2, 0, ["out of sync", brokers(out), "worse"]);
     if (state[ELR].length) facts.push(["eligible to lead", brokers(state[ELR])]);
+    if (state[LAST_KNOWN_ELR].length) facts.push(["eligible last", brokers(state[LAST_KNOWN_ELR])]);
     if (state[ADDING].length) facts.push(["being added", brokers(state[ADDING]), "moves"]);
     if (state[REMOVING].length) facts.push(["being removed", brokers(state[REMOVING]), "moves"]);
     if (state[FLAGS] & RECOVERING) facts.push(["recovering", "from an unclean election", "bad"]);

@@ -14,7 +14,7 @@ from kraftlake.metadata_log import MetadataLog, read_table
 from kraftlake.metadata_log.log_facts import LOG_TABLE
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.replay.reading.open_reader import LakeReader
-from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot
+from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot, snapshot_provenance
 from kraftlake.runtime.errors import OffsetError, UnwritableMetadataError
 from kraftlake.runtime.log import get_logger
 from kraftlake.spark_jobs.backlog import Advance, Backlog
@@ -30,7 +30,7 @@ from kraftlake.tables.shards.driver_step import DriverStep
 from kraftlake.tables.shards.faults import earliest
 from kraftlake.tables.shards.replayed import parts_of_step, replayed
 from kraftlake.tables.shards.results import names_in
-from kraftlake.tables.shards.shard_plan import ShardPlan, plan_fold, plans, provenance_at, snapshot_provenance
+from kraftlake.tables.shards.shard_plan import ShardPlan, plan_fold, plans, provenance_at
 from kraftlake.tables.shards.shard_task import ShardTask
 from kraftlake.tables.shards.state_files import (
     StateFile,

@@ -7,6 +7,7 @@ in one commit with the offset. Files of tasks that were lost or repeated are par
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from kraftlake.metadata_log.storage.location import Location, lake_location
 from kraftlake.spark_jobs.fold.frames import bounded_batches, collected, numbered_frame, results_frame
 from kraftlake.tables.shards.chunks import Chunk, Part
 from kraftlake.tables.shards.count_changes import CountChanges
-from kraftlake.tables.shards.results import RESULT_SCHEMA, result_of, topics_and_names
+from kraftlake.tables.shards.results import RESULT_SCHEMA, result_of, topics_and_names, unpickled
 from kraftlake.tables.shards.shard_plan import ShardPlan
 from kraftlake.tables.shards.shard_task import ShardDone, ShardTask
 from kraftlake.tables.shards.state_files import StateFile, read_state
@@ -59,15 +60,14 @@ def run_step(spark: SparkSession, plan: ShardPlan, task: ShardTask) -> StepDone:
 
     def work(shard: int, chunks: Iterator[Chunk]) -> tuple[bytes, bytes]:
         done, counts = task.run(shard, chunks, plan.base_at)
-        return counts.to_bytes(), done.to_json().encode()
+        return pickle.dumps(counts), pickle.dumps(done)
 
     with bounded_batches(spark):
         results = collected(results_frame(spark, plan, work), "content")
     assert len(results.facts) + len(results.faults) == plan.shards, "each shard had a task"
-    counts = [CountChanges.of_bytes(counts) for counts in results.rows["content"].to_pylist()]
     return StepDone(
-        shards=[*map(ShardDone.from_json, results.facts)],
-        counts=CountChanges.joined(counts),
+        shards=[*map(unpickled, results.facts)],
+        counts=CountChanges.joined([*map(unpickled, results.rows["content"].to_pylist())]),
         faults=results.faults,
         driver=results.driver,
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import attrs
 
-from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.image import MetadataImage
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.quorum_state import QuorumState
@@ -15,7 +15,7 @@ from kraftlake.replay.reading.chunks import bulk_chunks, chunks_of_snapshot
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.progress import LOADING, REPLAYING, Progress, with_progress
-from kraftlake.replay.reading.replay_base import check_covered, choose_base, readable_batches
+from kraftlake.replay.reading.replay_base import check_covered, choose_base, readable_batches, snapshot_provenance
 from kraftlake.runtime.arguments import whole
 from kraftlake.runtime.value import Value
 
@@ -50,14 +50,8 @@ class Replay(Value):
 
 def load_snapshot(loader: MetadataBatchLoader, snapshot: SnapshotReader, *, progress: Progress | None = None) -> None:
     """Gather a whole snapshot in the loader's delta, and move the loader to the snapshot's last offset."""
-    provenance = MetadataProvenance(
-        offset=snapshot.end_offset - 1,
-        epoch=snapshot.epoch,
-        timestamp=snapshot.last_contained_log_timestamp,
-        batch_aligned=True,
-    )
     parts = with_progress(chunks_of_snapshot(snapshot), progress, LOADING)
-    loader.load_snapshot(parts, provenance, name=snapshot.name)
+    loader.load_snapshot(parts, snapshot_provenance(snapshot), name=snapshot.name)
 
 
 def extend(

@@ -8,15 +8,15 @@ folder may be deleted at any time: the next import makes it again.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.image import MetadataImage
 from kraftlake.records.serde import decode_control, encode_control
 from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.replay.reading.replay_base import snapshot_provenance
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.runtime.value import Value
 from kraftlake.runtime.whole_file import write_whole
@@ -72,10 +72,7 @@ def _load(path: Path, snapshot: LakeSnapshot) -> CachedImage:
     quorum = facts.pop("quorum")
     if facts != _facts(snapshot):
         raise ValueError("it was made of other records")
-    provenance = MetadataProvenance(
-        offset=snapshot.end_offset - 1, epoch=snapshot.epoch, timestamp=snapshot.last_contained_log_timestamp
-    )
-    return CachedImage(image=image_from_arrow(batch, provenance), quorum=quorum_from_json(quorum))
+    return CachedImage(image=image_from_arrow(batch, snapshot_provenance(snapshot)), quorum=quorum_from_json(quorum))
 
 
 def _facts(snapshot: LakeSnapshot) -> dict[str, Any]:
@@ -111,15 +108,10 @@ def quorum_from_json(form: dict[str, Any]) -> QuorumState:
 
 def _write(path: Path, batch: pa.RecordBatch, facts: dict[str, Any]) -> None:
     """A header with the checksum of the rest, then an Arrow file: whole under its name, or not there."""
-    import pyarrow as pa
-
     from kraftlake.records.crc32c import crc32c
+    from kraftlake.replay.loader.image_columns import to_file
 
-    schema = batch.schema.with_metadata({"kraftlake": json.dumps(facts)})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, schema) as writer:
-        writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
-    content = sink.getvalue()
+    content = to_file(batch, facts)
     header = (_MAGIC + crc32c(content).to_bytes(4, "big")).ljust(_HEADER_BYTES, b"\0")
     path.parent.mkdir(mode=0o700, exist_ok=True)
     write_whole(path, (header, memoryview(content)))
@@ -129,13 +121,11 @@ def _read(path: Path) -> tuple[pa.RecordBatch, dict[str, Any]]:
     import pyarrow as pa
 
     from kraftlake.records.crc32c import crc32c
+    from kraftlake.replay.loader.image_columns import from_file
 
     with pa.memory_map(str(path)) as mapped:
         buffer = mapped.read_buffer()
     header, content = bytes(memoryview(buffer)[:_HEADER_BYTES]), buffer.slice(min(_HEADER_BYTES, len(buffer)))
     if not header.startswith(_MAGIC) or int.from_bytes(header[8:12], "big") != crc32c(content):
         raise ValueError("it is damaged")
-    reader = pa.ipc.open_file(content)
-    facts = json.loads(reader.schema.metadata[b"kraftlake"])
-    batch = reader.get_batch(0)
-    return batch.replace_schema_metadata(None), facts
+    return from_file(content)

@@ -6,7 +6,8 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -21,6 +22,7 @@ from kraftlake.image.topics.topic_table import TopicTable
 from kraftlake.records.serde import decode_value
 from kraftlake.records.uuid import Uuid
 
+_FACTS = b"kraftlake"
 _INTS, _BYTES = pa.large_list(pa.int32()), pa.large_binary()
 _TOPICS_SCHEMA = pa.schema(
     {
@@ -102,6 +104,20 @@ def image_from_arrow(batch: pa.RecordBatch, provenance: MetadataProvenance) -> M
         delta.replay(decode_value(value).message)
     topics = topics_from_arrow(batch.select(_TOPICS_SCHEMA.names))
     return attrs.evolve(delta.apply(provenance), topics=topics)
+
+
+def to_file(batch: pa.RecordBatch, facts: Mapping[str, Any]) -> pa.Buffer:
+    """An Arrow file of a batch, and of facts that JSON can hold."""
+    schema, sink = batch.schema.with_metadata({_FACTS: json.dumps(facts)}), pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, schema) as writer:
+        writer.write_batch(batch.replace_schema_metadata(schema.metadata))
+    return sink.getvalue()
+
+
+def from_file(content: pa.Buffer) -> tuple[pa.RecordBatch, Any]:
+    """What `to_file` was made of; raises KeyError, ValueError or pa.ArrowException for other content."""
+    reader = pa.ipc.open_file(content)
+    return reader.get_batch(0).replace_schema_metadata(None), json.loads(reader.schema.metadata[_FACTS])
 
 
 def _one(values: pa.Array) -> pa.Array:

@@ -182,48 +182,29 @@ class MetadataLoader:
         """
         if self.stopped is not None:
             return
-        skips = len(self.skipped)
         started_ns = self._clock.nanoseconds()
         loader = self._batch_loader_on(self.image, self.quorum)
-        loader.publish = None
         if snapshot.epoch > self._batch_loader.last.epoch:
             loader.quorum = attrs.evolve(self.quorum, leader_id=None)
-        try:
-            load_snapshot(loader, snapshot)
-            delta, image = loader.take_change()
-            _find_leader(loader, reader)
-        except RefusedReadError:
-            del self.skipped[skips:]
-            raise
-        except Exception as fault:
-            self._stop(fault)
-            return
-        self.metrics.handle_load_snapshot_count += 1
-        self._go_on_with(loader)
-        self._unpublished = []
-        self._publish(delta, image, self._snapshot_manifest(image, started_ns))
-        self._take_leader_of_log()
+        change = self._gathered(loader, reader, lambda: load_snapshot(loader, snapshot))
+        if change is not None:
+            self._unpublished = []
+            self._publish(*change, self._snapshot_manifest(change[1], started_ns))
+            self._take_leader_of_log()
 
     def catch_up(self, reader: LogReader) -> None:
         """Load all of `reader`, from its newest snapshot on: the fast start. Raises as `load_snapshot`."""
         assert self.image.is_empty(), "only an empty loader catches up"
-        loader = self._batch_loader_on(MetadataImage.EMPTY)
-        loader.publish = None
-        last = images_end(reader) - 1
-        try:
+        loader, last = self._batch_loader_on(MetadataImage.EMPTY), images_end(reader) - 1
+
+        def gather() -> None:
             if last >= 0:
                 extend(loader, reader, last, base=choose_base(reader, last))
-            image = loader.take_image()
-            _find_leader(loader, reader)
-        except RefusedReadError:
-            self.skipped.clear()
-            raise
-        except Exception as fault:
-            self._stop(fault)
+
+        change = self._gathered(loader, reader, gather)
+        if change is None:
             return
-        self.image = image
-        self.metrics.handle_load_snapshot_count += loader.base_name is not None
-        self._go_on_with(loader)
+        self.image = change[1]
         self._unpublished = None if loader.in_transaction else []
         if not self._uninitialized:
             self.metrics.applied(self.image)
@@ -237,9 +218,28 @@ class MetadataLoader:
         loader.skipped = self.skipped
         return loader
 
-    def _go_on_with(self, loader: MetadataBatchLoader) -> None:
+    def _gathered(
+        self, loader: MetadataBatchLoader, reader: LogReader | None, gather: Callable[[], None]
+    ) -> tuple[MetadataDelta, MetadataImage] | None:
+        """Go on with a loader after it has gathered something in bulk: the change; None where that stopped it.
+
+        Where a read is refused, nothing has changed.
+        """
+        skips, loader.publish = len(self.skipped), None
+        try:
+            gather()
+            change = loader.take_change()
+            _find_leader(loader, reader)
+        except RefusedReadError:
+            del self.skipped[skips:]
+            raise
+        except Exception as fault:
+            self._stop(fault)
+            return None
+        self.metrics.handle_load_snapshot_count += loader.base_name is not None
         loader.publish = self._publish_log_delta
         self._batch_loader = loader
+        return change
 
     def _publish_up_to_fault(self, fault: Exception) -> None:
         """Replay the batches since the last image one by one, so that those before the faulty one are published."""

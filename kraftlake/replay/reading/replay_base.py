@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from kraftlake.image import MetadataProvenance
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
 from kraftlake.runtime.errors import CorruptDataError, OffsetError
@@ -20,6 +21,13 @@ def usable_snapshots(reader: LogReader) -> list[SnapshotReader]:
     """
     usable = (s for s in reader.snapshots if s.finished and not s.bootstrap and s.end_offset > 0)
     return sorted(usable, key=lambda s: (s.end_offset, s.epoch))
+
+
+def snapshot_provenance(snapshot: SnapshotReader) -> MetadataProvenance:
+    """The provenance of the image that a snapshot holds."""
+    return MetadataProvenance(
+        offset=snapshot.end_offset - 1, epoch=snapshot.epoch, timestamp=snapshot.last_contained_log_timestamp
+    )
 
 
 def has_beginning(reader: LogReader) -> bool:

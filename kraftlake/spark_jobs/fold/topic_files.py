@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import pickle
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -16,7 +16,6 @@ import pyarrow as pa
 from kraftlake.image import ImageWriterOptions, MetadataProvenance
 from kraftlake.image.topics.topic_values import topic_values, topics_by_name
 from kraftlake.kafka_files.snapshots.batches import MAX_RECORDS_IN_BATCH
-from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.log_facts import SNAPSHOTS_TABLE
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotPart, write_part
 from kraftlake.metadata_log.storage.disk import disk_for
@@ -27,7 +26,15 @@ from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs.fold.frames import collected, in_arrow
 from kraftlake.spark_jobs.spark_versions import by_number
 from kraftlake.tables.shards.faults import fault_to_json, raise_first
-from kraftlake.tables.shards.results import RESULT_SCHEMA, one_row, read_stream, result_of, stream_of, topics_in
+from kraftlake.tables.shards.results import (
+    RESULT_SCHEMA,
+    one_row,
+    read_stream,
+    result_of,
+    stream_of,
+    topics_in,
+    unpickled,
+)
 from kraftlake.tables.shards.snapshot_layout import TopicRange, batches_of, with_batches
 
 if TYPE_CHECKING:
@@ -58,7 +65,7 @@ class TopicFiles:
         written = in_arrow(by_number(pieces, len(self.ranges), "shard"), self._files, RESULT_SCHEMA)
         results = collected(written, "content")
         raise_first(results.faults)
-        parts = [_part_from_json(text) for text in results.facts]
+        parts = [*map(unpickled, results.facts)]
         assert [part.record_count for part in parts] == [each.records for each in self.ranges], "nothing is lost"
         sizes = np.concatenate([np.frombuffer(cell.as_buffer(), np.int32) for cell in results.rows["content"]])
         return parts, sizes
@@ -101,11 +108,11 @@ class TopicFiles:
             yield result_of(number, partial(self._file, self.ranges[number], pieces.pop(number)))
 
     def _file(self, topics: TopicRange, pieces: list[pa.Table]) -> tuple[bytes, bytes]:
-        """Write the file of a range: the sizes of its last values, and the part of the snapshot as JSON."""
+        """Write the file of a range: the sizes of its last values, and the part of the snapshot, pickled."""
         rows, sizes = self._rows(topics, pa.concat_tables(pieces))
         at, place = self.provenance, lake_location(self.lake)
         part = write_part(disk_for(place, "fsync"), place / SNAPSHOTS_TABLE, rows, at.offset + 1, at.epoch)
-        return sizes[-MAX_RECORDS_IN_BATCH:].tobytes(), json.dumps(attrs.asdict(part)).encode()
+        return sizes[-MAX_RECORDS_IN_BATCH:].tobytes(), pickle.dumps(part)
 
     def _rows(self, topics: TopicRange, table: pa.Table) -> tuple[pa.Table, Any]:
         """The rows of a range in LOG_SCHEMA, and the sizes of their values."""
@@ -136,8 +143,3 @@ class TopicFiles:
 
 def _slices(kind: pa.DataType, bounds: Any, data: Any) -> pa.Array:
     return pa.Array.from_buffers(kind, len(bounds) - 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)])
-
-
-def _part_from_json(text: bytes) -> SnapshotPart:
-    fields = json.loads(text)
-    return SnapshotPart(**(fields | {"file": AddFile(**fields["file"])}))

@@ -32,18 +32,6 @@ class CountChanges:
         """Deltas that change none."""
         return cls(boundaries, np.zeros((len(boundaries), TOPIC_COUNTS), np.int64))
 
-    def to_bytes(self) -> bytes:
-        """All of it, but for leaders and no-op batches, of which deltas that change counts have none."""
-        ends = (self.boundaries.offsets, self.boundaries.epochs, self.boundaries.times)
-        return np.concatenate((np.array(ends, np.int64), self.changes.T)).tobytes()
-
-    @classmethod
-    def of_bytes(cls, content: bytes) -> CountChanges:
-        """What `to_bytes` has given."""
-        offsets, epochs, times, *changes = np.frombuffer(content, np.int64).reshape(3 + TOPIC_COUNTS, -1)
-        ends = DeltaBoundaries(offsets=offsets, epochs=epochs.astype(np.int32), times=times)
-        return cls(ends, np.stack(changes, axis=1))
-
     @classmethod
     def joined(cls, some: Sequence[CountChanges]) -> CountChanges:
         """Those of shards, and of parts of a log: each delta once, in order, as the first of them has it."""

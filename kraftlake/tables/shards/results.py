@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
+from typing import Any
 
 import attrs
 import pyarrow as pa
@@ -76,6 +78,11 @@ def stream_of(table: pa.Table) -> bytes:
 def read_stream(cell: pa.Buffer | bytes) -> pa.Table:
     """The table in a cell."""
     return pa.ipc.open_stream(cell).read_all()
+
+
+def unpickled(cell: bytes) -> Any:
+    """What a task of this run has pickled."""
+    return pickle.loads(cell)  # noqa: S301 - of a task that this process has sent out
 
 
 def topics_in(cell: pa.Buffer | bytes) -> TopicsImage:

@@ -17,7 +17,7 @@ from kraftlake.metadata_log.storage.location import lake_location
 from kraftlake.records.rows import BATCH_COLUMNS
 from kraftlake.replay.reading.log_reader import SnapshotReader
 from kraftlake.replay.reading.open_reader import LakeReader
-from kraftlake.replay.reading.replay_base import choose_base
+from kraftlake.replay.reading.replay_base import choose_base, snapshot_provenance
 from kraftlake.runtime.arrow import pc
 from kraftlake.runtime.log import get_logger
 from kraftlake.tables.shards.chunks import Chunk, Part
@@ -194,13 +194,6 @@ def _check_of(piece: SnapshotPiece, rows: pa.Table, shards: int) -> Chunk:
     total, size = payload_checksum(rows)
     facts = np.array([rows.num_rows, size, total], np.int64).tobytes()
     return Chunk(shard=shards, part=Part.CHECK, first=piece.first_offset, payload=facts)
-
-
-def snapshot_provenance(snapshot: SnapshotReader) -> MetadataProvenance:
-    """The provenance of the image that a snapshot holds."""
-    return MetadataProvenance(
-        offset=snapshot.end_offset - 1, epoch=snapshot.epoch, timestamp=snapshot.last_contained_log_timestamp
-    )
 
 
 def provenance_at(log: MetadataLog, offset: int) -> MetadataProvenance:

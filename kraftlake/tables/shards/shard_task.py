@@ -5,7 +5,6 @@ Imports numpy.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 
 import attrs
@@ -48,21 +47,6 @@ class ShardDone:
     partitions: int
     records: int
     size: int
-
-    def to_json(self) -> str:
-        """As JSON."""
-        return json.dumps(attrs.asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> ShardDone:
-        """What `to_json` has given."""
-        form = json.loads(text)
-        objects = {
-            "files": {name: [AddFile(**file) for file in files] for name, files in form["files"].items()},
-            "open_files": [AddFile(**file) for file in form["open_files"]],
-            "state": StateFile(**form["state"]),
-        }
-        return cls(**{**form, **objects})
 
 
 @attrs.frozen(kw_only=True)

@@ -26,7 +26,7 @@ from kraftlake.records.crc32c import crc32c
 from kraftlake.records.metadata_version import LATEST
 from kraftlake.records.serde import encode_value
 from kraftlake.replay.loader.image_cache import quorum_from_json, quorum_to_json
-from kraftlake.replay.loader.image_columns import image_from_arrow, image_to_arrow
+from kraftlake.replay.loader.image_columns import from_file, image_from_arrow, image_to_arrow, to_file
 from kraftlake.replay.log.delta_chunk import ReplayState
 from kraftlake.replay.log.effective_records import records_of
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, LakeError
@@ -83,9 +83,8 @@ def write_state(lake: Location, name: str, state: ReplayState) -> StateFile:
     cells["held"] = b"".join(map(held.value, range(len(held))))
     columns = image_to_arrow(image, _others(image))
     fields = [*columns.schema, *(pa.field(name, _CELL) for name in cells)]
-    schema = pa.schema(fields, metadata={"kraftlake": json.dumps(facts)})
     arrays = [*columns.columns, *(pa.array([cell], _CELL) for cell in cells.values())]
-    return _write(lake, name, pa.RecordBatch.from_arrays(arrays, schema=schema))
+    return _write(lake, name, to_file(pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)), facts))
 
 
 def read_state(lake: Location, file: StateFile) -> ReplayState:
@@ -93,7 +92,7 @@ def read_state(lake: Location, file: StateFile) -> ReplayState:
     batch, facts = _read(lake, file)
     offset, epoch, timestamp = facts["provenance"]
     since, since_times, sizes, offsets = (np.frombuffer(batch.column(n)[0].as_buffer(), np.int64) for n in _NUMBERS)
-    columns = batch.select(batch.schema.names[: -len(_NUMBERS) - 1]).replace_schema_metadata(None)
+    columns = batch.select(batch.schema.names[: -len(_NUMBERS) - 1])
     stops, held = np.cumsum(sizes), np.frombuffer(batch.column("held")[0].as_buffer(), np.uint8)
     return ReplayState(
         image=image_from_arrow(columns, MetadataProvenance(offset=offset, epoch=epoch, timestamp=timestamp)),
@@ -154,11 +153,7 @@ def _is_whole(lake: Location, table: str, file: StateFile) -> bool:
     return crc32c(path.read_bytes()) == file.checksum if isinstance(path, Path) else path.exists()
 
 
-def _write(lake: Location, name: str, batch: pa.RecordBatch) -> StateFile:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    content = sink.getvalue()
+def _write(lake: Location, name: str, content: pa.Buffer) -> StateFile:
     file = StateFile(name=f"{name}-{os.urandom(8).hex()}.arrow", checksum=crc32c(content))
     disk, path = disk_for(lake), lake / JOBS_FOLDER / "state" / file.name
     try:
@@ -177,7 +172,6 @@ def _read(lake: Location, file: StateFile) -> tuple[pa.RecordBatch, dict[str, An
         content = path.read_bytes()
         if crc32c(content) != file.checksum:
             raise CorruptDataError("its checksum is another one")
-        reader = pa.ipc.open_file(pa.py_buffer(content))
-        return reader.get_batch(0), json.loads(reader.schema.metadata[b"kraftlake"])
+        return from_file(pa.py_buffer(content))
     except (OSError, ValueError, LookupError, pa.ArrowException, KraftlakeError) as fault:
         raise LakeError(f"{path} is missing or damaged: delete the folder {path.parent} and run again") from fault

@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from kraftlake.replay.loader.quorum_state import QuorumState
     from kraftlake.replay.loader.record_faults import RECORD_FAULTS, decode_record, type_of
     from kraftlake.replay.log.open_transaction import TRANSACTION_MARKS, OpenTransaction
-    from kraftlake.replay.queries.change_fold import ChangeFold, Published
-    from kraftlake.replay.queries.changes import LogChanges
+    from kraftlake.replay.queries.changes import ChangeFold, LogChanges, Published
     from kraftlake.replay.queries.export import ExportReport
     from kraftlake.replay.queries.local_changes import LocalChanges
     from kraftlake.replay.queries.quorum_report import QuorumReport, describe_quorum

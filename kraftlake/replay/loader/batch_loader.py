@@ -282,21 +282,16 @@ class MetadataBatchLoader(LogPosition[tuple[int, AnyMessage]]):
             self.publish(delta, image, manifest)
         self._published_ns = self._now_ns()
 
-    def pass_over(self, end: MetadataProvenance) -> None:
-        """Move to `end` over batches of no-op records only, which change nothing and are not published.
+    def pass_over(self, batch: RecordBatch) -> None:
+        """Move over a batch of no-op records only, the next one, which changes nothing and is not published.
 
-        No records are gathered, and no transaction is open. Raises ReplayError where the epoch would be lower.
+        No records are gathered, and no transaction is open.
         """
         assert not self._num_records, "publish the gathered records first"
         assert not self.in_transaction, "within a transaction records are loaded one by one"
-        if end.epoch < self.epoch:
-            raise ReplayError(
-                f"The batches up to offset {end.offset} have epoch {end.epoch}, "
-                f"but offset {self.last_offset} before them has epoch {self.epoch}."
-            )
-        self.move_behind(end)
+        self._move_to(batch.last_offset, batch)
         self.seen_record = True
-        self._begin_delta(attrs.evolve(self.image, provenance=end))
+        self._begin_delta(attrs.evolve(self.image, provenance=self.last))
 
     def take_image(self) -> MetadataImage:
         """The image at `last_offset`, without the records of a transaction that is open there.

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import attrs
+
+from kraftlake.delta import MetadataDelta
+from kraftlake.image import MetadataImage
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.no_ops import NO_OP_VALUE
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
-from kraftlake.replay.loader.manifest import SkippedRecord
-from kraftlake.replay.queries.change_fold import ChangeFold, Published
+from kraftlake.replay.loader.fold import load_snapshot, loader_at
+from kraftlake.replay.loader.manifest import LogDeltaManifest, SkippedRecord
 from kraftlake.replay.reading.log_reader import LogReader
 from kraftlake.replay.reading.replay_base import (
     check_unbroken,
@@ -18,7 +24,105 @@ from kraftlake.replay.reading.replay_base import (
 from kraftlake.runtime.errors import OffsetError, UsageError
 
 
-class LogChanges:
+@attrs.frozen
+class Published:
+    """A change of the image that was published: of a log batch, or of a whole metadata transaction at its end.
+
+    `delta` has led from `before` to `image`. Batches of nothing but no-op records are not published: `before` is the
+    image after those.
+    `of_snapshot`: it is the load of the snapshot that covers the start of a log which starts above 0.
+    """
+
+    delta: MetadataDelta
+    image: MetadataImage
+    manifest: LogDeltaManifest
+    of_snapshot: bool = False
+
+    @property
+    def before(self) -> MetadataImage:
+        """The image before the change."""
+        return self.delta.image
+
+    @property
+    def offset(self) -> int:
+        """The last offset of the change: of a log batch, or of the EndTransactionRecord of a transaction."""
+        return self.manifest.provenance.offset
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of that offset's batch."""
+        return self.manifest.provenance.epoch
+
+    @property
+    def timestamp(self) -> int | None:
+        """The time of that offset's batch in epoch microseconds, None where it has none."""
+        timestamp = self.manifest.provenance.timestamp
+        return None if timestamp < 0 else timestamp * 1000
+
+    @property
+    def elected(self) -> int | None:
+        """The controller that leads the quorum since this change; None where it did not change or is unknown."""
+        is_new = not self.of_snapshot and self.epoch != self.before.provenance.epoch
+        return self.manifest.leader_id if is_new else None
+
+
+class ChangeFold:
+    """Replays the batches of a log one by one, and gives what each changes; keeps nothing but the newest image.
+
+    Its changes are those of `LogChanges`, for batches that come from anywhere. Does no I/O.
+    """
+
+    def __init__(self, loader: MetadataBatchLoader) -> None:
+        """`loader` has the image that the first batch follows, and nothing gathered."""
+        self.loader = loader
+        """The loader behind the changes."""
+        self._published: list[Published] = []
+        loader.publish_to(self._publish)
+
+    @classmethod
+    def after(cls, reader: LogReader, offset: int, *, cluster_id: str | None = None) -> ChangeFold:
+        """Begin with the image at an offset; -1 is the empty one. Raises as `loader_at` does."""
+        return cls(_loader_behind(reader, offset, cluster_id=cluster_id))
+
+    @property
+    def skipped(self) -> Sequence[SkippedRecord]:
+        """The records that were left out so far."""
+        return self.loader.skipped
+
+    def take(self, batch: RecordBatch, *, to_offset: int | None = None) -> Sequence[Published]:
+        """The changes of the next batch, or of its records up to and including `to_offset`; none of a quiet one.
+
+        A batch in mid-transaction has none, one with transaction marks may have two. Raises what
+        `MetadataBatchLoader.load_batch` raises.
+        """
+        loader = self.loader
+        if self._is_quiet(batch) and (to_offset is None or batch.last_offset <= to_offset):
+            loader.pass_over(batch)
+            return ()
+        loader.load_batch(batch, to_offset=to_offset)
+        loader.flush()
+        return self._taken()
+
+    def _publish(self, delta: MetadataDelta, image: MetadataImage, manifest: LogDeltaManifest) -> None:
+        self._published.append(Published(delta, image, manifest))
+
+    def _taken(self) -> Sequence[Published]:
+        published, self._published = self._published, []
+        return published
+
+    def _is_quiet(self, batch: RecordBatch) -> bool:
+        """Whether the next batch has no-op records only."""
+        loader = self.loader
+        return (
+            not batch.control
+            and not loader.in_transaction
+            and batch.base_offset <= loader.last_offset + 1
+            and batch.epoch >= loader.epoch
+            and all(value == NO_OP_VALUE for value in batch.values)
+        )
+
+
+class LogChanges(ChangeFold):
     """The published changes whose last offset is in [from_offset, to_offset], in order; None is as far as the log goes.
 
     To be iterated once. Where `from_offset` is None and the log starts above 0, the first change is the load of the
@@ -39,39 +143,41 @@ class LogChanges:
         lenient: bool = False,
         cluster_id: str | None = None,
     ) -> None:
-        self._reader = reader
-        self._to_offset = reader.end_offset - 1 if to_offset is None else to_offset
-        self._first: Sequence[Published] = ()
         after = begin_of_range(reader, from_offset, to_offset, lenient=lenient)
         is_load = from_offset is None and after >= 0
-        self._fold = ChangeFold.after(reader, -1 if is_load else after, lenient=lenient, cluster_id=cluster_id)
+        super().__init__(_loader_behind(reader, -1 if is_load else after, lenient=lenient, cluster_id=cluster_id))
+        self._reader = reader
+        self._to_offset = reader.end_offset - 1 if to_offset is None else to_offset
         if is_load:
             base = choose_base(reader, after)
             assert base is not None, "a log without its beginning has images from a snapshot on alone"
-            self._first = self._fold.load(base)
+            load_snapshot(self.loader, base)
+            self.loader.flush()
+            self._published = [attrs.evolve(one, of_snapshot=True) for one in self._published]
         if not lenient:
             check_unbroken(reader, after + 1, self._to_offset)
 
     def __repr__(self) -> str:
         return f"<LogChanges of {self._reader.name} after offset {self.loader.last_offset} to {self._to_offset}>"
 
-    @property
-    def loader(self) -> MetadataBatchLoader:
-        """The loader behind the changes; before the iteration its position is before the first change of the log."""
-        return self._fold.loader
-
-    @property
-    def skipped(self) -> Sequence[SkippedRecord]:
-        """The records that were skipped so far."""
-        return self.loader.skipped
-
     def __iter__(self) -> Iterator[Published]:
         """Each change as it is replayed."""
         loader = self.loader
-        yield from self._first
+        yield from self._taken()
         if loader.last_offset < self._to_offset:
             for batch in readable_batches(self._reader, loader.last_offset + 1, self._to_offset, loader.lost):
-                yield from self._fold.take(batch, to_offset=self._to_offset)
+                yield from self.take(batch, to_offset=self._to_offset)
+
+
+def _loader_behind(
+    reader: LogReader, offset: int, *, lenient: bool = False, cluster_id: str | None
+) -> MetadataBatchLoader:
+    """A loader that has the image at an offset, and nothing gathered."""
+    loader = loader_at(reader, offset, lenient=lenient)
+    loader.cluster_id = cluster_id
+    if offset >= 0:
+        loader.take_image()
+    return loader
 
 
 def begin_of_range(reader: LogReader, from_offset: int | None, to_offset: int | None, *, lenient: bool = False) -> int:

@@ -18,7 +18,7 @@ from kraftlake.records.schema import Message
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.log.delta_chunk import DeltaChunk
 from kraftlake.replay.log.log_replay import LogReplay
-from kraftlake.replay.queries.change_fold import ChangeFold, Published
+from kraftlake.replay.queries.changes import ChangeFold, Published
 from kraftlake.runtime.errors import KraftlakeError
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import UNDECODABLE, UNKNOWN, MadeLog, abort, begin, data, end, partition, topic, uuid_of

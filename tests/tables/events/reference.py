@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from kraftlake.delta import TopicsDelta
 from kraftlake.image import LeaderRecoveryState, PartitionRegistration
 from kraftlake.image.topics.partition_registration import NO_LEADER
-from kraftlake.replay.queries.change_fold import Published
+from kraftlake.replay.queries.changes import Published
 from kraftlake.tables.events.non_topic_events import election_event, non_topic_events
 from kraftlake.tables.events.table import Event
 

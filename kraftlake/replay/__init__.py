@@ -17,12 +17,10 @@ if TYPE_CHECKING:
     from kraftlake.replay.comparing.voters import Role, role_among
     from kraftlake.replay.comparing.words import alone_words, comparison_sentence, held_words
     from kraftlake.replay.imports.follow_log import FollowStep, LogFollower
-    from kraftlake.replay.imports.import_log import import_source
-    from kraftlake.replay.imports.import_report import ImportReport
+    from kraftlake.replay.imports.import_log import ImportReport, import_source
     from kraftlake.replay.live.committed_tail import AskQuorum
     from kraftlake.replay.live.follow_quorum import QuorumFollower
-    from kraftlake.replay.live.live_log import LiveLog
-    from kraftlake.replay.live.open_live import open_live
+    from kraftlake.replay.live.open_live import LiveLog, open_live
     from kraftlake.replay.live.open_quorum import observer_of
     from kraftlake.replay.live.patience import Patience
     from kraftlake.replay.loader.batch_loader import MetadataBatchLoader

@@ -28,7 +28,7 @@ from kraftlake.protocol import (
 )
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay import MetadataLoader
-from kraftlake.replay.live.fetched import decoded
+from kraftlake.replay.live.fetch_log import decoded
 from kraftlake.replica_manager import (
     BrokerContext,
     BrokerLifecycle,

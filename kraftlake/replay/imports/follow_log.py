@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake.kafka_files import MetadataDirectory, RemovedFileError, TruncatedLogError
+from kraftlake.kafka_files import MetadataDirectory, TruncatedLogError
 from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.imports.import_plan import plan_import
 from kraftlake.replay.imports.kept_snapshot import facts_of
 from kraftlake.replay.imports.new_lake import is_lake
-from kraftlake.replay.live.committed_tail import CommittedTail, committed_end
+from kraftlake.replay.live.committed_tail import CommittedTail, committed_end, retried
 from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.chunks import chunks_of_snapshot
 from kraftlake.replay.reading.committed import CommittedTo
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from kraftlake.replay.live.committed_tail import AskQuorum
 
 _LONGEST_PAUSE = 30.0
-_ATTEMPTS = 5
-"""Attempts at reading a directory while its node deletes old segments one by one."""
 
 
 @attrs.frozen(kw_only=True)
@@ -108,12 +106,7 @@ class LogFollower:
 
     def step(self) -> FollowStep:
         """Append what is new in the directory."""
-        for _ in range(_ATTEMPTS - 1):
-            try:
-                return self._step()
-            except RemovedFileError:
-                continue
-        return self._step()
+        return retried(self._step)
 
     def _step(self) -> FollowStep:
         if self._tail is None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import attrs
 
 from kraftlake.kafka_files import SourceKind
 from kraftlake.replay.imports.cached_images import fill_cache
 from kraftlake.replay.imports.import_plan import ImportPlan, plan_import
-from kraftlake.replay.imports.import_report import ImportReport
 from kraftlake.replay.imports.kept_snapshot import facts_of
 from kraftlake.replay.imports.new_lake import check_place, discard_empty_lake, is_lake, remove_empty_folders
 from kraftlake.replay.queries.source import LogSource
@@ -20,9 +21,46 @@ from kraftlake.replay.reading.progress import Progress, no_progress
 from kraftlake.replay.reading.replay_base import usable_snapshots
 from kraftlake.runtime.arguments import text
 from kraftlake.runtime.errors import ImportConflictError, LakeError, NotASourceError
+from kraftlake.runtime.json_names import fields_as_json
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log import Location, MetadataLog
+
+
+@attrs.frozen(kw_only=True)
+class ImportReport:
+    """The outcome of one import; offsets are inclusive, None where nothing was imported.
+
+    `records`, `batches` and `snapshots` count what was new, `already_there` the offsets that the lake already held with
+    the same content, `before_lake` the offsets below the lake's start, which were left out. `start_offset` and
+    `end_offset` (exclusive) are the lake's now. `committed_to`: offsets below it are known to be committed. `torn`
+    says, in words, where the source is torn off; everything before that is in the lake. `chain` is the last link of the
+    lake's chain of hashes as text, OFFSET:HASH, to hold the lake to later (`verify --at-least`); None where it has no
+    rows.
+    """
+
+    lake: str
+    source: str
+    created: bool
+    from_offset: int | None
+    to_offset: int | None
+    records: int
+    batches: int
+    snapshots: int
+    already_there: int
+    before_lake: int
+    start_offset: int
+    end_offset: int
+    committed_to: int
+    cluster_id: str | None
+    torn: str | None
+    chain: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The form of `kraftlake import --json`."""
+        form = fields_as_json(self)
+        ends = {"from": form.pop("fromOffset"), "to": form.pop("toOffset")}
+        return form | ends | {"committed_to": self.committed_to}  # the name that scripts know
 
 
 def import_source(

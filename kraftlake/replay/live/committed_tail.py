@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
-from kraftlake.kafka_files import DirectoryFollower, MetadataDirectory, Snapshot
+from kraftlake.kafka_files import DirectoryFollower, MetadataDirectory, RemovedFileError, Snapshot
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.reading.chunks import chunks_of
 from kraftlake.replay.reading.committed import CommittedTo
@@ -13,6 +14,10 @@ from kraftlake.replay.reading.epoch_ends import EpochEnds
 
 if TYPE_CHECKING:
     from kraftlake.protocol import QuorumPosition
+
+_ATTEMPTS: Final = 5
+"""Attempts at reading a directory while its node deletes old segments one by one."""
+T = TypeVar("T")
 
 AskQuorum: TypeAlias = "Callable[[], QuorumPosition]"
 """Returns the quorum's current position."""
@@ -95,6 +100,14 @@ class CommittedTail:
     def _see(self, batch: RecordBatch) -> None:
         self.known.see(batch)
         self._ends.see_chunk(batch)
+
+
+def retried(read: Callable[[], T]) -> T:
+    """What reading a directory gives, tried again where its node deletes a file meanwhile."""
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(RemovedFileError):
+            return read()
+    return read()
 
 
 def committed_end(log: MetadataDirectory, quorum: AskQuorum | None) -> int:

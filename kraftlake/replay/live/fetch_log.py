@@ -1,8 +1,11 @@
-"""A Fetch of who needs a quorum's log, and whom no snapshot helps."""
+"""A Fetch of a quorum's log by an observer whom no snapshot helps, and the batches that come."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kraftlake.protocol import ObservedLog, QuorumObserver, RawBatch, SnapshotNeededError
+from kraftlake.records.batch import RecordBatch, read_batches
 
 
 def fetch_log(observer: QuorumObserver, log: ObservedLog, *, wait_ms: int = 500) -> list[RawBatch]:
@@ -21,3 +24,8 @@ def fetch_log(observer: QuorumObserver, log: ObservedLog, *, wait_ms: int = 500)
             raise
         log.pass_by(answer.snapshot)
         return observer.fetch(log, wait_ms=wait_ms)
+
+
+def decoded(batches: Sequence[RawBatch]) -> list[RecordBatch]:
+    """The same batches with their records. Raises CorruptDataError for what is no batch of a metadata log."""
+    return [batch for raw in batches for batch in read_batches(raw.data, file="the quorum's log")]

@@ -24,8 +24,7 @@ from kraftlake.records.no_ops import NO_OP_VALUE
 from kraftlake.replay.imports.follow_log import FollowStep
 from kraftlake.replay.imports.import_log import check_accepts, import_source
 from kraftlake.replay.imports.new_lake import is_lake
-from kraftlake.replay.live.fetch_log import fetch_log
-from kraftlake.replay.live.fetched import decoded
+from kraftlake.replay.live.fetch_log import decoded, fetch_log
 from kraftlake.replay.live.mirror import mirror_quorum
 from kraftlake.replay.live.patience import Patience
 from kraftlake.replay.queries.source import LogSource

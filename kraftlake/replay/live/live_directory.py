@@ -8,16 +8,14 @@ from typing import Final
 
 import attrs
 
-from kraftlake.kafka_files import MetadataDirectory, RemovedFileError, TruncatedLogError
+from kraftlake.kafka_files import MetadataDirectory, TruncatedLogError
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay.live.committed_tail import AskQuorum, CommittedTail, committed_end
+from kraftlake.replay.live.committed_tail import AskQuorum, CommittedTail, committed_end, retried
 from kraftlake.replay.reading.committed import CommittedTo
 from kraftlake.runtime.errors import KraftlakeError
 
 _BATCHES: Final = 256
 """The most batches of a step."""
-_ATTEMPTS: Final = 5
-"""Attempts at reading a directory while its node deletes old segments one by one."""
 
 
 class LiveDirectory:
@@ -56,7 +54,7 @@ class LiveDirectory:
     def step(self) -> Sequence[RecordBatch]:
         """The next batches; an empty list where there are none yet."""
         try:
-            batches = self._batches()
+            batches = retried(self._next_batches)
         except TruncatedLogError as fault:
             if fault.replaced:
                 raise self._replaced(fault) from None
@@ -69,14 +67,6 @@ class LiveDirectory:
 
     def close(self) -> None:
         """Nothing is held open."""
-
-    def _batches(self) -> list[RecordBatch]:
-        for _ in range(_ATTEMPTS - 1):
-            try:
-                return self._next_batches()
-            except RemovedFileError:
-                continue
-        return self._next_batches()
 
     def _next_batches(self) -> list[RecordBatch]:
         batches: list[RecordBatch] = []

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from kraftlake.kafka_files import MetadataDirectory
 from kraftlake.protocol import NodeError, ObservedLog, OffsetAndEpoch, QuorumObserver, SnapshotNeededError
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay.live.fetch_log import fetch_log
-from kraftlake.replay.live.fetched import decoded
+from kraftlake.replay.live.fetch_log import decoded, fetch_log
 from kraftlake.replay.live.live_directory import epoch_before
 from kraftlake.runtime.errors import OffsetError
 

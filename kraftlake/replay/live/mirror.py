@@ -8,13 +8,23 @@ from typing import BinaryIO, Final
 import attrs
 
 from kraftlake.kafka_files import METADATA_DIRECTORY, MetadataDirectory, open_directory, segment_name, snapshot_name
-from kraftlake.protocol import NodeError, OffsetAndEpoch, QuorumObserver, SnapshotGoneError, SnapshotNeededError
-from kraftlake.replay.live.beginning import Beginning, begin
+from kraftlake.protocol import (
+    DivergedLogError,
+    NodeError,
+    ObservedLog,
+    OffsetAndEpoch,
+    QuorumObserver,
+    RawBatch,
+    SnapshotGoneError,
+    SnapshotNeededError,
+)
 from kraftlake.replay.live.fetch_log import fetch_log
 from kraftlake.replay.live.patience import Patience
 from kraftlake.replay.reading.progress import Progress, no_progress
 
 _ATTEMPTS: Final = 8
+_EPOCHS_TRIED: Final = 64
+"""How many epochs are tried to find that of the oldest snapshot, which no answer tells."""
 
 
 class _BeginningGoneError(Exception):
@@ -46,7 +56,7 @@ def mirror_quorum(
 
 
 def _mirror(observer: QuorumObserver, directory: Path, patience: Patience, progress: Progress) -> None:
-    beginning = patience.call(lambda: begin(observer))
+    beginning = patience.call(lambda: _begin(observer))
     for snapshot in beginning.snapshots:
         path = directory / snapshot_name(snapshot.offset, snapshot.epoch)
         patience.call(lambda to=path, id_=snapshot: _fetch_snapshot(observer, id_, to))  # type: ignore[misc]
@@ -62,7 +72,7 @@ def _fetch_snapshot(observer: QuorumObserver, id_: OffsetAndEpoch, path: Path) -
 
 
 def _write_log(
-    observer: QuorumObserver, beginning: Beginning, directory: Path, patience: Patience, progress: Progress
+    observer: QuorumObserver, beginning: _Beginning, directory: Path, patience: Patience, progress: Progress
 ) -> None:
     log, batches = beginning.log, beginning.batches
     segment: BinaryIO | None = None
@@ -82,3 +92,40 @@ def _write_log(
     finally:
         if segment is not None:
             segment.close()
+
+
+@attrs.frozen(kw_only=True)
+class _Beginning:
+    """The quorum's log from its first offset on; `batches` came already, `snapshots` are still to be fetched."""
+
+    log: ObservedLog
+    batches: list[RawBatch]
+    snapshots: tuple[OffsetAndEpoch, ...] = ()
+
+
+def _begin(observer: QuorumObserver) -> _Beginning:
+    """Find the first offset that the leader still has.
+
+    A leader with a snapshot answers a Fetch at offset 0 with its newest one, also where its log starts at 0; there the
+    first batch is asked for by its second offset, so a first batch of one record is lost. A log that starts later does
+    so where its oldest snapshot ends; that is only given to who knows its epoch. Raises as `QuorumObserver.fetch`.
+    """
+    log = ObservedLog(OffsetAndEpoch(offset=0, epoch=0))
+    try:
+        return _Beginning(log=log, batches=observer.fetch(log, wait_ms=0))
+    except SnapshotNeededError as answer:
+        newest, start = answer.snapshot, answer.log_start_offset
+    if start <= 0:
+        return _from(observer, OffsetAndEpoch(offset=1, epoch=-1), (newest,))
+    for epoch in range(newest.epoch, max(newest.epoch - _EPOCHS_TRIED, -1), -1):
+        oldest = OffsetAndEpoch(offset=start, epoch=epoch)
+        try:
+            return _from(observer, oldest, tuple(dict.fromkeys((oldest, newest))))
+        except (SnapshotNeededError, DivergedLogError):
+            continue
+    return _from(observer, newest, (newest,))
+
+
+def _from(observer: QuorumObserver, start: OffsetAndEpoch, snapshots: tuple[OffsetAndEpoch, ...]) -> _Beginning:
+    log = ObservedLog(start)
+    return _Beginning(log=log, batches=observer.fetch(log, wait_ms=0), snapshots=snapshots)

@@ -60,13 +60,7 @@ class EffectiveRecords:
     def where(self, chosen: Any) -> EffectiveRecords:
         """The records at places that a mask or an array of indices names."""
         return EffectiveRecords(
-            data=self.data,
-            starts=np.ascontiguousarray(self.starts[chosen]),
-            stops=np.ascontiguousarray(self.stops[chosen]),
-            kinds=self.kinds[chosen],
-            offsets=self.offsets[chosen],
-            effective=self.effective[chosen],
-            times=self.times[chosen],
+            data=self.data, **{name: np.ascontiguousarray(getattr(self, name)[chosen]) for name in _BY_RECORD}
         )
 
     def part(self, first: int, last: int) -> EffectiveRecords:
@@ -95,6 +89,9 @@ class EffectiveRecords:
 
     def __len__(self) -> int:
         return len(self.starts)
+
+
+_BY_RECORD: Final = tuple(field.name for field in attrs.fields(EffectiveRecords) if field.name != "data")
 
 
 def marks_among(keys: Any) -> Any:
@@ -159,15 +156,10 @@ def joined(pieces: list[EffectiveRecords]) -> EffectiveRecords:
     data = [*{id(piece.data): piece.data for piece in pieces}.values()]
     begins = dict(zip(map(id, data), np.cumsum([0, *map(len, data)]).tolist(), strict=False))
     shifts = [begins[id(piece.data)] for piece in pieces]
-    return EffectiveRecords(
-        data=data[0] if len(data) == 1 else np.concatenate(data),
-        starts=np.concatenate([piece.starts + shift for piece, shift in zip(pieces, shifts, strict=True)]),
-        stops=np.concatenate([piece.stops + shift for piece, shift in zip(pieces, shifts, strict=True)]),
-        kinds=np.concatenate([piece.kinds for piece in pieces]),
-        offsets=np.concatenate([piece.offsets for piece in pieces]),
-        effective=np.concatenate([piece.effective for piece in pieces]),
-        times=np.concatenate([piece.times for piece in pieces]),
-    )
+    columns = {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in _BY_RECORD}
+    for name in ("starts", "stops"):
+        columns[name] += np.repeat(shifts, [*map(len, pieces)])
+    return EffectiveRecords(data=data[0] if len(data) == 1 else np.concatenate(data), **columns)
 
 
 NO_RECORDS: Final = records_of(np.empty(0, np.uint8), *np.empty((4, 0), np.int64))

@@ -18,6 +18,7 @@ T = TypeVar("T")
 
 TRANSACTION_MARKS: Final = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
 """The types of the records that begin or end a transaction."""
+_API_KEYS: Final = tuple(mark.API_KEY for mark in TRANSACTION_MARKS)
 
 
 class OpenTransaction(Generic[T]):
@@ -60,32 +61,20 @@ class OpenTransaction(Generic[T]):
 
         Raises ReplayError with the offset for a record that contradicts those before it; it then changes nothing.
         """
-        fault = self.fault_of(api_key, offset)
-        if fault is not None:
-            raise fault
-        if api_key == BeginTransactionRecord.API_KEY:
+        assert api_key in _API_KEYS, "it is a mark"
+        begins, begin = api_key == BeginTransactionRecord.API_KEY, self.begin_offset
+        fault = ""
+        if begins and begin is not None:
+            fault = f", BEGIN_TRANSACTION_RECORD: the transaction that began at offset {begin} is still open."
+        elif not begins and begin is None:
+            fault = f": {METADATA_RECORDS[api_key].__name__} without a BeginTransactionRecord before it."
+        if fault:
+            raise ReplayError(f"Offset {offset}{fault}", offset=offset)
+        if begins or begin is None:
             self.begin_offset = offset
             return []
-        begin, held = self.begin_offset, self._held
-        assert begin is not None, "a transaction is open"
-        self._held, self.begin_offset = [], None
+        held, self._held, self.begin_offset = self._held, [], None
         if api_key == EndTransactionRecord.API_KEY:
             return held
         self.aborted = begin, offset
         return []
-
-    def fault_of(self, api_key: int, offset: int) -> ReplayError | None:
-        """The error that `mark` would raise, None where it would raise none."""
-        if api_key == BeginTransactionRecord.API_KEY:
-            if self.begin_offset is None:
-                return None
-            return ReplayError(
-                f"Offset {offset}, BEGIN_TRANSACTION_RECORD: the transaction that began at offset "
-                f"{self.begin_offset} is still open.",
-                offset=offset,
-            )
-        name = METADATA_RECORDS[api_key].__name__
-        assert api_key in (EndTransactionRecord.API_KEY, AbortTransactionRecord.API_KEY), f"{name} is no mark"
-        if self.begin_offset is not None:
-            return None
-        return ReplayError(f"Offset {offset}: {name} without a BeginTransactionRecord before it.", offset=offset)

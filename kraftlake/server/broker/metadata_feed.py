@@ -19,7 +19,7 @@ from kraftlake.protocol import (
     SnapshotNeededError,
 )
 from kraftlake.replay import MetadataLoader
-from kraftlake.replay.live.fetched import decoded
+from kraftlake.replay.live.fetch_log import decoded
 from kraftlake.runtime import Backoff, EventQueueClosedError, get_logger, sentence_of
 from kraftlake.runtime.errors import QueueFullError
 

@@ -27,7 +27,7 @@ from kraftlake.protocol import (
     parse_addresses,
 )
 from kraftlake.records.control_records import LeaderChangeMessage
-from kraftlake.replay.live.fetched import decoded
+from kraftlake.replay.live.fetch_log import decoded
 from tests.cli.running import fault
 from tests.controller.kafka_rpc import KafkaRpc
 from tests.server.controller import wire_requests as w

@@ -55,7 +55,6 @@ if TYPE_CHECKING:
         plans,
         provenance_at,
         read_chunks,
-        snapshot_provenance,
     )
     from kraftlake.tables.shards.shard_task import ShardDone, ShardTask
     from kraftlake.tables.shards.snapshot_layout import TopicRange, batches_of, head_of, ranges_of, tail_of
@@ -153,7 +152,6 @@ __all__ = [
     "result_for_driver",
     "result_of",
     "shards_in",
-    "snapshot_provenance",
     "state_at",
     "stream_of",
     "table_run",

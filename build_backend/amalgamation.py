@@ -3,7 +3,8 @@
 Cython inlines a function where it is called only within one module, and the kernels are many small files. So their
 functions go into one file, each file after those that it imports from, with four changes:
 
-- An integer constant becomes its value, also one of a file that has constants alone, which Python imports, too.
+- An integer constant becomes its value, also one of a file that has constants alone, which Python imports, too; a
+  file that takes many of another one names that file: `from kraftlake.kernels.replay import change_state as change`.
 - A name of a C type or buffer (`kernels/language.py`) becomes Cython's words for it.
 - A function marked `inlined` becomes a C function; one marked `compiled` becomes a C function and a Python function,
   which calls it without the GIL.
@@ -37,10 +38,14 @@ def amalgamate(package: Path) -> str:
     body: list[ast.stmt] = ast.parse("import cython").body
     for module in _in_order(trees):
         names: Names = dict(known[_LANGUAGE])
+        modules: dict[str, Names] = {}
         for statement in trees[module].body:
             if isinstance(statement, ast.ImportFrom) and statement.module in known:
                 names |= {name.name: known[statement.module][name.name] for name in statement.names}
-        own, statements = _of_file(trees[module], module.rpartition(".")[2], names)
+            elif isinstance(statement, ast.ImportFrom):
+                found = [(name, f"{statement.module}.{name.name}") for name in statement.names]
+                modules |= {name.asname or name.name: known[path] for name, path in found if path in known}
+        own, statements = _of_file(trees[module], module.rpartition(".")[2], names, modules)
         known[module] = own
         body += statements
     _check_unique(body)
@@ -66,15 +71,17 @@ def _in_order(trees: dict[str, ast.Module]) -> Iterator[str]:
         if module not in done:
             done.add(module)
             for statement in trees[module].body:
-                if isinstance(statement, ast.ImportFrom) and statement.module in trees:
-                    yield from visit(statement.module)
+                if isinstance(statement, ast.ImportFrom):
+                    for path in (statement.module, *(f"{statement.module}.{name.name}" for name in statement.names)):
+                        if path in trees:
+                            yield from visit(path)
             yield module
 
     for module in trees:
         yield from visit(module)
 
 
-def _of_file(tree: ast.Module, stem: str, imported: Names) -> tuple[Names, list[ast.stmt]]:
+def _of_file(tree: ast.Module, stem: str, imported: Names, modules: dict[str, Names]) -> tuple[Names, list[ast.stmt]]:
     """What stands for the names that a file defines, and what the extension has of the file."""
     own: Names = {}
     kept: list[ast.FunctionDef | ast.ClassDef] = []
@@ -91,7 +98,7 @@ def _of_file(tree: ast.Module, stem: str, imported: Names) -> tuple[Names, list[
         elif isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("cython.cimports"):
             statements.append(statement)
     for definition in kept:
-        _Replaced({**imported, **own}).generic_visit(definition)
+        _Replaced({**imported, **own}, modules).generic_visit(definition)
         if isinstance(definition, ast.ClassDef):
             statements.append(_extension_class(definition))
         else:
@@ -124,12 +131,20 @@ def _constants(statement: ast.Assign | ast.AnnAssign, names: Names) -> Names:
 class _Replaced(ast.NodeTransformer):
     """Puts what stands for a name where the name is read, and the type of numbers that Cython takes for objects."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: Names, modules: dict[str, Names]) -> None:
         self._names = names
+        self._modules = modules
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         found = self._names.get(node.id, node) if isinstance(node.ctx, ast.Load) else node
         return self.visit_Constant(found) if isinstance(found, ast.Constant) else found
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        if isinstance(node.value, ast.Name) and node.value.id in self._modules:
+            found = self._modules[node.value.id][node.attr]
+            return self.visit_Constant(found) if isinstance(found, ast.Constant) else found
+        self.generic_visit(node)
+        return node
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
         if not isinstance(node.value, int) or node.value < 1 << 31:

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import cython
 
-from kraftlake.kernels.batches.batch_columns import (
-    BASE,
-    COUNT,
-    EPOCH,
-    FIRST,
-    HEADER_SIZE,
-    MAX_TIME,
-    SMALLEST_RECORD,
-    STOP,
-    TIME,
-)
+from kraftlake.kernels.batches import batch_columns as column
 from kraftlake.kernels.batches.checksum import crc32c
 from kraftlake.kernels.batches.record_values import split_values
 from kraftlake.kernels.language import Bytes, Int8, Int64, LongRows, LongRowsOut, LongsOut, UInt64, compiled, inlined
@@ -49,15 +39,15 @@ def walk_plain(
     p = start
     batches, records = 0, 0
     offset, epoch = -1, -1
-    while p + HEADER_SIZE <= size and batches < len(found):
+    while p + column.HEADER_SIZE <= size and batches < len(found):
         length = number(data, p + 8, 4)
         stop = p + _LENGTH_FROM + length
         base, of_epoch, count = number(data, p, 8), number(data, p + 12, 4), number(data, p + 57, 4)
         time, max_time = number(data, p + 27, 8), number(data, p + 35, 8)
         if (
             data[p + 16] != _MAGIC or data[p + 21] != 0 or data[p + 22] != 0
-            or length < HEADER_SIZE - _LENGTH_FROM or stop > size or stop - p > largest
-            or base < 0 or count < 1 or number(data, p + 23, 4) != count - 1 or count * SMALLEST_RECORD > length
+            or length < column.HEADER_SIZE - _LENGTH_FROM or stop > size or stop - p > largest
+            or base < 0 or count < 1 or number(data, p + 23, 4) != count - 1 or count * column.SMALLEST_RECORD > length
             or count > most
             or base > _LARGEST_LONG - count or of_epoch < -1
             or number(data, p + 43, 8) != -1 or number(data, p + 51, 2) != -1 or number(data, p + 53, 4) != -1
@@ -65,9 +55,13 @@ def walk_plain(
             or (batches > 0 and (base != offset or of_epoch < epoch))
         ):  # fmt: skip
             break
-        found[batches, FIRST], found[batches, STOP] = p + HEADER_SIZE, stop
-        found[batches, BASE], found[batches, COUNT] = base, count
-        found[batches, EPOCH], found[batches, TIME], found[batches, MAX_TIME] = of_epoch, time, max_time
+        found[batches, column.FIRST], found[batches, column.STOP] = p + column.HEADER_SIZE, stop
+        found[batches, column.BASE], found[batches, column.COUNT] = base, count
+        found[batches, column.EPOCH], found[batches, column.TIME], found[batches, column.MAX_TIME] = (
+            of_epoch,
+            time,
+            max_time,
+        )
         batches += 1
         records += count
         offset, epoch, p = base + count, of_epoch, stop
@@ -84,11 +78,11 @@ def split_plain(
     """
     at: Int64 = 0
     for index in range(batches):
-        first, stop, count = found[index, FIRST], found[index, STOP], found[index, COUNT]
-        head = first - HEADER_SIZE
+        first, stop, count = found[index, column.FIRST], found[index, column.STOP], found[index, column.COUNT]
+        head = first - column.HEADER_SIZE
         if crc32c(data, head + _CRC_FROM, stop) != number(data, head + _CRC_AT, 4) & 0xFFFFFFFF:
             return index, at
-        time, max_time = found[index, TIME], found[index, MAX_TIME]
+        time, max_time = found[index, column.TIME], found[index, column.MAX_TIME]
         if not split_values(data, first, stop, count, time, max_time, starts, stops, times, at):
             return index, at
         at += count
@@ -104,12 +98,12 @@ def pass_good(data: Bytes) -> tuple[Int64, Int64]:
     size = len(data)
     p = 0
     offset = -1
-    while p + HEADER_SIZE <= size:
+    while p + column.HEADER_SIZE <= size:
         length = number(data, p + 8, 4)
         end = p + _LENGTH_FROM + length
         base, delta = number(data, p, 8), number(data, p + 23, 4)
         if (
-            data[p + 16] != _MAGIC or length < HEADER_SIZE - _LENGTH_FROM or end > size
+            data[p + 16] != _MAGIC or length < column.HEADER_SIZE - _LENGTH_FROM or end > size
             or base < 0 or delta < 0 or number(data, p + 57, 4) < 0
             or crc32c(data, p + _CRC_FROM, end) != number(data, p + _CRC_AT, 4) & 0xFFFFFFFF
         ):  # fmt: skip

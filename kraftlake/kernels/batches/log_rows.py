@@ -2,31 +2,10 @@
 
 from __future__ import annotations
 
+from kraftlake.kernels.batches import log_columns as column
 from kraftlake.kernels.batches.batch_columns import HEADER_SIZE
 from kraftlake.kernels.batches.batch_walk import number
 from kraftlake.kernels.batches.checksum import crc32c
-from kraftlake.kernels.batches.log_columns import (
-    BASE,
-    BEHIND,
-    CHOSEN,
-    CONTROL,
-    EPOCH,
-    KEPT,
-    KIND,
-    LARGEST,
-    LAST,
-    NO_PRODUCER,
-    OFFSET,
-    OFFSET_OF_LARGEST,
-    POSITION,
-    PRODUCER,
-    PRODUCER_EPOCH,
-    SLOT,
-    START,
-    STOP,
-    TIME,
-    TRANSACTIONAL,
-)
 from kraftlake.kernels.language import Bool, Bytes, Int64, LongRows, LongRowsOut, compiled, inlined
 
 _LENGTH_FROM, _CRC_AT, _CRC_FROM = 12, 17, 21
@@ -36,15 +15,16 @@ _MAGIC = 2
 @inlined
 def _is_plain(rows: LongRows, i: Int64) -> Bool:
     """Whether no producer's state depends on the batch."""
-    return rows[i, KIND] == 0 and rows[i, PRODUCER] == NO_PRODUCER
+    return rows[i, column.KIND] == 0 and rows[i, column.PRODUCER] == column.NO_PRODUCER
 
 
 @inlined
 def _goes_on(rows: LongRows, i: Int64, other: Int64) -> Bool:
     """Whether two batches of records are the same producer's, in one epoch, and both in transactions or not."""
     return (
-        rows[i, PRODUCER] == rows[other, PRODUCER] and rows[i, PRODUCER_EPOCH] == rows[other, PRODUCER_EPOCH]
-        and rows[i, KIND] == rows[other, KIND] and rows[i, KIND] & CONTROL == 0
+        rows[i, column.PRODUCER] == rows[other, column.PRODUCER]
+        and rows[i, column.PRODUCER_EPOCH] == rows[other, column.PRODUCER_EPOCH]
+        and rows[i, column.KIND] == rows[other, column.KIND] and rows[i, column.KIND] & column.CONTROL == 0
     )  # fmt: skip
 
 
@@ -60,28 +40,28 @@ def choose(rows: LongRowsOut, count: Int64) -> Int64:
     while 2 * slots <= count:
         slots *= 2
     for slot in range(min(slots, count)):
-        rows[slot, SLOT] = -1
+        rows[slot, column.SLOT] = -1
     for i in range(count):
-        rows[i, CHOSEN] = i == 0 or rows[i, EPOCH] != rows[i - 1, EPOCH]
+        rows[i, column.CHOSEN] = i == 0 or rows[i, column.EPOCH] != rows[i - 1, column.EPOCH]
         if not _is_plain(rows, i):
-            held = rows[i, PRODUCER] & (slots - 1)
-            if rows[held, SLOT] < 0 or not _goes_on(rows, i, rows[held, SLOT]):
-                rows[i, CHOSEN] = 1
-            rows[held, SLOT] = i
+            held = rows[i, column.PRODUCER] & (slots - 1)
+            if rows[held, column.SLOT] < 0 or not _goes_on(rows, i, rows[held, column.SLOT]):
+                rows[i, column.CHOSEN] = 1
+            rows[held, column.SLOT] = i
     for slot in range(min(slots, count)):
-        rows[slot, SLOT] = -1
+        rows[slot, column.SLOT] = -1
     for i in range(count - 1, -1, -1):
         if not _is_plain(rows, i):
-            held = rows[i, PRODUCER] & (slots - 1)
-            goes_on: Bool = rows[held, SLOT] >= 0 and _goes_on(rows, i, rows[held, SLOT])
-            rows[held, BEHIND] = rows[held, BEHIND] + 1 if goes_on else 0
-            if rows[held, BEHIND] < KEPT:
-                rows[i, CHOSEN] = 1
-            rows[held, SLOT] = i
+            held = rows[i, column.PRODUCER] & (slots - 1)
+            goes_on: Bool = rows[held, column.SLOT] >= 0 and _goes_on(rows, i, rows[held, column.SLOT])
+            rows[held, column.BEHIND] = rows[held, column.BEHIND] + 1 if goes_on else 0
+            if rows[held, column.BEHIND] < column.KEPT:
+                rows[i, column.CHOSEN] = 1
+            rows[held, column.SLOT] = i
     found: Int64 = 0
     for i in range(count):
-        if rows[i, CHOSEN] != 0:
-            rows[found, CHOSEN] = i
+        if rows[i, column.CHOSEN] != 0:
+            rows[found, column.CHOSEN] = i
             found += 1
     return found
 
@@ -125,10 +105,18 @@ def find(
         ):  # fmt: skip
             break
         time = number(data, p + 35, 8)
-        rows[count, BASE], rows[count, LAST], rows[count, EPOCH], rows[count, TIME] = base, last, epoch, time
-        rows[count, PRODUCER], rows[count, PRODUCER_EPOCH] = number(data, p + 43, 8), number(data, p + 51, 2)
-        rows[count, KIND] = data[p + 22] & (TRANSACTIONAL | CONTROL)
-        rows[count, START], rows[count, STOP] = p, stop
+        rows[count, column.BASE], rows[count, column.LAST], rows[count, column.EPOCH], rows[count, column.TIME] = (
+            base,
+            last,
+            epoch,
+            time,
+        )
+        rows[count, column.PRODUCER], rows[count, column.PRODUCER_EPOCH] = (
+            number(data, p + 43, 8),
+            number(data, p + 51, 2),
+        )
+        rows[count, column.KIND] = data[p + 22] & (column.TRANSACTIONAL | column.CONTROL)
+        rows[count, column.START], rows[count, column.STOP] = p, stop
         newest = max(newest, time)
         if expected >= 0:
             expected = last + 1
@@ -153,17 +141,23 @@ def index(
     in_offsets: Int64 = 0
     in_times: Int64 = 0
     newest: Int64 = -1
-    shift = position - rows[0, START]
+    shift = position - rows[0, column.START]
     for i in range(len(rows)):
-        if rows[i, TIME] > largest:
-            largest, offset_of_largest, newest = rows[i, TIME], rows[i, LAST], i
+        if rows[i, column.TIME] > largest:
+            largest, offset_of_largest, newest = rows[i, column.TIME], rows[i, column.LAST], i
         if unindexed > interval:
-            rows[in_offsets, OFFSET], rows[in_offsets, POSITION] = rows[i, LAST] - base, shift + rows[i, START]
+            rows[in_offsets, column.OFFSET], rows[in_offsets, column.POSITION] = (
+                rows[i, column.LAST] - base,
+                shift + rows[i, column.START],
+            )
             in_offsets += 1
             if largest > indexed_time:
-                rows[in_times, LARGEST], rows[in_times, OFFSET_OF_LARGEST] = largest, offset_of_largest - base
+                rows[in_times, column.LARGEST], rows[in_times, column.OFFSET_OF_LARGEST] = (
+                    largest,
+                    offset_of_largest - base,
+                )
                 in_times += 1
                 indexed_time = largest
             unindexed = 0
-        unindexed += rows[i, STOP] - rows[i, START]
+        unindexed += rows[i, column.STOP] - rows[i, column.START]
     return in_offsets, in_times, unindexed, newest

@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from kraftlake.kernels.columns.change_buffers import (
-    DELETE,
-    DIRECTORY,
-    ELECTED,
-    FOLLOWER,
-    HAD,
-    HAS,
-    LEADING,
-    WRITTEN,
-    BrokerChanges,
-    ListRoom,
-)
+from kraftlake.kernels.columns import change_buffers as change
+from kraftlake.kernels.columns.change_buffers import BrokerChanges, ListRoom
 from kraftlake.kernels.language import Bool, Bytes, Int64, IntRows, Ints, Longs, compiled, inlined
 from kraftlake.kernels.partition_row import HEAP_LISTS, ISR, LEADER, SHAPE
 from kraftlake.kernels.replay.row_lists import all_migrating, load_row
@@ -44,11 +34,11 @@ def most_changes(before: IntRows, after: IntRows, flags: Bytes, base_heap: Ints,
     most: Int64 = 0
     longest: Int64 = 0
     for r in range(len(flags)):
-        if flags[r] & HAD:
+        if flags[r] & change.HAD:
             count, length = _lists_of(before, r, base_heap, heap)
             most += count
             longest = max(longest, length)
-        if flags[r] & HAS:
+        if flags[r] & change.HAS:
             count, length = _lists_of(after, r, base_heap, heap)
             most += count
             longest = max(longest, length)
@@ -78,7 +68,7 @@ def _may_host(rows: IntRows, r: Int64, broker: Int64) -> Bool:
 @inlined
 def _stays_where_it_is(before: IntRows, after: IntRows, r: Int64, flags: Int64) -> Bool:
     """Whether a partition of at most three replicas keeps them in order, and no record has written its directories."""
-    if flags != HAD | HAS or after[r, SHAPE] < 0 or before[r, SHAPE] < 0:
+    if flags != change.HAD | change.HAS or after[r, SHAPE] < 0 or before[r, SHAPE] < 0:
         return False
     if (before[r, SHAPE] ^ after[r, SHAPE]) & 0xFF:
         return False
@@ -108,9 +98,9 @@ def _add_where_it_stays(
         broker = after[r, place]
         if (place > 0 and broker == after[r, 0]) or (place > 1 and broker == after[r, 1]):
             continue  # named twice
-        kind: Int64 = FOLLOWER
+        kind: Int64 = change.FOLLOWER
         if after[r, LEADER] == broker:
-            kind = ELECTED if elected else LEADING
+            kind = change.ELECTED if elected else change.LEADING
         count = _add(found, count, r, broker, kind, -1, only)
     return count
 
@@ -143,8 +133,8 @@ def changes_of_brokers(
     members: Int64 = 0
     for k in range(len(order)):
         r = order[k]
-        had: Bool = (flags[r] & HAD) != 0
-        has: Bool = (flags[r] & HAS) != 0
+        had: Bool = (flags[r] & change.HAD) != 0
+        has: Bool = (flags[r] & change.HAS) != 0
         if len(only) > 0 and not (has and _may_host(after, r, only[0])) and not (had and _may_host(before, r, only[0])):
             continue
         epoch_changed: Bool = True
@@ -168,7 +158,7 @@ def changes_of_brokers(
         both_migrating: Bool = False
         if had and has:
             both_migrating = all_migrating(lists, lengths) and all_migrating(old_lists, old_lengths)
-            written = (flags[r] & WRITTEN) != 0
+            written = (flags[r] & change.WRITTEN) != 0
         for place in range(lengths[0]):
             broker = lists[0, place]
             if _place_of(lists, lengths, broker) != place:
@@ -180,11 +170,11 @@ def changes_of_brokers(
                 old_place = _place_of(old_lists, old_lengths, broker)
                 if old_place >= 0 and not both_migrating and (written or old_place != place):
                     directory = lists[2, place]
-            kind: Int64 = DIRECTORY
+            kind: Int64 = change.DIRECTORY
             if epoch_changed:
-                kind = FOLLOWER
+                kind = change.FOLLOWER
                 if after[r, LEADER] == broker:
-                    kind = ELECTED if elected else LEADING
+                    kind = change.ELECTED if elected else change.LEADING
             elif directory < 0:
                 continue
             count = _add(found, count, r, broker, kind, directory, only)
@@ -195,5 +185,5 @@ def changes_of_brokers(
             broker = old_lists[0, place]
             if _place_of(old_lists, old_lengths, broker) != place or _place_of(lists, lengths, broker) >= 0:
                 continue
-            count = _add(found, count, r, broker, DELETE, -1, only)
+            count = _add(found, count, r, broker, change.DELETE, -1, only)
     return count, all_replicas, members

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
+from kraftlake.kernels.columns import change_buffers as change
 from kraftlake.kernels.columns.broker_changes import heap_at
-from kraftlake.kernels.columns.change_buffers import (
-    ELIGIBLE,
-    HAD,
-    HAS,
-    IMBALANCED,
-    OFFLINE,
-    PARTITIONS,
-    UNCLEAN,
-    CountedChanges,
-)
+from kraftlake.kernels.columns.change_buffers import CountedChanges
 from kraftlake.kernels.language import Bool, Int64, IntRows, Ints, LongRowsOut, compiled, inlined
 from kraftlake.kernels.partition_row import HEAP_LISTS, LEADER, SHAPE
 
@@ -33,11 +25,11 @@ def _count(
     rows: IntRows, r: Int64, sign: Int64, base_heap: Ints, heap: Ints, counts: LongRowsOut, delta: Int64
 ) -> None:
     leader = rows[r, LEADER]
-    counts[delta, PARTITIONS] += sign
+    counts[delta, change.PARTITIONS] += sign
     if leader == _NO_LEADER:
-        counts[delta, OFFLINE] += sign
+        counts[delta, change.OFFLINE] += sign
     if leader != _preferred(rows, r, base_heap, heap):
-        counts[delta, IMBALANCED] += sign
+        counts[delta, change.IMBALANCED] += sign
 
 
 @compiled
@@ -50,12 +42,12 @@ def count_changes(changes: CountedChanges, base_heap: Ints, heap: Ints, counts: 
     before = changes.before
     after = changes.after
     for r in range(len(changes.flags)):
-        had: Bool = (changes.flags[r] & HAD) != 0
-        has: Bool = (changes.flags[r] & HAS) != 0
+        had: Bool = (changes.flags[r] & change.HAD) != 0
+        has: Bool = (changes.flags[r] & change.HAS) != 0
         delta = changes.deltas[r]
         if has:
-            counts[delta, UNCLEAN] += changes.unclean[r]
-            counts[delta, ELIGIBLE] += changes.eligible[r]
+            counts[delta, change.UNCLEAN] += changes.unclean[r]
+            counts[delta, change.ELIGIBLE] += changes.eligible[r]
         stays: Bool = had and has and before[r, LEADER] == after[r, LEADER]
         if stays and before[r, 0] == after[r, 0] and before[r, SHAPE] == after[r, SHAPE]:
             continue  # as most changes

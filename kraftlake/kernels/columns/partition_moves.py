@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
+from kraftlake.kernels.columns import change_buffers as change
 from kraftlake.kernels.columns.broker_changes import heap_at
-from kraftlake.kernels.columns.change_buffers import (
-    HAD,
-    HAS,
-    WRITTEN,
-    FoldedChanges,
-    FoldedVersions,
-    PartitionsNow,
-)
+from kraftlake.kernels.columns.change_buffers import FoldedChanges, FoldedVersions, PartitionsNow
 from kraftlake.kernels.language import Bool, Int64, IntRows, Ints, Longs, compiled, inlined
 from kraftlake.kernels.partition_row import COLUMNS, HEAP_LISTS, LEADER, SHAPE
 from kraftlake.kernels.replay.change_state import BLOCK, DIRECTORIES_WRITTEN
@@ -82,21 +76,21 @@ def fold_versions(
             count += 1
             now.newest[place] = at
             changes.first[at] = i
-            changes.flags[at] = HAD if now.there[place] else 0
+            changes.flags[at] = change.HAD if now.there[place] else 0
             changes.since[at] = now.since[place]
             changes.since_times[at] = now.since_times[place]
             changes.unclean[at] = changes.eligible[at] = 0
         changes.last[at] = i
-        flags: Int64 = changes.flags[at] & (HAD | WRITTEN)
+        flags: Int64 = changes.flags[at] & (change.HAD | change.WRITTEN)
         if versions.did[i] & DIRECTORIES_WRITTEN:
-            flags |= WRITTEN
+            flags |= change.WRITTEN
         ended: Bool = versions.did[i] & DID_END != 0
         if not ended:
-            flags |= HAS
+            flags |= change.HAS
         now.there[place] = not ended
         changes.flags[at] = flags
         same: Bool = False
-        if flags & HAD and flags & HAS:
+        if flags & change.HAD and flags & change.HAS:
             same = _is_same_state(versions.after, i, versions.before, first, base_heap, heap)
         changes.altered[at] = not same
         now.since[place] = changes.since[at] if same else offsets[i]

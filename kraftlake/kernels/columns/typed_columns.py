@@ -9,41 +9,8 @@ from __future__ import annotations
 
 import cython
 
-from kraftlake.kernels.columns.column_steps import (
-    ARGUMENT,
-    COLUMN,
-    DEEPEST,
-    END,
-    ENDS,
-    INT8,
-    INT16,
-    INT32,
-    INT32_LIST,
-    INT64,
-    LIST,
-    LIST_DEFAULT,
-    LONG_DEFAULT,
-    NO_TAG,
-    NUMBER_DEFAULT,
-    PLACES,
-    STEP,
-    STEP_NUMBERS,
-    STRUCT,
-    TAG,
-    TAG_DONE,
-    TAGS,
-    TAGS_DONE,
-    TARGET,
-    TEXT,
-    TEXT_DEFAULT,
-    UUID,
-    UUID_DEFAULT,
-    UUID_LIST,
-    UUID_TEXT,
-    VALID,
-    VALUES,
-    Output,
-)
+from kraftlake.kernels.columns import column_steps as op
+from kraftlake.kernels.columns.column_steps import Output
 from kraftlake.kernels.language import (
     Bytes,
     BytesOut,
@@ -65,7 +32,7 @@ _MOST_TAGS = 1024
 def _add_int(out: Output, column: Int64, number: Int64) -> None:
     if column >= 0:
         k = out.counts[column]
-        out.ints[out.places[PLACES * column + VALUES] + k] = number
+        out.ints[out.places[op.PLACES * column + op.VALUES] + k] = number
         out.counts[column] = k + 1
 
 
@@ -73,7 +40,7 @@ def _add_int(out: Output, column: Int64, number: Int64) -> None:
 def _add_long(out: Output, column: Int64, number: Int64) -> None:
     if column >= 0:
         k = out.counts[column]
-        out.longs[out.places[PLACES * column + VALUES] + k] = number
+        out.longs[out.places[op.PLACES * column + op.VALUES] + k] = number
         out.counts[column] = k + 1
 
 
@@ -81,11 +48,11 @@ def _add_long(out: Output, column: Int64, number: Int64) -> None:
 def _add_size(out: Output, column: Int64, size: Int64, valid: Int64) -> Int64:
     """Note the end of one more text or list, and give where it begins."""
     k = out.counts[column]
-    at = out.places[PLACES * column + ENDS] + k
+    at = out.places[op.PLACES * column + op.ENDS] + k
     begins: Int64 = out.ints[at]
     out.ints[at + 1] = begins + size
-    if out.places[PLACES * column + VALID] >= 0:
-        out.bytes[out.places[PLACES * column + VALID] + k] = valid
+    if out.places[op.PLACES * column + op.VALID] >= 0:
+        out.bytes[out.places[op.PLACES * column + op.VALID] + k] = valid
     out.counts[column] = k + 1
     return begins
 
@@ -110,7 +77,7 @@ def _write_uuid(into: BytesOut, to: Int64, high: UInt64, low: UInt64) -> None:
 @inlined
 def _add_uuid(out: Output, column: Int64, high: UInt64, low: UInt64) -> None:
     if column >= 0:
-        to = out.places[PLACES * column + VALUES] + _add_size(out, column, UUID_TEXT, 1)
+        to = out.places[op.PLACES * column + op.VALUES] + _add_size(out, column, op.UUID_TEXT, 1)
         _write_uuid(out.bytes, to, high, low)
 
 
@@ -118,7 +85,7 @@ def _add_uuid(out: Output, column: Int64, high: UInt64, low: UInt64) -> None:
 def _next_tag(data: Bytes, p: Int64, end: Int64, left: Int64, before: Int64) -> tuple[Int64, Int64, Int64]:
     """The next tag, where its value begins and ends; NO_TAG when none is left. The position is -1 where one is bad."""
     if left <= 0:
-        return NO_TAG, p, p
+        return op.NO_TAG, p, p
     tag, p = read_uvarint(data, p, end)
     if p < 0 or tag <= before:
         return 0, -1, 0
@@ -131,12 +98,12 @@ def _next_tag(data: Bytes, p: Int64, end: Int64, left: Int64, before: Int64) -> 
 @inlined
 def _read_number(data: Bytes, p: Int64, end: Int64, step: Int64, column: Int64, out: Output) -> Int64:
     """A number of another width than INT32's; the position behind it, or -1."""
-    if step == INT64:
+    if step == op.INT64:
         if p + 8 > end:
             return -1
         _add_long(out, column, cython.cast(Int64, read_long(data, p)))
         return p + 8
-    if step == INT8:
+    if step == op.INT8:
         if p >= end:
             return -1
         _add_int(out, column, cython.cast(Int8, data[p]))
@@ -144,7 +111,7 @@ def _read_number(data: Bytes, p: Int64, end: Int64, step: Int64, column: Int64, 
     if p + 2 > end:
         return -1
     number: Int64 = data[p] << 8 | data[p + 1]
-    if step == INT16:
+    if step == op.INT16:
         number = cython.cast(Int16, number)
     _add_int(out, column, number)
     return p + 2
@@ -168,18 +135,18 @@ def _read_many(
     if size < 0:
         size = valid = 0
     width: Int64 = 16
-    if step == TEXT:
+    if step == op.TEXT:
         width = 1
-    elif step == INT32_LIST:
+    elif step == op.INT32_LIST:
         width = 4
     if p + width * size > end:
         return -1
     if column < 0:
         return p + width * size
     begins = _add_size(out, column, size, valid)
-    if step == TEXT:
-        _copy_text(out.bytes, out.places[PLACES * column + VALUES] + begins, data, p, size)
-    elif step == INT32_LIST:
+    if step == op.TEXT:
+        _copy_text(out.bytes, out.places[op.PLACES * column + op.VALUES] + begins, data, p, size)
+    elif step == op.INT32_LIST:
         for k in range(size):
             _add_int(out, element, read_int(data, p + 4 * k))
     else:
@@ -215,20 +182,20 @@ def decode_records(
         at: Int64 = begins[i]
         depth: Int64 = 0
         left: Int64 = 0
-        tag: Int64 = NO_TAG
+        tag: Int64 = op.NO_TAG
         tag_stop: Int64 = 0
         while True:
-            step = program[STEP_NUMBERS * at + STEP]
-            column = program[STEP_NUMBERS * at + COLUMN]
-            argument = program[STEP_NUMBERS * at + ARGUMENT]
-            target = program[STEP_NUMBERS * at + TARGET]
+            step = program[op.STEP_NUMBERS * at + op.STEP]
+            column = program[op.STEP_NUMBERS * at + op.COLUMN]
+            argument = program[op.STEP_NUMBERS * at + op.ARGUMENT]
+            target = program[op.STEP_NUMBERS * at + op.TARGET]
             at += 1
-            if step == INT32:
+            if step == op.INT32:
                 if p + 4 > end:
                     return i
                 _add_int(out, column, read_int(data, p))
                 p += 4
-            elif step == TAG or step == TAGS_DONE:
+            elif step == op.TAG or step == op.TAGS_DONE:
                 while tag < argument:
                     left -= 1
                     tag, p, tag_stop = _next_tag(data, tag_stop, end, left, tag)
@@ -236,7 +203,7 @@ def decode_records(
                         return i
                 if tag != argument:
                     at = target
-            elif step == TAG_DONE:
+            elif step == op.TAG_DONE:
                 left -= 1
                 before = p
                 tag, p, stop = _next_tag(data, p, end, left, tag)
@@ -244,39 +211,39 @@ def decode_records(
                     return i
                 tag_stop = stop
                 at = target
-            elif step == TEXT_DEFAULT or step == LIST_DEFAULT:
+            elif step == op.TEXT_DEFAULT or step == op.LIST_DEFAULT:
                 _add_size(out, column, 0, 1 - argument)
-            elif step == NUMBER_DEFAULT:
+            elif step == op.NUMBER_DEFAULT:
                 _add_int(out, column, argument)
-            elif step == LONG_DEFAULT:
+            elif step == op.LONG_DEFAULT:
                 _add_long(out, column, argument)
-            elif step == UUID_DEFAULT:
+            elif step == op.UUID_DEFAULT:
                 _add_uuid(out, column, 0, 0)
-            elif step == UUID:
+            elif step == op.UUID:
                 if p + 16 > end:
                     return i
                 _add_uuid(out, column, read_long(data, p), read_long(data, p + 8))
                 p += 16
-            elif step == LIST or step == STRUCT:
+            elif step == op.LIST or step == op.STRUCT:
                 size: Int64 = 1
-                if step == LIST:
+                if step == op.LIST:
                     size, p = _read_size(data, p, end, argument)
                     if column >= 0:
                         _add_size(out, column, max(size, 0), size >= 0)
-                if p < 0 or size > end - p or depth >= DEEPEST:
+                if p < 0 or size > end - p or depth >= op.DEEPEST:
                     return i
                 if size > 0:
                     _push(stack, depth, at, size, left, tag, tag_stop, target)
                     depth += 1
                     at = target
-            elif step == TAGS:
+            elif step == op.TAGS:
                 left, p = read_uvarint(data, p, end)
                 if p < 0 or left > _MOST_TAGS:
                     return i
                 tag, p, tag_stop = _next_tag(data, p, end, left, -1)
                 if p < 0:
                     return i
-            elif step == END:
+            elif step == op.END:
                 if depth == 0:
                     break
                 stack[depth - 1, 1] -= 1
@@ -288,7 +255,7 @@ def decode_records(
                     left = stack[depth, 2]
                     tag = stack[depth, 3]
                     tag_stop = stack[depth, 4]
-            elif step == TEXT or step == INT32_LIST or step == UUID_LIST:
+            elif step == op.TEXT or step == op.INT32_LIST or step == op.UUID_LIST:
                 size, p = _read_size(data, p, end, argument)
                 if p >= 0:
                     p = _read_many(data, p, end, step, column, size, target, out)

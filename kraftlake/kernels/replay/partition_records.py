@@ -5,22 +5,8 @@ from __future__ import annotations
 from kraftlake.kernels.language import Bool, Bytes, Int64, IntRowsOut, inlined
 from kraftlake.kernels.partition_row import COLUMNS, HEAP_LISTS, SHAPE
 from kraftlake.kernels.record_types import CHANGE
-from kraftlake.kernels.replay.change_state import (
-    ABSENT,
-    DIRECTORIES_WRITTEN,
-    DONE,
-    GROW,
-    LONGEST_LIST,
-    N_DIRECTORIES,
-    N_FRESH,
-    N_HEAP,
-    N_ODD,
-    N_TOUCHED,
-    STOPPED,
-    TOUCHED,
-    Base,
-    State,
-)
+from kraftlake.kernels.replay import change_state as change
+from kraftlake.kernels.replay.change_state import Base, State
 from kraftlake.kernels.replay.indexes import free_place, mix
 from kraftlake.kernels.replay.journal import NO_PLACE
 from kraftlake.kernels.replay.partition_bytes import read_change, read_int, read_partition
@@ -46,11 +32,15 @@ def place_of(topic: Int64, partition: Int64, base: Base, state: State) -> Int64:
     topics: Int64 = len(base.ids)
     if topic >= topics:
         r: Int64 = state.firsts[topic - topics] + partition
-        if 0 <= r < state.counts[N_FRESH] and state.fresh_topics[r] == topic and state.fresh_partitions[r] == partition:
+        if (
+            0 <= r < state.counts[change.N_FRESH]
+            and state.fresh_topics[r] == topic
+            and state.fresh_partitions[r] == partition
+        ):
             return len(base.rows) + r
     elif not base.sparse[topic] and 0 <= partition < base.starts[topic + 1] - base.starts[topic]:
         return base.starts[topic] + partition
-    return NO_PLACE if state.counts[N_ODD] == 0 else _find_odd(topic, partition, state)
+    return NO_PLACE if state.counts[change.N_ODD] == 0 else _find_odd(topic, partition, state)
 
 
 @inlined
@@ -68,7 +58,7 @@ def shape_at(place: Int64, base: Base, state: State) -> Int64:
 @inlined
 def is_there(place: Int64, base: Base, state: State) -> Bool:
     """Whether there is a partition at a place, which may be NO_PLACE."""
-    return place != NO_PLACE and shape_at(place, base, state) != ABSENT
+    return place != NO_PLACE and shape_at(place, base, state) != change.ABSENT
 
 
 @inlined
@@ -90,8 +80,8 @@ def copy_place(place: Int64, base: Base, state: State, rows: IntRowsOut, r: Int6
 @inlined
 def _add_fresh(state: State, topic: Int64, partition: Int64, base: Base) -> Int64:
     topics: Int64 = len(base.ids)
-    r = state.counts[N_FRESH]
-    state.counts[N_FRESH] += 1
+    r = state.counts[change.N_FRESH]
+    state.counts[change.N_FRESH] += 1
     state.fresh_topics[r] = topic
     state.fresh_partitions[r] = partition
     state.fresh_info[r, 0] = state.fresh_info[r, 1] = state.fresh_info[r, 2] = 0
@@ -102,18 +92,18 @@ def _add_fresh(state: State, topic: Int64, partition: Int64, base: Base) -> Int6
     if topic >= topics and state.sizes[topic] == 1 and partition >= 0:
         state.firsts[topic - topics] = r - partition
     elif topic < topics or state.firsts[topic - topics] + partition != r:
-        k = state.counts[N_ODD]
+        k = state.counts[change.N_ODD]
         state.odd[k, 0], state.odd[k, 1], state.odd[k, 2] = topic, partition, len(base.rows) + r
         state.odd_index[free_place(state.odd_index, mix(topic, partition))] = k + 1
-        state.counts[N_ODD] = k + 1
+        state.counts[change.N_ODD] = k + 1
     return r
 
 
 @inlined
 def add_touched(row: Int64, state: State) -> Int64:
     """Make a touched row, yet without its numbers, for a row of the base that has none; there is room for it."""
-    r = state.counts[N_TOUCHED]
-    state.counts[N_TOUCHED] = r + 1
+    r = state.counts[change.N_TOUCHED]
+    state.counts[change.N_TOUCHED] = r + 1
     state.slots[row] = r + 1
     state.touched[r] = row
     state.touched_info[r, 0] = state.touched_info[r, 1] = state.touched_info[r, 2] = 0
@@ -148,7 +138,7 @@ def load_place(place: Int64, base: Base, state: State) -> Bool:
     copy_place(place, base, state, state.row, 0)
     longest = load_row(state.row, 0, base.heap, state.heap, state.before, state.before_lengths)
     if longest > state.before.shape[1]:
-        state.counts[LONGEST_LIST] = max(longest, state.counts[LONGEST_LIST])
+        state.counts[change.LONGEST_LIST] = max(longest, state.counts[change.LONGEST_LIST])
         return False
     return True
 
@@ -157,13 +147,13 @@ def load_place(place: Int64, base: Base, state: State) -> Bool:
 def lacks_room(place: Int64, base: Base, state: State) -> Bool:
     """Whether there is too little room for another state of the partition at a place, whatever lists it has."""
     longest: Int64 = state.lists.shape[1]
-    if state.counts[N_HEAP] + HEAP_LISTS * (longest + 1) > len(state.heap):
+    if state.counts[change.N_HEAP] + HEAP_LISTS * (longest + 1) > len(state.heap):
         return True
     if place == NO_PLACE:
-        return state.counts[N_FRESH] >= len(state.fresh_topics) or state.counts[N_ODD] >= len(state.odd)
+        return state.counts[change.N_FRESH] >= len(state.fresh_topics) or state.counts[change.N_ODD] >= len(state.odd)
     if place >= len(base.rows) or len(state.dense_flags) > 0 or state.slots[place] > 0:
         return False
-    return state.counts[N_TOUCHED] >= len(state.touched)
+    return state.counts[change.N_TOUCHED] >= len(state.touched)
 
 
 @inlined
@@ -193,23 +183,25 @@ def replay_partition(
     place = place_of(topic, partition, base, state)
     known = is_there(place, base, state)
     if key == CHANGE and not known:
-        return STOPPED
-    if lacks_room(place, base, state) or state.counts[N_DIRECTORIES] + state.lists.shape[1] > len(state.directories):
-        return GROW
+        return change.STOPPED
+    if lacks_room(place, base, state) or state.counts[change.N_DIRECTORIES] + state.lists.shape[1] > len(
+        state.directories
+    ):
+        return change.GROW
     good: Bool = False
     if key == CHANGE:
         good = read_change(data, p + 20, end, version, state)
     else:
         good = read_partition(data, p + 20, end, version, state)
     if not good:
-        return GROW if state.counts[LONGEST_LIST] > state.lists.shape[1] else STOPPED
+        return change.GROW if state.counts[change.LONGEST_LIST] > state.lists.shape[1] else change.STOPPED
     if known and not load_place(place, base, state):
-        return GROW
+        return change.GROW
     leader: Int64 = state.numbers[0]
     recovery: Int64 = state.numbers[3]
-    flags: Int64 = TOUCHED | DIRECTORIES_WRITTEN if state.lengths[2] >= 0 else TOUCHED
+    flags: Int64 = change.TOUCHED | change.DIRECTORIES_WRITTEN if state.lengths[2] >= 0 else change.TOUCHED
     if not _complete(key, state) or (state.numbers[3] != 0 and state.numbers[3] != 1):
-        return STOPPED
+        return change.STOPPED
     store_row(base, state)
     if place == NO_PLACE:
         place = len(base.rows) + _add_fresh(state, topic, partition, base)
@@ -221,4 +213,4 @@ def replay_partition(
             _elections(state.dense_elections, 0, place, recovery, leader, state)
         else:
             _elections(state.touched_info, 1, state.slots[place] - 1, recovery, leader, state)
-    return DONE
+    return change.DONE

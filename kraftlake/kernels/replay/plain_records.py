@@ -10,18 +10,8 @@ import cython
 
 from kraftlake.kernels.language import Bool, Bytes, Int64, IntRowsOut, inlined
 from kraftlake.kernels.partition_row import DIRECTORIES, ISR, LEADER, SHAPE, WIDTH
-from kraftlake.kernels.replay.change_state import (
-    DIRECTORIES_WRITTEN,
-    DONE,
-    GROW,
-    N_DIRECTORIES,
-    N_FRESH,
-    N_TOUCHED,
-    OTHER,
-    TOUCHED,
-    Base,
-    State,
-)
+from kraftlake.kernels.replay import change_state as change
+from kraftlake.kernels.replay.change_state import Base, State
 from kraftlake.kernels.replay.partition_bytes import home_number, read_int
 from kraftlake.kernels.replay.partition_records import add_touched
 from kraftlake.kernels.replay.row_lists import copy_row
@@ -90,31 +80,31 @@ def plain_change(data: Bytes, p: Int64, end: Int64, row: Int64, base: Base, stat
     if row >= len(base.rows):
         row -= len(base.rows)
         if not plain_row_change(state.fresh_rows, row, data, p, end):
-            return OTHER
-        state.fresh_info[row, 0] |= TOUCHED
-        return DONE
+            return change.OTHER
+        state.fresh_info[row, 0] |= change.TOUCHED
+        return change.DONE
     if len(state.dense_flags) > 0:
         if not plain_row_change(state.dense_rows, row, data, p, end):
-            return OTHER
-        state.dense_flags[row] |= TOUCHED
-        return DONE
+            return change.OTHER
+        state.dense_flags[row] |= change.TOUCHED
+        return change.DONE
     members, count, leader = _parse_change(data, p, end)
     if members < 0:
-        return OTHER
+        return change.OTHER
     r: Int64 = state.slots[row] - 1
     if r < 0:
         if base.rows[row, SHAPE] < 0:
-            return OTHER
-        r = state.counts[N_TOUCHED]
+            return change.OTHER
+        r = state.counts[change.N_TOUCHED]
         if r >= len(state.touched):
-            return GROW
+            return change.GROW
         add_touched(row, state)
         copy_row(base.rows, row, state.touched_rows, r)
     elif state.touched_rows[r, SHAPE] < 0:
-        return OTHER
+        return change.OTHER
     _write_change(state.touched_rows, r, data, members, count, leader)
-    state.touched_info[r, 0] |= TOUCHED
-    return DONE
+    state.touched_info[r, 0] |= change.TOUCHED
+    return change.DONE
 
 
 @inlined
@@ -162,29 +152,29 @@ def plain_partition(
     data: Bytes, p: Int64, end: Int64, topic: Int64, partition: Int64, topics: Int64, state: State
 ) -> Int64:
     """Replay a PartitionRecord of version 1 or 2 that follows the last one of its new topic; `p` is at the replicas."""
-    row = state.counts[N_FRESH]
+    row = state.counts[change.N_FRESH]
     created = topic - topics
     size: Int64 = state.sizes[topic]
     if size > 0 and state.firsts[created] + partition != row:
-        return OTHER
+        return change.OTHER
     if p >= end or partition < 0:
-        return OTHER
+        return change.OTHER
     numbers, replicas, members = _parse_partition(data, p, end)
     if numbers < 0:
-        return OTHER
-    if row >= len(state.fresh_topics) or state.counts[N_DIRECTORIES] + WIDTH > len(state.directories):
-        return GROW
+        return change.OTHER
+    if row >= len(state.fresh_topics) or state.counts[change.N_DIRECTORIES] + WIDTH > len(state.directories):
+        return change.GROW
     if replicas == WIDTH and members == WIDTH:  # most are: a copy without branches
         _write_partition(data, p + 1, numbers, WIDTH, WIDTH, row, state)
     else:
         _write_partition(data, p + 1, numbers, replicas, members, row, state)
     state.fresh_topics[row] = topic
     state.fresh_partitions[row] = partition
-    state.fresh_info[row, 0] = TOUCHED | DIRECTORIES_WRITTEN
+    state.fresh_info[row, 0] = change.TOUCHED | change.DIRECTORIES_WRITTEN
     state.fresh_info[row, 1] = state.fresh_info[row, 2] = 0
     if size == 0:
         state.firsts[created] = row - partition
         state.begins[topic] = row
     state.sizes[topic] = size + 1
-    state.counts[N_FRESH] = row + 1
-    return DONE
+    state.counts[change.N_FRESH] = row + 1
+    return change.DONE

@@ -6,41 +6,10 @@ for a ClearElrRecord that needs more room and goes on: the loop stops before a r
 
 from __future__ import annotations
 
+from kraftlake.kernels import record_types as kind
 from kraftlake.kernels.language import Bool, Bytes, Int64, LongRowsOut, Longs, LongsOut, UInt64, compiled, inlined
-from kraftlake.kernels.record_types import (
-    ABORT_TRANSACTION,
-    BEGIN_TRANSACTION,
-    CHANGE,
-    CLEAR_ELR,
-    NO_OP,
-    PARTITION,
-    REMOVE,
-    TOPIC,
-    TYPES,
-)
-from kraftlake.kernels.replay.change_state import (
-    AGAIN,
-    ALIVE,
-    ANEW,
-    BLOCK,
-    DONE,
-    GONE,
-    GROW,
-    HAS_CLEARED_ELR,
-    HAS_TAKEN_NAMES,
-    IS_CHECKED,
-    N_FRESH,
-    N_NAMES,
-    N_ODD,
-    N_OTHERS,
-    N_TOPICS,
-    N_VERSIONS,
-    OTHER,
-    STOPPED,
-    VERSIONS_NEEDED,
-    Base,
-    State,
-)
+from kraftlake.kernels.replay import change_state as change
+from kraftlake.kernels.replay.change_state import Base, State
 from kraftlake.kernels.replay.indexes import hash_name, put_id
 from kraftlake.kernels.replay.journal import NO_PLACE, Journal
 from kraftlake.kernels.replay.look_ahead import is_change, look_ahead, place_ahead, topic_of
@@ -77,14 +46,14 @@ def create_topic(i: Int64, data: Bytes, p: Int64, end: Int64, base: Base, state:
     length, p = read_uvarint(data, p, end)
     length -= 1
     if p < 0 or length < 0 or p + length + 17 != end or data[end - 1] != 0:
-        return STOPPED
-    if not state.counts[IS_CHECKED]:
+        return change.STOPPED
+    if not state.counts[change.IS_CHECKED]:
         for k in range(p, p + length):
             if data[k] >= 128:
-                return STOPPED
-    used, place = state.counts[N_NAMES], state.counts[N_TOPICS]
+                return change.STOPPED
+    used, place = state.counts[change.N_NAMES], state.counts[change.N_TOPICS]
     if used + length + 1 > len(state.names) or place >= len(state.firsts) or len(state.name_hashes) == 0:
-        return GROW
+        return change.GROW
     high, low = read_long(data, p + length), read_long(data, p + length + 8)
     topic = topic_of(high, low, base, state)
     x = hash_name(data, p, p + length)
@@ -93,35 +62,35 @@ def create_topic(i: Int64, data: Bytes, p: Int64, end: Int64, base: Base, state:
     if topic >= 0 and holder == topic:
         return _begin_again(i, topic, base, state, journal)
     if (topic >= 0 and state.alive[topic]) or (holder >= 0 and state.alive[holder]):
-        return STOPPED
+        return change.STOPPED
     topic = len(base.ids) + place
     state.name_hashes[at] = x
     state.name_topics[at] = topic + 1
     put_id(state.ids, state.index, high, low, place)
     state.ids[place, 0] = high
     state.ids[place, 1] = low
-    state.alive[topic] = ALIVE
+    state.alive[topic] = change.ALIVE
     state.sizes[topic] = state.begins[topic] = 0
     state.firsts[place] = 0
     for k in range(length):
         state.names[used + k] = data[p + k]
     state.names[used + length] = 10
     state.name_ends[topic] = used + length
-    state.counts[N_NAMES] = used + length + 1
-    state.counts[N_TOPICS] = place + 1
-    return DONE
+    state.counts[change.N_NAMES] = used + length + 1
+    state.counts[change.N_TOPICS] = place + 1
+    return change.DONE
 
 
 @inlined
 def _begin_again(i: Int64, topic: Int64, base: Base, state: State, journal: Journal) -> Int64:
     """Replay the TopicRecord of a topic with the id and name of one that is there or was."""
-    exists: Bool = state.alive[topic] != GONE
+    exists: Bool = state.alive[topic] != change.GONE
     status = end_partitions(i, topic, exists and len(journal.records) > 0, True, base, state, journal)
-    if status != DONE:
+    if status != change.DONE:
         return status
-    if state.alive[topic] != AGAIN:
-        state.alive[topic] = ANEW if exists else AGAIN
-    return OTHER if not exists else DONE
+    if state.alive[topic] != change.AGAIN:
+        state.alive[topic] = change.ANEW if exists else change.AGAIN
+    return change.OTHER if not exists else change.DONE
 
 
 @inlined
@@ -129,15 +98,15 @@ def remove_topic(
     i: Int64, data: Bytes, p: Int64, end: Int64, base: Base, state: State, journal: Journal
 ) -> tuple[Int64, Int64]:
     """Replay a RemoveTopicRecord; gives a status and the topic's number."""
-    if end - p != 20 or data[end - 1] != 0 or state.counts[HAS_TAKEN_NAMES]:
-        return STOPPED, -1
+    if end - p != 20 or data[end - 1] != 0 or state.counts[change.HAS_TAKEN_NAMES]:
+        return change.STOPPED, -1
     gone = topic_of(read_long(data, p + 3), read_long(data, p + 11), base, state)
     if gone < 0 or not state.alive[gone]:
-        return STOPPED, -1
-    if len(journal.records) > 0 and end_partitions(i, gone, True, False, base, state, journal) == GROW:
-        return GROW, -1
-    state.alive[gone] = GONE
-    return DONE, gone
+        return change.STOPPED, -1
+    if len(journal.records) > 0 and end_partitions(i, gone, True, False, base, state, journal) == change.GROW:
+        return change.GROW, -1
+    state.alive[gone] = change.GONE
+    return change.DONE, gone
 
 
 @inlined
@@ -147,16 +116,16 @@ def clear_elr(i: Int64, data: Bytes, p: Int64, end: Int64, base: Base, state: St
     length, p = read_uvarint(data, p, end)
     length -= 1
     if p < 0 or length < 0 or p + length + 1 != end or data[end - 1] != 0:
-        return STOPPED
+        return change.STOPPED
     if length > 0:
         if len(state.name_hashes) == 0:
-            return GROW
+            return change.GROW
         topic = state.name_topics[_name_slot(data, p, length, hash_name(data, p, p + length), state)] - 1
         if topic < 0 or not state.alive[topic]:
-            return STOPPED
+            return change.STOPPED
     status = clear_partitions(i, topic, base, state, journal)
-    if status == DONE:
-        state.counts[HAS_CLEARED_ELR] = 1
+    if status == change.DONE:
+        state.counts[change.HAS_CLEARED_ELR] = 1
     return status
 
 
@@ -166,18 +135,18 @@ def replay_record(data: Bytes, p: Int64, end: Int64, topic: Int64, base: Base, s
     key, version = data[p + 1], data[p + 2]
     topics: Int64 = len(base.ids)
     partition: Int64 = read_int(data, p + 3)
-    status: Int64 = OTHER
-    if key == CHANGE:
+    status: Int64 = change.OTHER
+    if key == kind.CHANGE:
         place = place_of(topic, partition, base, state)
         if place != NO_PLACE:
             status = plain_change(data, p + 23, end, place, base, state)
     elif (
         topic >= topics
         and version >= 1
-        and (state.counts[N_ODD] == 0 or place_of(topic, partition, base, state) == NO_PLACE)
+        and (state.counts[change.N_ODD] == 0 or place_of(topic, partition, base, state) == NO_PLACE)
     ):
         status = plain_partition(data, p + 23, end, topic, partition, topics, state)
-    if status != OTHER:
+    if status != change.OTHER:
         return status
     return replay_partition(data, p + 3, end, key, version, topic, base, state)
 
@@ -193,7 +162,7 @@ def _replay_values(
     `others` (int64[n, 2]) with -1, and those of RemoveTopicRecords with the number of the topic. A journal has room for
     a version for each value. GROW: some array has to grow before it goes on.
     """
-    made = state.counts[N_VERSIONS]
+    made = state.counts[change.N_VERSIONS]
     topic: Int64 = -1
     last_high: UInt64 = 0
     last_low: UInt64 = 0
@@ -203,24 +172,24 @@ def _replay_values(
         p, end = starts[i], stops[i]
         if i >= ahead and is_change(data, p, end):
             block = i
-            ahead = min(i + BLOCK, last)
+            ahead = min(i + change.BLOCK, last)
             look_ahead(data, starts, stops, block, ahead, base, state)
         if i < ahead:
             place = place_ahead(i - block, state)
             if place >= 0 and (not journaled or made < len(journal.records)):
                 if journaled:
                     copy_place(place, base, state, journal.before, made)
-                if plain_change(data, p + 23, end, place, base, state) == DONE:
+                if plain_change(data, p + 23, end, place, base, state) == change.DONE:
                     if journaled:
                         note_version(made, i, place, 0, base, state, journal)
                         made += 1
                     continue
         if end - p < 3 or data[p] != 1 or data[p + 1] >= 128 or data[p + 2] >= 128:
-            return STOPPED, i
+            return change.STOPPED, i
         key, version = data[p + 1], data[p + 2]
-        if key == PARTITION or key == CHANGE:
+        if key == kind.PARTITION or key == kind.CHANGE:
             if version > 2 or end - p < 23:
-                return STOPPED, i
+                return change.STOPPED, i
             known: Int64 = -1
             if i < ahead:
                 known = state.hints[0, i - block]
@@ -229,55 +198,60 @@ def _replay_values(
                 if topic < 0 or high != last_high or low != last_low:
                     topic = topic_of(high, low, base, state)
                     if topic < 0:
-                        return STOPPED, i
+                        return change.STOPPED, i
                     last_high, last_low = high, low
                 known = topic
             if not state.alive[known]:
                 last_high, last_low = read_long(data, p + 7), read_long(data, p + 15)
                 known = topic = topic_of(last_high, last_low, base, state)
                 if known < 0 or not state.alive[known]:
-                    return STOPPED, i
+                    return change.STOPPED, i
             if journaled:
                 if made >= len(journal.records):
-                    state.counts[VERSIONS_NEEDED] = made + 1
-                    return GROW, i
+                    state.counts[change.VERSIONS_NEEDED] = made + 1
+                    return change.GROW, i
                 place = place_of(known, read_int(data, p + 3), base, state)
                 note_before(made, place, base, state, journal)
             status = replay_record(data, p, end, known, base, state)
-            if status != DONE:
+            if status != change.DONE:
                 return status, i
             if journaled:
                 if place == NO_PLACE:
-                    place = len(base.rows) + state.counts[N_FRESH] - 1
+                    place = len(base.rows) + state.counts[change.N_FRESH] - 1
                 note_version(made, i, place, take_did(place, base, state), base, state, journal)
                 made += 1
-        elif key == TOPIC and version == 0:
-            created = state.counts[N_TOPICS]
+        elif key == kind.TOPIC and version == 0:
+            created = state.counts[change.N_TOPICS]
             status = create_topic(i, data, p + 3, end, base, state, journal)
-            if status != DONE and status != OTHER:
+            if status != change.DONE and status != change.OTHER:
                 return status, i
-            made = state.counts[N_VERSIONS]
-            if journaled and (status == OTHER or state.counts[N_TOPICS] > created):
+            made = state.counts[change.N_VERSIONS]
+            if journaled and (status == change.OTHER or state.counts[change.N_TOPICS] > created):
                 high, low = read_long(data, end - 17), read_long(data, end - 9)
                 _pass_on(i, topic_of(high, low, base, state), state, others)
-        elif key == REMOVE and version == 0:
+        elif key == kind.REMOVE and version == 0:
             status, gone = remove_topic(i, data, p, end, base, state, journal)
-            if status != DONE:
+            if status != change.DONE:
                 return status, i
-            made = state.counts[N_VERSIONS]
+            made = state.counts[change.N_VERSIONS]
             _pass_on(i, gone, state, others)
-        elif key == CLEAR_ELR and version == 0:
+        elif key == kind.CLEAR_ELR and version == 0:
             status = clear_elr(i, data, p + 3, end, base, state, journal)
-            made = state.counts[N_VERSIONS]
-            if status != DONE:
+            made = state.counts[change.N_VERSIONS]
+            if status != change.DONE:
                 return status, i
-        elif key == NO_OP and version == 0 and end - p == 4 and data[end - 1] == 0:
+        elif key == kind.NO_OP and version == 0 and end - p == 4 and data[end - 1] == 0:
             continue
-        elif key == TOPIC or key == REMOVE or BEGIN_TRANSACTION <= key <= ABORT_TRANSACTION or key == CLEAR_ELR:
-            return STOPPED, i
+        elif (
+            key == kind.TOPIC
+            or key == kind.REMOVE
+            or kind.BEGIN_TRANSACTION <= key <= kind.ABORT_TRANSACTION
+            or key == kind.CLEAR_ELR
+        ):
+            return change.STOPPED, i
         else:
             _pass_on(i, -1, state, others)
-    return DONE, last
+    return change.DONE, last
 
 
 @compiled
@@ -294,9 +268,9 @@ def replay(
 @inlined
 def _pass_on(i: Int64, topic: Int64, state: State, others: LongRowsOut) -> None:
     """Note a value that other parts have to replay."""
-    at = state.counts[N_OTHERS]
+    at = state.counts[change.N_OTHERS]
     others[at, 0], others[at, 1] = i, topic
-    state.counts[N_OTHERS] = at + 1
+    state.counts[change.N_OTHERS] = at + 1
 
 
 @compiled
@@ -307,8 +281,8 @@ def count_types(
     block = first
     while block < last:
         i = block + (block - first) // step * 7919 % step  # which one differs, as logs repeat themselves
-        if i < last and stops[i] - starts[i] >= 3 and data[starts[i] + 1] < TYPES:
+        if i < last and stops[i] - starts[i] >= 3 and data[starts[i] + 1] < kind.TYPES:
             counts[data[starts[i] + 1]] += 1
-            if data[starts[i] + 1] == TOPIC:
-                counts[TYPES] += stops[i] - starts[i]
+            if data[starts[i] + 1] == kind.TOPIC:
+                counts[kind.TYPES] += stops[i] - starts[i]
         block += step

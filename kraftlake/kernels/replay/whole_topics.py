@@ -6,19 +6,8 @@ import cython
 
 from kraftlake.kernels.language import Bool, Int64, inlined
 from kraftlake.kernels.partition_row import COLUMNS, HEAP_LISTS, LEADER, RARE, SHAPE
-from kraftlake.kernels.replay.change_state import (
-    ABSENT,
-    DONE,
-    GROW,
-    N_FRESH,
-    N_TOUCHED,
-    N_VERSIONS,
-    ROWS_NEEDED,
-    TOUCHED,
-    VERSIONS_NEEDED,
-    Base,
-    State,
-)
+from kraftlake.kernels.replay import change_state as change
+from kraftlake.kernels.replay.change_state import Base, State
 from kraftlake.kernels.replay.journal import DID_END, Journal
 from kraftlake.kernels.replay.partition_journal import note_before, note_version
 from kraftlake.kernels.replay.partition_records import is_there, lacks_room, load_place, put_place, shape_at
@@ -36,17 +25,17 @@ def _forget(place: Int64, base: Base, state: State) -> None:
     """Make the row at a place that of a partition which is gone."""
     for column in range(COLUMNS):
         state.row[0, column] = 0
-    state.row[0, SHAPE] = ABSENT
+    state.row[0, SHAPE] = change.ABSENT
     put_place(place, 0, base, state)
     if place >= len(base.rows):
-        state.fresh_info[place - len(base.rows), 0] = TOUCHED
+        state.fresh_info[place - len(base.rows), 0] = change.TOUCHED
         state.fresh_info[place - len(base.rows), 1] = state.fresh_info[place - len(base.rows), 2] = 0
     elif len(state.dense_flags) > 0:
-        state.dense_flags[place] = TOUCHED
+        state.dense_flags[place] = change.TOUCHED
         state.dense_elections[place, 0] = state.dense_elections[place, 1] = 0
     else:
         r = state.slots[place] - 1
-        state.touched_info[r, 0] = TOUCHED
+        state.touched_info[r, 0] = change.TOUCHED
         state.touched_info[r, 1] = state.touched_info[r, 2] = 0
 
 
@@ -55,7 +44,7 @@ def _end_partition(
     i: Int64, place: Int64, noted: Bool, forgotten: Bool, base: Base, state: State, journal: Journal
 ) -> None:
     if noted and is_there(place, base, state):
-        made = state.counts[N_VERSIONS]
+        made = state.counts[change.N_VERSIONS]
         note_before(made, place, base, state, journal)
         note_version(made, i, place, DID_END, base, state, journal)
     if forgotten:
@@ -68,42 +57,42 @@ def end_partitions(
 ) -> Int64:
     """End all partitions of a topic: `noted` as versions in the journal, `forgotten` in the rows; or GROW."""
     of_base = _of_base(topic, base)
-    if noted and state.counts[N_VERSIONS] + state.sizes[topic] > len(journal.records):
-        state.counts[VERSIONS_NEEDED] = state.counts[N_VERSIONS] + state.sizes[topic]
-        return GROW
-    if forgotten and len(state.dense_flags) == 0 and state.counts[N_TOUCHED] + of_base > len(state.touched):
-        state.counts[ROWS_NEEDED] = state.counts[N_TOUCHED] + of_base
-        return GROW
+    if noted and state.counts[change.N_VERSIONS] + state.sizes[topic] > len(journal.records):
+        state.counts[change.VERSIONS_NEEDED] = state.counts[change.N_VERSIONS] + state.sizes[topic]
+        return change.GROW
+    if forgotten and len(state.dense_flags) == 0 and state.counts[change.N_TOUCHED] + of_base > len(state.touched):
+        state.counts[change.ROWS_NEEDED] = state.counts[change.N_TOUCHED] + of_base
+        return change.GROW
     if of_base > 0:
         for place in range(base.starts[topic], base.starts[topic + 1]):
             _end_partition(i, place, noted, forgotten, base, state, journal)
     left: Int64 = state.sizes[topic] - of_base
     r: Int64 = state.begins[topic]
-    while left > 0 and r < state.counts[N_FRESH]:
+    while left > 0 and r < state.counts[change.N_FRESH]:
         if state.fresh_topics[r] == topic:
             _end_partition(i, len(base.rows) + r, noted, forgotten, base, state, journal)
             left -= 1
         r += 1
-    return DONE
+    return change.DONE
 
 
 @inlined
 def _clear_place(i: Int64, place: Int64, base: Base, state: State, journal: Journal) -> Int64:
     """Clear the eligible leader replicas of the partition at a place; or GROW."""
     if shape_at(place, base, state) != RARE:
-        return DONE
+        return change.DONE
     if not load_place(place, base, state):
-        return GROW
+        return change.GROW
     if state.before_lengths[5] == 0 and state.before_lengths[6] == 0:
-        return DONE
+        return change.DONE
     if lacks_room(place, base, state):
-        return GROW
-    made = state.counts[N_VERSIONS]
+        return change.GROW
+    made = state.counts[change.N_VERSIONS]
     noted: Bool = len(journal.records) > 0
     if noted:
         if made >= len(journal.records):
-            state.counts[VERSIONS_NEEDED] = made + 1
-            return GROW
+            state.counts[change.VERSIONS_NEEDED] = made + 1
+            return change.GROW
         note_before(made, place, base, state, journal)
     for which in range(HEAP_LISTS):
         state.lengths[which] = state.before_lengths[which] if which < 5 else 0
@@ -113,16 +102,16 @@ def _clear_place(i: Int64, place: Int64, base: Base, state: State, journal: Jour
         state.numbers[column] = state.row[0, LEADER + column]
     state.numbers[2] = cython.cast(Int64, state.row[0, LEADER + 2]) + 1
     store_row(base, state)
-    put_place(place, TOUCHED, base, state)
+    put_place(place, change.TOUCHED, base, state)
     if noted:
         note_version(made, i, place, 0, base, state, journal)
-    return DONE
+    return change.DONE
 
 
 @inlined
 def clear_partitions(i: Int64, topic: Int64, base: Base, state: State, journal: Journal) -> Int64:
     """Clear the eligible leader replicas of the partitions of a topic, or (-1) of all; or GROW, and go on after it."""
-    status: Int64 = DONE
+    status: Int64 = change.DONE
     first: Int64 = 0
     last: Int64 = len(base.ids)
     if topic >= 0:
@@ -131,11 +120,11 @@ def clear_partitions(i: Int64, topic: Int64, base: Base, state: State, journal: 
         if state.alive[number]:
             for place in range(base.starts[number], base.starts[number + 1]):
                 status = _clear_place(i, place, base, state, journal)
-                if status != DONE:
+                if status != change.DONE:
                     return status
-    for r in range(state.counts[N_FRESH]):
+    for r in range(state.counts[change.N_FRESH]):
         if state.alive[state.fresh_topics[r]] and (topic < 0 or state.fresh_topics[r] == topic):
             status = _clear_place(i, len(base.rows) + r, base, state, journal)
-            if status != DONE:
+            if status != change.DONE:
                 return status
-    return DONE
+    return change.DONE

@@ -8,7 +8,7 @@ from typing import Any
 from kraftlake.image import MetadataImage
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
-from kraftlake.tables.history.entity_tables import TOPICS, SmallTable
+from kraftlake.tables.history.entity_tables import SmallTable
 
 Row = dict[str, Any]
 KEYS = {
@@ -21,6 +21,16 @@ KEYS = {
     "feature_history": ("feature",),
     "scram_history": ("user", "mechanism"),
 }
+PARTS = {
+    "topic_history": "topics",
+    "broker_history": "cluster",
+    "config_history": "configs",
+    "acl_history": "acls",
+    "quota_history": "client_quotas",
+    "feature_history": "features",
+    "scram_history": "scram",
+}
+"""The part of an image that has the rows of a table: an image shares with the one before what has not changed."""
 
 
 def images(batches: Iterable[RecordBatch], start: MetadataImage = MetadataImage.EMPTY) -> Iterator[MetadataImage]:
@@ -61,7 +71,8 @@ def partition_rows(batches: Iterable[RecordBatch], start: MetadataImage = Metada
     before = MetadataImage.EMPTY
     for image in (*([start] if start is not MetadataImage.EMPTY else ()), *images(batches, start)):
         changed: dict[Any, Row | None] = {}
-        moved = racks_of(before) != racks_of(image)
+        racks = racks_of(image)
+        moved = image.cluster is not before.cluster and racks_of(before) != racks
         if image.topics is not before.topics or moved:
             old, new = before.topics.topics_by_id(), image.topics.topics_by_id()
             for topic_id in {*old, *new}:
@@ -71,6 +82,8 @@ def partition_rows(batches: Iterable[RecordBatch], start: MetadataImage = Metada
                 partitions = {*(one.partitions if one else ()), *(two.partitions if two else ())}
                 for number in partitions:
                     state = two.partitions.get(number) if two else None
+                    if not moved and one is not None and one.partitions.get(number) == state:
+                        continue
                     changed[topic_id, number] = None if state is None or two is None else {
                         "topic": two.name,
                         "topic_id": str(topic_id),
@@ -86,7 +99,7 @@ def partition_rows(batches: Iterable[RecordBatch], start: MetadataImage = Metada
                         "removing_replicas": [*state.removing_replicas],
                         "leader_recovery_state": int(state.leader_recovery_state),
                         "directories": [str(directory) for directory in state.directories],
-                        "leader_rack": racks_of(image).get(state.leader),
+                        "leader_rack": racks.get(state.leader),
                     }  # fmt: skip
         history.see(image.provenance.offset, image.provenance.timestamp, changed)
         before = image
@@ -121,14 +134,16 @@ def small_rows(table: SmallTable, seen: Iterable[MetadataImage]) -> list[Row]:
     names = [field.name for field, _ in table.own_columns]
     last = MetadataImage.EMPTY
     for image in seen:
-        parts = ("topics",) if table is TOPICS else ("features", "cluster", "configs", "client_quotas", "acls", "scram")
-        if all(getattr(image, part) is getattr(last, part) for part in parts):
+        if getattr(image, PARTS[table.name]) is getattr(last, PARTS[table.name]):
             continue
         last = image
-        now = {key: _with_state(table, names, key, table.look(image, key)) for key in table.keys(image)}
-        changed = {key: now.get(key) for key in {*before, *now} if before.get(key) != now.get(key)}
+        now: dict[Any, Row | None] = {}
+        for key in table.keys(image):
+            state, row = table.look(image, key), before.get(key)
+            now[key] = row if row is not None and row["state"] is state else _with_state(table, names, key, state)
+        changed = {key: now.get(key) for key in {*before, *now} if before.get(key) is not now.get(key)}
         history.see(image.provenance.offset, image.provenance.timestamp, changed)
-        before = {**now}
+        before = now
     rows = [{name: value for name, value in row.items() if name != "state"} for row in history.rows]
     return in_order(rows, table.key)
 

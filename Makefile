@@ -1,5 +1,6 @@
 # make demo   a real Kafka log, all the way: files → Delta lake → Spark stream → images → local changes; then a cluster of our own
 # make test   format, lint, types, import contracts, assertions that may be skipped, tests (quick profile), the samples' tests in a bare install too
+# make check  format, lint, types and the fast tests: what to run between two edits (a minute, once types are cached)
 # make test-long   the same tests at full size; the result is kept in docs/test-long.md
 # make wheels the sdist, and a wheel for each platform, compiled by zig: for glibc 2.17 and newer
 # make bench  the benchmarks: start-up times, and ratios to Kafka's own tools and classes, delta-rs and Spark (15 minutes)
@@ -11,7 +12,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --con
 export SOURCE_DATE_EPOCH := 0
 unexport PYTHONDONTWRITEBYTECODE  # the tests start Python hundreds of times, and compiling takes half of a start
 
-.PHONY: demo test test-long lint format bench wheels clean java chromium
+.PHONY: demo check test test-long lint format bench wheels clean java chromium
 
 .venv/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -62,8 +63,15 @@ format: .venv/dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+check: .venv/dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n 2 -m fast
+
 test: lint java chromium
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m tests.archive_classes
+	$(BIN)/python -m pytest -n 3 --dist loadgroup
 
 test-long: lint java chromium
 	KRAFTLAKE_TESTS=long $(BIN)/python tools/test_long.py

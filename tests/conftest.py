@@ -10,8 +10,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.archive_classes import ARCHIVE
 from tests.files_in_memory import choose_files_in_memory
-from tests.room_seconds import RoomSeconds
+from tests.room_seconds import RoomSeconds, room_of
 
 pytest_plugins = [
     "tests.spark_cluster",
@@ -21,6 +22,9 @@ pytest_plugins = [
     "tests.kernels.guarded_builds",
 ]
 
+FAST_ROOMS = {"delta", "generate", "image", "kafka_files", "publisher", "records", "runtime", "settings"}
+"""The rooms of pure logic and files, whose tests `make check` runs."""
+
 settings.register_profile(
     "quick", max_examples=50, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -28,6 +32,8 @@ settings.register_profile("long", parent=settings.get_profile("quick"), max_exam
 settings.load_profile(os.environ.get("KRAFTLAKE_TESTS", "quick"))
 if os.environ.get("KRAFTLAKE_TESTS") != "long":
     choose_files_in_memory()
+if ARCHIVE.exists():
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-Xlog:disable -XX:SharedArchiveFile={ARCHIVE}")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -52,9 +58,15 @@ def _logs_as_nobody_chose_them() -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that start a JVM share one worker, so that they share the JVM: Spark's one, and Kafka's own another."""
+    """Tests that share a JVM share a worker: those of Spark's session, of Spark's cluster, and of Kafka's own classes.
+
+    The tests without a JVM are fast in some rooms.
+    """
     for item in items:
+        if room_of(item.nodeid) in FAST_ROOMS and not item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.fast)
         if item.get_closest_marker("spark"):
-            of_spark = "spark" in item.nodeid or "tables" in item.nodeid or "spark" in getattr(item, "fixturenames", ())
-            group = "spark" if of_spark else "kafka"
+            fixtures = getattr(item, "fixturenames", ())
+            of_spark = "spark" in item.nodeid or "tables" in item.nodeid or "spark" in fixtures
+            group = "cluster" if "spark_cluster" in fixtures else "spark" if of_spark else "kafka"
             item.add_marker(pytest.mark.xdist_group(group))

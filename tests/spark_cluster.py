@@ -174,12 +174,14 @@ def cluster_environment() -> dict[str, str]:
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "SPARK_NO_DAEMONIZE": "1",
+        "JAVA_TOOL_OPTIONS": os.environ.get("SPARK_SUBMIT_OPTS", ""),  # which reach executors too
     }
 
 
 def driver_environment() -> dict[str, str]:
     """What a driver runs with: as a user's shell has it, without what this process's own session has left there."""
-    return _without_spark(os.environ)
+    options = os.environ.get("SPARK_SUBMIT_OPTS")
+    return _without_spark(os.environ) | ({} if options is None else {"SPARK_SUBMIT_OPTS": options})
 
 
 def _without_spark(environment: Any) -> dict[str, str]:

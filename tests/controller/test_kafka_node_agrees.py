@@ -30,6 +30,9 @@ TOPIC, BROKER, LOGGER = 2, 4, 8
 HOUR = 3_600_000
 BROKERS = (11, 12, 13, 14)
 STALE_INDEX = "existed in isrMembers, but not in the topics map"
+long_only = pytest.mark.skipif(
+    os.environ.get("KRAFTLAKE_TESTS") != "long", reason="make test-long: a node for each fault"
+)
 RANDOM_STEPS = max(150, settings_.default.max_examples)
 PROPERTIES = {
     "broker.session.timeout.ms": "600000",
@@ -368,6 +371,7 @@ def test_delegation_tokens_are_answered_and_written_down_alike(tmp_path: Path) -
     assert len(both.steps) == 40, "each of the 20 is followed by an ACL"
 
 
+@long_only
 def test_kafka_forgets_to_clear_its_index_of_eligible_leaders(tmp_path: Path) -> None:
     """A ClearElrRecord leaves BrokersToElrs as it is; once the topic is deleted, unregistering a broker fails there."""
     with started_nodes(tmp_path, {1: "controller"}, settings=PROPERTIES) as nodes:
@@ -387,6 +391,7 @@ def test_kafka_forgets_to_clear_its_index_of_eligible_leaders(tmp_path: Path) ->
     assert STALE_INDEX in (nodes[1].folder / "server.log").read_text("utf-8")
 
 
+@long_only
 def test_kafka_forgets_that_a_last_known_leader_may_be_no_replica(tmp_path: Path) -> None:
     """PartitionRegistration.directory throws for whoever is no replica, and the election asks it for that leader."""
     with started_nodes(tmp_path, {1: "controller"}, settings=PROPERTIES) as nodes:
@@ -407,6 +412,7 @@ def test_kafka_forgets_that_a_last_known_leader_may_be_no_replica(tmp_path: Path
     assert "Replica 12 is not assigned to this partition" in (nodes[1].folder / "server.log").read_text("utf-8")
 
 
+@long_only
 def test_kafka_forgets_to_clear_its_index_of_directories(tmp_path: Path) -> None:
     """A topic that is deleted while its ISR is empty stays in directoriesToPartitions; a lost disk fails there then."""
     with started_nodes(tmp_path, {1: "controller"}, settings=PROPERTIES) as nodes:

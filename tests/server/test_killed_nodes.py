@@ -32,7 +32,7 @@ SEED = int(os.environ.get("KRAFTLAKE_SEED", "0"))
 TOPIC, REPEATED, PARTITIONS = "kept", "repeated", 4
 KILLS, SECONDS = 4, 1_800 if LONG else 0
 """How often nodes are killed in turn at least, and how long."""
-ROUNDS = 100 if LONG else 5
+ROUNDS = 100 if LONG else 3
 """How often a broker is killed whose producer waits for answers."""
 
 

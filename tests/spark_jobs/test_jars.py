@@ -20,6 +20,8 @@ from kraftlake.runtime.errors import EnvironmentFaultError
 from kraftlake.spark_jobs import jars
 from kraftlake.spark_jobs.jars import jars_are_cached, spark_jars
 
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 
 @pytest.fixture
 def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
@@ -191,7 +193,7 @@ def repository(tmp_path: Path) -> Iterator[Repository]:
 def machine(home: Path, repository: Repository) -> dict[str, str]:
     """The environment of a user whose home folder is `home`, for Python and for Java."""
     environment = {name: value for name, value in os.environ.items() if not name.endswith(("_CACHE", "_CACHE_HOME"))}
-    java = {"JAVA_TOOL_OPTIONS": f"-Duser.home={home}", "DEFAULT_ARTIFACT_REPOSITORY": repository.url}
+    java = {"JAVA_TOOL_OPTIONS": f"-Duser.home={home} {QUICK}", "DEFAULT_ARTIFACT_REPOSITORY": repository.url}
     return environment | java | {"HOME": str(home)}
 
 

@@ -39,7 +39,7 @@ class Rows(dict[str, list[str]]):
         return f"<rows of {len(self)} tables>"
 
 
-EXAMPLES, MOST_STEPS = (66, 6) if os.environ.get("KRAFTLAKE_TESTS") == "long" else (2, 3)
+EXAMPLES, MOST_STEPS = (66, 6) if os.environ.get("KRAFTLAKE_TESTS") == "long" else (1, 3)
 """An example is many runs, which take seconds."""
 
 

@@ -27,12 +27,13 @@ from typing import Any
 from kio.schema.create_topics.v7 import request as new_topics
 from kio.schema.metadata.v12 import request as metadata
 
-from kraftlake.controller import BootstrapMetadata, BootstrapSnapshot, ControllerConfig, Errors, QuorumController
+from kraftlake.controller import BootstrapMetadata, BootstrapSnapshot, ControllerConfig, QuorumController
 from kraftlake.controller.replication.topics import CreatableTopic, create_topics
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.append.creation import Contents
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replay import LakeFeed, LeaderAndEpoch, LoaderManifest, MetadataLoader
 from kraftlake.runtime.clock import SystemClock
 from kraftlake.runtime.fault_handler import LoggingFaultHandler
@@ -85,7 +86,7 @@ class Ours:
     def create(self, name: str) -> None:
         topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
         answer = self.controller.submit(lambda state: create_topics(state, [topic])).result()
-        assert answer[name].error.error is Errors.NONE
+        assert answer[name].error.error is ErrorCode.NONE
 
     def await_published(self, name: str) -> None:
         while name not in self.published.images.get().topics.topics_by_name():

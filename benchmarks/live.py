@@ -19,11 +19,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from confluent_kafka.admin import NewTopic
-from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.protocol import NodeClient, NodeConnector, parse_addresses
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import TopicRecord
 from tests.kafka_node import started_nodes
 
@@ -96,7 +96,7 @@ def has_topic(broker: NodeClient, name: str) -> bool:
         )
 
     answer = broker.ask("metadata", range(12, 14), request)
-    return bool(answer.topics[0].error_code is ErrorCode.none)
+    return bool(answer.topics[0].error_code == ErrorCode.NONE)
 
 
 def percentile(times: list[int], percent: int) -> float:

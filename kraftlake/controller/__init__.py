@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         legacy_alter_configs,
     )
     from kraftlake.controller.configs.config_schema import fallback_sources, in_milliseconds
-    from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
+    from kraftlake.controller.errors import ApiError, ControllerApiError
     from kraftlake.controller.quorum.active_controller import ActiveController, Executed
     from kraftlake.controller.quorum.bootstrap import BootstrapMetadata, BootstrapSnapshot
     from kraftlake.controller.quorum.embedded import EmbeddedController
@@ -80,7 +80,6 @@ __all__ = [
     "CreatedTopic",
     "ElectionType",
     "EmbeddedController",
-    "Errors",
     "Executed",
     "IsrChange",
     "NewPartitions",

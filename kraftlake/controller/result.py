@@ -7,7 +7,8 @@ from typing import Generic, TypeVar
 
 import attrs
 
-from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
+from kraftlake.controller.errors import ApiError, ControllerApiError
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.serde import ApiMessageAndVersion
 
 K = TypeVar("K", bound=Hashable)
@@ -47,5 +48,5 @@ def check_limit(count: int, what: str) -> None:
     """Refuse a command with more records, or partitions, than one batch holds; `what` is the predicate of the error."""
     if count > MAX_RECORDS_PER_BATCH:
         raise ControllerApiError(
-            Errors.POLICY_VIOLATION, f"The request {what}; {MAX_RECORDS_PER_BATCH} are the most that one may."
+            ErrorCode.POLICY_VIOLATION, f"The request {what}; {MAX_RECORDS_PER_BATCH} are the most that one may."
         )

@@ -16,11 +16,12 @@ from kraftlake.controller.configs.config_schema import (
     fallback_sources,
     fallback_topic_configs,
 )
-from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.errors import ControllerApiError
 from kraftlake.controller.result import ControllerResult
 from kraftlake.image import BrokerRegistration, ImageWriterOptions, MetadataImage, PartitionRegistration, TopicImage
 from kraftlake.image.features_image import KRAFT_VERSION, METADATA_VERSION
 from kraftlake.image.topics.directory_id import MIGRATING, UNASSIGNED
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.uuid import Uuid
 
@@ -103,10 +104,10 @@ class ControllerState:
         """The registration of a broker; ControllerApiError(STALE_BROKER_EPOCH) if there is none of that epoch."""
         broker = self.registration(broker_id)
         if broker is None:
-            raise ControllerApiError(Errors.STALE_BROKER_EPOCH, f"Broker {broker_id} is not registered.")
+            raise ControllerApiError(ErrorCode.STALE_BROKER_EPOCH, f"Broker {broker_id} is not registered.")
         if broker.epoch != broker_epoch:
             raise ControllerApiError(
-                Errors.STALE_BROKER_EPOCH,
+                ErrorCode.STALE_BROKER_EPOCH,
                 f"Broker {broker_id} has the epoch {broker.epoch}, the request {broker_epoch}.",
             )
         return broker
@@ -120,7 +121,7 @@ class ControllerState:
         image = self.topic(topic)
         partition = None if image is None else image.partitions.get(number)
         if image is None or partition is None:
-            raise ControllerApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {topic}-{number}.")
+            raise ControllerApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {topic}-{number}.")
         return image, partition
 
     def topic_config(self, topic: str, name: str) -> str | None:

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import attrs
-from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32
 
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.connection import NodeError
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.node_client import NodeClient
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime import shown
@@ -24,7 +24,7 @@ METADATA_TOPIC: Final = "__cluster_metadata"
 BROKERS: Final = 1
 CONTROLLERS: Final = 2
 """The types of endpoints that DescribeCluster is asked for."""
-OF_ANOTHER_TYPE: Final = frozenset({ErrorCode.mismatched_endpoint_type, ErrorCode.unsupported_endpoint_type})
+OF_ANOTHER_TYPE: Final = frozenset({ErrorCode.MISMATCHED_ENDPOINT_TYPE, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE})
 """The errors of a node that has endpoints of the other type."""
 
 
@@ -125,7 +125,7 @@ def checked_cluster_id(node: NodeClient, found: object, expected: str | None) ->
 
 def only_partition(node: NodeClient, error: ErrorCode, topics: Any) -> Any:
     """The partition of an answer, or the error of the whole answer; a list may be null where a node errs."""
-    if error is not ErrorCode.none:
+    if error != ErrorCode.NONE:
         return error
     partitions = [partition for topic in topics or () for partition in topic.partitions or ()]
     if len(partitions) != 1:

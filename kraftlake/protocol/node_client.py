@@ -13,7 +13,6 @@ from typing import Any, Self, TypeVar
 
 from kio.schema.api_versions.v3.request import ApiVersionsRequest
 from kio.schema.api_versions.v3.response import ApiVersionsResponse
-from kio.schema.errors import ErrorCode
 from kio.schema.response_header.v0.header import ResponseHeader as PlainHeader
 from kio.schema.response_header.v1.header import ResponseHeader as FlexibleHeader
 from kio.serial import entity_writer
@@ -22,6 +21,7 @@ from kio.serial.errors import SerialError
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.client_config import ClientConfig, SaslConfig
 from kraftlake.protocol.connection import ClosedConnectionError, Connection, NodeError
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.message_scan import read_message
 from kraftlake.protocol.sasl import authenticate
 from kraftlake.records.varint import MalformedError
@@ -150,7 +150,7 @@ class NodeClient:
     def _ask_versions(self) -> dict[int, tuple[int, int]]:
         request = ApiVersionsRequest(client_software_name="kraftlake", client_software_version="0")
         answer = self._ask(request, ApiVersionsResponse)
-        if answer.error_code is not ErrorCode.none:
+        if answer.error_code != ErrorCode.NONE:
             raise NodeError(
                 f"{self.address} does not tell what it speaks ({answer.error_code.name}): Kafka 2.4 or later is needed."
             )

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 import attrs
-from kio.schema.errors import ErrorCode
 
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.connection import AuthenticationError, NodeError, SilentNodeError
@@ -22,6 +21,7 @@ from kraftlake.protocol.describe import (
     describe_cluster,
     describe_quorum,
 )
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.node_client import NodeClient
 from kraftlake.protocol.node_connector import NodeConnector
 
@@ -117,9 +117,9 @@ class QuorumClient:
     def _ask(self, node: NodeClient) -> QuorumPosition:
         answer = describe_quorum(node)
         code = answer.error
-        if code in (ErrorCode.not_leader_or_follower, ErrorCode.broker_not_available):
+        if code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.BROKER_NOT_AVAILABLE):
             raise _NotLeaderError
-        if code is not ErrorCode.none:
+        if code != ErrorCode.NONE:
             raise NodeError(f"{node.address} does not describe its quorum: {_words(code, node, 'Describe')}.")
         return QuorumPosition(
             leader_id=answer.leader.id, leader_epoch=answer.leader.epoch, high_watermark=answer.high_watermark
@@ -130,7 +130,7 @@ class QuorumClient:
         answer = describe_cluster(node, CONTROLLERS)
         if answer.error_code in OF_ANOTHER_TYPE:
             answer = describe_cluster(node, BROKERS)
-        if answer.error_code is not ErrorCode.none:
+        if answer.error_code != ErrorCode.NONE:
             # A controller asks for more than a broker does.
             raise NodeError(f"{node.address} does not tell its cluster: {_words(answer.error_code, node, 'Alter')}.")
         self._cluster_id = checked_cluster_id(node, answer.cluster_id, self._cluster_id)
@@ -157,7 +157,7 @@ def _all_of(faults: Sequence[NodeError | _NotLeaderError]) -> NodeError:
 
 
 def _words(code: ErrorCode, node: NodeClient, operation: str) -> str:
-    if code is not ErrorCode.cluster_authorization_failed:
-        return code.name
+    if code != ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        return code.name.lower()
     broker = "" if operation == "Describe" else " (a broker tells it without: ask one)"
     return f"{node.principal} needs an ACL for {operation} on the cluster{broker}"

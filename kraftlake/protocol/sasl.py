@@ -12,7 +12,6 @@ import secrets
 from collections.abc import Callable, Generator
 from typing import Any, Final
 
-from kio.schema.errors import ErrorCode
 from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
 from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
@@ -21,6 +20,7 @@ from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.client_config import OAUTHBEARER, PLAIN, SaslConfig, read_limited
 from kraftlake.protocol.connection import AuthenticationError
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.scram import ScramError, scram_messages
 from kraftlake.runtime import UsageError, in_words, shown
 
@@ -41,7 +41,7 @@ def authenticate(ask: Ask, address: Address, config: SaslConfig) -> float:
     """
     messages = _messages(config)
     handshake = ask(SaslHandshakeRequest(mechanism=config.mechanism), SaslHandshakeResponse)
-    if handshake.error_code is not ErrorCode.none:
+    if handshake.error_code != ErrorCode.NONE:
         raise AuthenticationError(f"{address} {_refused_mechanism(config, handshake)}.")
     answer = b""
     lifetime = 0.0
@@ -49,7 +49,7 @@ def authenticate(ask: Ask, address: Address, config: SaslConfig) -> float:
         message = next(messages)
         while True:
             response = ask(SaslAuthenticateRequest(auth_bytes=message), SaslAuthenticateResponse)
-            if response.error_code is not ErrorCode.none:
+            if response.error_code != ErrorCode.NONE:
                 raise AuthenticationError(f"{address} {_refusal(config, response, answer)}.")
             answer, lifetime = response.auth_bytes, response.session_lifetime.total_seconds()
             message = messages.send(answer)
@@ -95,10 +95,10 @@ def _read_token(file: str) -> str:
 
 
 def _refused_mechanism(config: SaslConfig, handshake: Any) -> str:
-    if handshake.error_code is ErrorCode.unsupported_sasl_mechanism:
+    if handshake.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
         offered = in_words([shown(name, 40) for name in handshake.mechanisms[:20]]) or "no mechanism"
         return f"does not take {config.mechanism}, but {offered}: set sasl.mechanism and sasl.jaas.config"
-    if handshake.error_code is ErrorCode.illegal_sasl_state:
+    if handshake.error_code == ErrorCode.ILLEGAL_SASL_STATE:
         return "takes no login: its listener speaks PLAINTEXT or SSL, so set security.protocol to that"
     return f"does not begin the login by {config.mechanism} ({handshake.error_code.name})"
 

@@ -14,12 +14,12 @@ from kraftlake.image import (
     PartitionRegistration,
     TopicImage,
 )
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher.cluster_view import Cluster, cluster_of
 from kraftlake.publisher.metadata_responses import (
     DescribedTopics,
     FinalizedFeatures,
     LeaderAndIsr,
-    MetadataError,
     Node,
     ScramDescription,
     TopicMetadata,
@@ -248,12 +248,12 @@ class MetadataCache:
             found = {m: c[user].iterations for m, c in sorted(mechanisms.items()) if user in c}
             if names.count(user) > 1:
                 message = f"User {user!r} is named twice in one request."
-                descriptions.append(ScramDescription(user, {}, MetadataError.DUPLICATE_RESOURCE, message))
+                descriptions.append(ScramDescription(user, {}, ErrorCode.DUPLICATE_RESOURCE, message))
             elif found:
                 descriptions.append(ScramDescription(user, found))
             else:
                 message = f"User {user!r} has no SCRAM credentials."
-                descriptions.append(ScramDescription(user, {}, MetadataError.RESOURCE_NOT_FOUND, message))
+                descriptions.append(ScramDescription(user, {}, ErrorCode.RESOURCE_NOT_FOUND, message))
         return descriptions
 
     def metadata_version(self) -> MetadataVersion:

@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import IntEnum
 from typing import ClassVar
 
 import attrs
 
 from kraftlake.image import INTERNAL_TOPICS, LeaderRecoveryState
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.uuid import Uuid
-
-
-class MetadataError(IntEnum):
-    """The error codes of these answers. Source: org.apache.kafka.common.protocol.Errors."""
-
-    NONE = 0
-    UNKNOWN_TOPIC_OR_PARTITION = 3
-    LEADER_NOT_AVAILABLE = 5
-    REPLICA_NOT_AVAILABLE = 9
-    INVALID_TOPIC_EXCEPTION = 17
-    LISTENER_NOT_FOUND = 72
-    DUPLICATE_RESOURCE = 92
-    RESOURCE_NOT_FOUND = 91
 
 
 @attrs.frozen(kw_only=True)
@@ -60,7 +47,7 @@ class PartitionMetadata:
     The last two fields are set for DescribeTopicPartitions only.
     """
 
-    error: MetadataError = MetadataError.NONE
+    error: ErrorCode = ErrorCode.NONE
     partition_index: int
     leader_id: int
     leader_epoch: int
@@ -75,7 +62,7 @@ class PartitionMetadata:
 class TopicMetadata:
     """A topic from a client's view; `topic_id` is all zeros for a topic that does not exist."""
 
-    error: MetadataError = MetadataError.NONE
+    error: ErrorCode = ErrorCode.NONE
     name: str
     topic_id: Uuid
     partitions: tuple[PartitionMetadata, ...] = ()
@@ -121,5 +108,5 @@ class ScramDescription:
 
     user: str
     iterations: Mapping[int, int] = {}
-    error: MetadataError = MetadataError.NONE
+    error: ErrorCode = ErrorCode.NONE
     error_message: str | None = None

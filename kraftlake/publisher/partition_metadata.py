@@ -8,10 +8,10 @@ from functools import cache
 import attrs
 
 from kraftlake.image import BrokerRegistration, MetadataImage, PartitionRegistration, problem_of_name
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher.metadata_responses import (
     Cursor,
     DescribedTopics,
-    MetadataError,
     Node,
     PartitionMetadata,
     TopicMetadata,
@@ -102,9 +102,9 @@ def describe_topics(
         topic = image.topics.get_topic(name)
         if topic is None:
             if not ignore_errors:
-                error = MetadataError.UNKNOWN_TOPIC_OR_PARTITION
+                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 if problem_of_name(name) is not None:
-                    error = MetadataError.INVALID_TOPIC_EXCEPTION
+                    error = ErrorCode.INVALID_TOPIC_EXCEPTION
                 topics.append(TopicMetadata(error=error, name=name, topic_id=Uuid.ZERO))
             continue
         first = start_index(name)
@@ -127,11 +127,11 @@ def _partition_metadata(
     leader = view.node(partition.leader)
     if leader is None:
         lacks_listener = error_listeners and view.is_registered(partition.leader)
-        error = MetadataError.LISTENER_NOT_FOUND if lacks_listener else MetadataError.LEADER_NOT_AVAILABLE
+        error = ErrorCode.LISTENER_NOT_FOUND if lacks_listener else ErrorCode.LEADER_NOT_AVAILABLE
     elif len(replicas) < len(partition.replicas) or len(isr) < len(partition.isr):
-        error = MetadataError.REPLICA_NOT_AVAILABLE
+        error = ErrorCode.REPLICA_NOT_AVAILABLE
     else:
-        error = MetadataError.NONE
+        error = ErrorCode.NONE
     return PartitionMetadata(
         error=error,
         partition_index=number,
@@ -146,4 +146,4 @@ def _partition_metadata(
 def _described(view: _View, number: int, partition: PartitionRegistration) -> PartitionMetadata:
     plain = _partition_metadata(view, number, partition, error_endpoints=False, error_listeners=False)
     elr, last_known_elr = partition.elr, partition.last_known_elr
-    return attrs.evolve(plain, error=MetadataError.NONE, eligible_leader_replicas=elr, last_known_elr=last_known_elr)
+    return attrs.evolve(plain, error=ErrorCode.NONE, eligible_leader_replicas=elr, last_known_elr=last_known_elr)

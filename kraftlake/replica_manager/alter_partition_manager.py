@@ -12,8 +12,9 @@ from typing import Final, Protocol
 import attrs
 
 from kraftlake.delta import TopicIdPartition
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.controller_channel import AlterPartitionAnswer, LeaderAndIsr
-from kraftlake.replica_manager.errors import ErrorCode, error_of
+from kraftlake.replica_manager.errors import error_of
 from kraftlake.runtime.log import get_logger
 
 _log = get_logger(__name__)

@@ -13,8 +13,9 @@ import attrs
 
 from kraftlake.delta import TopicIdPartition
 from kraftlake.image import MetadataImage
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.errors import ErrorCode, error_of
+from kraftlake.replica_manager.errors import error_of
 from kraftlake.runtime.log import get_logger
 
 _log = get_logger(__name__)

@@ -9,8 +9,8 @@ import attrs
 
 from kraftlake.delta import TopicIdPartition
 from kraftlake.image import LeaderRecoveryState
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.errors import ErrorCode
 
 
 class BrokerState(NamedTuple):

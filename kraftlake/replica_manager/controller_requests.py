@@ -12,11 +12,11 @@ from typing import Any, Final
 from kraftlake.delta import TopicIdPartition
 from kraftlake.image import LeaderRecoveryState
 from kraftlake.protocol import QuorumObserver, kafka_id, wire_id
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.alter_partition_manager import AlterPartitionRequest, AlterPartitionResponse
 from kraftlake.replica_manager.assignments_manager import AssignReplicasRequest, AssignReplicasResponse
 from kraftlake.replica_manager.controller_channel import AlterPartitionAnswer, BrokerState, LeaderAndIsr
-from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.lifecycle.registration_requests import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,

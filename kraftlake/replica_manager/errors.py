@@ -1,75 +1,14 @@
-"""Kafka's error codes, and the exceptions that carry one."""
+"""The exceptions of a replica, each with Kafka's error code."""
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import NamedTuple
 
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.runtime.log import get_logger
 
 _log = get_logger(__name__)
-
-
-class ErrorCode(IntEnum):
-    """The error codes of replication. Source: org.apache.kafka.common.protocol.Errors."""
-
-    UNKNOWN_SERVER_ERROR = -1
-    NONE = 0
-    OFFSET_OUT_OF_RANGE = 1
-    CORRUPT_MESSAGE = 2
-    UNKNOWN_TOPIC_OR_PARTITION = 3
-    NOT_LEADER_OR_FOLLOWER = 6
-    REQUEST_TIMED_OUT = 7
-    REPLICA_NOT_AVAILABLE = 9
-    MESSAGE_TOO_LARGE = 10
-    NETWORK_EXCEPTION = 13
-    INVALID_TOPIC_EXCEPTION = 17
-    RECORD_LIST_TOO_LARGE = 18
-    NOT_ENOUGH_REPLICAS = 19
-    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
-    INVALID_REQUIRED_ACKS = 21
-    TOPIC_AUTHORIZATION_FAILED = 29
-    CLUSTER_AUTHORIZATION_FAILED = 31
-    INVALID_TIMESTAMP = 32
-    UNSUPPORTED_VERSION = 35
-    NOT_CONTROLLER = 41
-    INVALID_REQUEST = 42
-    UNSUPPORTED_FOR_MESSAGE_FORMAT = 43
-    POLICY_VIOLATION = 44
-    OUT_OF_ORDER_SEQUENCE_NUMBER = 45
-    INVALID_PRODUCER_EPOCH = 47
-    INVALID_TXN_STATE = 48
-    TRANSACTION_COORDINATOR_FENCED = 52
-    OPERATION_NOT_ATTEMPTED = 55
-    KAFKA_STORAGE_ERROR = 56
-    LOG_DIR_NOT_FOUND = 57
-    FETCH_SESSION_ID_NOT_FOUND = 70
-    INVALID_FETCH_SESSION_EPOCH = 71
-    FENCED_LEADER_EPOCH = 74
-    UNKNOWN_LEADER_EPOCH = 75
-    STALE_BROKER_EPOCH = 77
-    OFFSET_NOT_AVAILABLE = 78
-    INVALID_RECORD = 87
-    INVALID_UPDATE_VERSION = 95
-    UNKNOWN_TOPIC_ID = 100
-    DUPLICATE_BROKER_REGISTRATION = 101
-    BROKER_ID_NOT_REGISTERED = 102
-    INCONSISTENT_TOPIC_ID = 103
-    INCONSISTENT_CLUSTER_ID = 104
-    FETCH_SESSION_TOPIC_ID_ERROR = 106
-    INELIGIBLE_REPLICA = 107
-    NEW_LEADER_ELECTED = 108
-    INVALID_REGISTRATION = 119
-
-    @classmethod
-    def of(cls, code: int) -> ErrorCode:
-        """The error with a code that came over the network; one that has no name here is UNKNOWN_SERVER_ERROR."""
-        try:
-            return cls(code)
-        except ValueError:
-            _log.warning("error_code_unknown", code=code)
-            return cls.UNKNOWN_SERVER_ERROR
 
 
 class ReplicationError(KraftlakeError):

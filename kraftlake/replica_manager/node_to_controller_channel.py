@@ -11,6 +11,7 @@ from threading import Event
 from typing import Any, Final, TypeVar
 
 from kraftlake.protocol import Abort, Address, AuthenticationError, NodeConnector, NodeError, QuorumObserver
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.alter_partition_manager import AlterPartitionRequest, AlterPartitionResponse
 from kraftlake.replica_manager.assignments_manager import AssignReplicasRequest, AssignReplicasResponse
 from kraftlake.replica_manager.controller_requests import (
@@ -19,7 +20,6 @@ from kraftlake.replica_manager.controller_requests import (
     register_broker,
     send_heartbeat,
 )
-from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.lifecycle.broker_lifecycle import LifecycleRequest, LifecycleResponse
 from kraftlake.replica_manager.lifecycle.registration_requests import BrokerRegistrationRequest
 from kraftlake.runtime import Backoff, Clock, SystemClock, get_logger

@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 
 import pytest
-from kio.schema.errors import ErrorCode
 
+from kraftlake.protocol.error_code import ErrorCode
 from tests.cli.made_logs import hostile_log
 from tests.cli.running import DIRECTORY, ROOT, SAMPLE, TORN, fault, run, run_image, run_json, unzipped_json
 from tests.protocol.fake_nodes import FakeController, serving
@@ -281,7 +281,7 @@ def check_what_it_takes(follower: subprocess.Popen[str], node: FakeController) -
 def test_a_quorum_that_elects_a_leader_at_the_start_is_waited_for(tmp_path: Path) -> None:
     node = FakeController()
     node.cluster_id, node.leader_epoch, node.high_watermark = CLUSTER_ID, 2, 10**6
-    node.quorum_error = ErrorCode.not_leader_or_follower
+    node.quorum_error = ErrorCode.NOT_LEADER_OR_FOLLOWER
     with serving(node) as address:
         words = ["import", "--follow", "--quorum", address, DIRECTORY, tmp_path / "lake", "--poll", "0.01", "--json"]
         with subprocess.Popen(
@@ -293,7 +293,7 @@ def test_a_quorum_that_elects_a_leader_at_the_start_is_waited_for(tmp_path: Path
             try:
                 assert "knows no leader" in follower.stderr.readline()
                 assert json.loads(follower.stdout.readline())["endOffset"] == 4593, "what the log itself tells"
-                node.quorum_error = ErrorCode.none
+                node.quorum_error = ErrorCode.NONE
                 assert "the quorum answers again" in follower.stderr.readline()
                 assert json.loads(follower.stdout.readline())["endOffset"] == 5737
             finally:

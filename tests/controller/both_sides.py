@@ -13,7 +13,8 @@ import attrs
 from kio.schema.unregister_broker.v0 import request as goodbye
 
 import kraftlake
-from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.errors import ControllerApiError
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records import metadata_records as r
 from kraftlake.records.json_form import to_json
 from kraftlake.records.schema import Message
@@ -65,7 +66,7 @@ class BothSides:
 
     def _wait_until_active(self) -> None:
         deadline = time.monotonic() + 60
-        while self.rpc.ask(goodbye.UnregisterBrokerRequest(broker_id=999)).error_code == Errors.NOT_CONTROLLER:
+        while self.rpc.ask(goodbye.UnregisterBrokerRequest(broker_id=999)).error_code == ErrorCode.NOT_CONTROLLER:
             assert time.monotonic() < deadline, "the controller did not become active"
             time.sleep(0.1)
         self._their_records()

@@ -15,9 +15,9 @@ from kraftlake.controller.access.acls import AclFilter
 from kraftlake.controller.access.scram import ScramDeletion, ScramUpsertion
 from kraftlake.controller.cluster.features import UpgradeType
 from kraftlake.controller.configs.alter_configs import OpType
-from kraftlake.controller.errors import Errors
 from kraftlake.controller.replication.elections import ElectionType
 from kraftlake.image import PartitionRegistration, StandardAcl
+from kraftlake.protocol.error_code import ErrorCode
 from tests.controller.both_controllers import BothControllers
 from tests.controller.both_sides import Difference
 from tests.controller.both_tokens import SASL_PROPERTIES, BothWithTokens
@@ -52,7 +52,7 @@ def acl(**changes: Any) -> StandardAcl:
 
 KNOWN = [
     # Kafka's RPC layer fails before its controller is asked, which would answer as ours does
-    Difference(f"add {acl(operation=1)}", [int(Errors.UNKNOWN_SERVER_ERROR)], [int(Errors.INVALID_REQUEST)]),
+    Difference(f"add {acl(operation=1)}", [int(ErrorCode.UNKNOWN_SERVER_ERROR)], [int(ErrorCode.INVALID_REQUEST)]),
 ]
 
 

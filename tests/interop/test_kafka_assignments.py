@@ -15,6 +15,7 @@ import pytest
 
 from kraftlake.delta import MetadataDelta, TopicIdPartition
 from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records import metadata_records as r
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.assignments_manager import (
@@ -23,7 +24,6 @@ from kraftlake.replica_manager.assignments_manager import (
     AssignReplicasRequest,
     AssignReplicasResponse,
 )
-from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.runtime.log import without_logs
 from tests.at_least_one import at_least_one
 from tests.interop.jars import kafka_node_jars

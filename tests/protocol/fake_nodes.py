@@ -13,12 +13,12 @@ from typing import Any
 from kio.schema.api_versions.v3.response import ApiVersion, ApiVersionsResponse
 from kio.schema.describe_cluster.v1.response import DescribeClusterBroker, DescribeClusterResponse
 from kio.schema.describe_quorum.v1.response import DescribeQuorumResponse, PartitionData, TopicData
-from kio.schema.errors import ErrorCode
 from kio.schema.types import BrokerId, TopicName
 from kio.serial import entity_writer
 from kio.static.primitive import i16, i32, i32Timedelta, i64
 
 from kraftlake.protocol import Address
+from kraftlake.protocol.error_code import ErrorCode
 
 Talk = Callable[[socket.socket], None]
 CLUSTER_ID = "kraftlakeTestClusterAA"
@@ -74,8 +74,8 @@ class FakeController:
     """A controller that answers the three questions; what it answers may be changed while it runs."""
 
     def __init__(self) -> None:
-        self.quorum_error = ErrorCode.none
-        self.cluster_error = ErrorCode.none
+        self.quorum_error = ErrorCode.NONE
+        self.cluster_error = ErrorCode.NONE
         self.leader_epoch = 4
         self.high_watermark = 7
         self.cluster_id = CLUSTER_ID
@@ -100,7 +100,7 @@ class FakeController:
             ApiVersion(api_key=i16(key), min_version=i16(low), max_version=i16(high))
             for key, (low, high) in self.versions.items()
         )
-        return ApiVersionsResponse(error_code=ErrorCode.none, api_keys=keys, throttle_time=i32Timedelta.parse(_zero()))
+        return ApiVersionsResponse(error_code=ErrorCode.NONE, api_keys=keys, throttle_time=i32Timedelta.parse(_zero()))
 
     def _cluster(self) -> DescribeClusterResponse:
         brokers: tuple[DescribeClusterBroker, ...] = ()
@@ -119,7 +119,7 @@ class FakeController:
             high_watermark=i64(self.high_watermark), current_voters=(), observers=(),
         )  # fmt: skip
         topic = TopicData(topic_name=TopicName("__cluster_metadata"), partitions=(partition,))
-        return DescribeQuorumResponse(error_code=ErrorCode.none, topics=(topic,))
+        return DescribeQuorumResponse(error_code=ErrorCode.NONE, topics=(topic,))
 
 
 def _zero() -> Any:

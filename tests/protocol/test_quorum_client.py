@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kio.schema.errors import ErrorCode
 
 from kraftlake.protocol import (
     Address,
@@ -19,6 +18,7 @@ from kraftlake.protocol import (
     QuorumClient,
     QuorumPosition,
 )
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.runtime.errors import ImportConflictError
 from tests.protocol.fake_nodes import CLUSTER_ID, FakeController, frame, receive_frame, serving
 
@@ -60,7 +60,7 @@ def test_a_restarted_node_gets_a_new_connection() -> None:
 
 def test_a_controller_that_does_not_lead_names_the_leader() -> None:
     leading, following = FakeController(), FakeController()
-    following.quorum_error = ErrorCode.not_leader_or_follower
+    following.quorum_error = ErrorCode.NOT_LEADER_OR_FOLLOWER
     with serving(leading) as leader, serving(following) as follower, asking(follower) as client:
         with pytest.raises(NoLeaderError, match=f"^{follower} is a controller that does not lead, and knows no leader"):
             client.describe()
@@ -70,8 +70,8 @@ def test_a_controller_that_does_not_lead_names_the_leader() -> None:
         following.leader = leader
         assert client.describe() == HERE
         assert leading.connections == 1
-        leading.quorum_error = ErrorCode.not_leader_or_follower
-        following.quorum_error = ErrorCode.none
+        leading.quorum_error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        following.quorum_error = ErrorCode.NONE
         assert client.describe() == HERE, "the lead changed hands"
 
 
@@ -108,7 +108,7 @@ def test_a_cluster_that_is_not_named_is_that_of_the_first_node_that_answers() ->
     with serving(first) as one, serving(second) as two, QuorumClient([NOWHERE, one, two]) as client:
         assert client.describe() == HERE
         client.close()
-        first.quorum_error = ErrorCode.not_leader_or_follower
+        first.quorum_error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         with pytest.raises(OtherClusterError, match=f"^{two} is a node of cluster another.*, not of {CLUSTER_ID}"):
             client.describe()
 
@@ -126,7 +126,7 @@ def test_nodes_that_all_refuse_the_client_need_another_configuration() -> None:
 
 def test_a_controller_that_asks_for_an_acl_before_it_tells_its_cluster_names_it() -> None:
     node = FakeController()
-    node.cluster_error = ErrorCode.cluster_authorization_failed
+    node.cluster_error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     told = r"does not tell its cluster: User:ANONYMOUS needs an ACL for Alter on the cluster \(a broker"
     with serving(node) as address, asking(address) as client, pytest.raises(NodeError, match=told):
         client.describe()
@@ -148,11 +148,11 @@ def test_the_error_names_a_node_without_the_api(versions: dict[int, tuple[int, i
 
 def test_the_message_has_the_error_of_the_node_in_words() -> None:
     node = FakeController()
-    node.quorum_error = ErrorCode.cluster_authorization_failed
+    node.quorum_error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     with serving(node) as address, asking(address) as client:
         with pytest.raises(NodeError, match="User:ANONYMOUS needs an ACL for Describe on the cluster"):
             client.describe()
-        node.quorum_error = ErrorCode.unknown_server_error
+        node.quorum_error = ErrorCode.UNKNOWN_SERVER_ERROR
         with pytest.raises(NodeError, match="unknown_server_error"):
             client.describe()
 

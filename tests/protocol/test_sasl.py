@@ -14,7 +14,6 @@ import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kio.schema.errors import ErrorCode
 from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 from kio.static.primitive import i64Timedelta
@@ -28,6 +27,7 @@ from kraftlake.protocol import (
     QuorumClient,
     SaslConfig,
 )
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.runtime.clock import ManualClock
 from tests.protocol.fake_nodes import FakeController, encoded, frame, receive_frame, serving
 
@@ -42,8 +42,8 @@ class LoginNode(FakeController):
         super().__init__()
         self.versions |= {HANDSHAKE: (0, 1), AUTHENTICATE: (0, 2)}
         self.mechanisms = ("PLAIN",)
-        self.handshake_error = ErrorCode.none
-        self.answers: Sequence[tuple[ErrorCode, bytes]] = [(ErrorCode.none, b"")]
+        self.handshake_error = ErrorCode.NONE
+        self.answers: Sequence[tuple[ErrorCode, bytes]] = [(ErrorCode.NONE, b"")]
         self.told: str | None = None
         self.lifetime_ms = 0
         self.said: list[bytes] = []
@@ -95,7 +95,7 @@ def test_a_token_and_its_extensions_are_sent_as_rfc_7628_says(node: LoginNode, t
     bearer = SaslConfig(mechanism="OAUTHBEARER", token_file=str(file), extensions={"one": "1", "two": "2"})
     ask(node, bearer)
     assert b"n,,\x01auth=Bearer abc.def.\x01one=1\x01two=2\x01\x01" in node.said[0]
-    node.answers = [(ErrorCode.none, b'{"status":"invalid_token"}'), (ErrorCode.sasl_authentication_failed, b"")]
+    node.answers = [(ErrorCode.NONE, b'{"status":"invalid_token"}'), (ErrorCode.SASL_AUTHENTICATION_FAILED, b"")]
     node.said.clear()
     with pytest.raises(AuthenticationError, match=rf"refuses the token \(OAUTHBEARER\): invalid_token; check {file}"):
         ask(node, bearer)
@@ -117,7 +117,7 @@ def test_a_file_without_a_token_is_one_sentence(node: LoginNode, tmp_path: Path,
 
 
 def test_a_refusal_is_one_sentence_without_the_password(node: LoginNode) -> None:
-    node.answers = [(ErrorCode.sasl_authentication_failed, b"")]
+    node.answers = [(ErrorCode.SASL_AUTHENTICATION_FAILED, b"")]
     for told, shown in (("No\x1b[1m entry.", r"No\x1b[1m entry"), (None, "sasl_authentication_failed"), ("", "sasl_")):
         node.told = told
         with pytest.raises(AuthenticationError) as caught:
@@ -128,21 +128,21 @@ def test_a_refusal_is_one_sentence_without_the_password(node: LoginNode) -> None
 
 
 def test_a_mechanism_that_is_not_offered_is_named_beside_those_that_are(node: LoginNode) -> None:
-    node.handshake_error = ErrorCode.unsupported_sasl_mechanism
+    node.handshake_error = ErrorCode.UNSUPPORTED_SASL_MECHANISM
     node.mechanisms = ("GSSAPI", "X\x1b")
     with pytest.raises(AuthenticationError, match=r"does not take PLAIN, but GSSAPI and X\\x1b: set sasl\.mechanism"):
         ask(node)
-    node.handshake_error = ErrorCode.illegal_sasl_state
+    node.handshake_error = ErrorCode.ILLEGAL_SASL_STATE
     with pytest.raises(AuthenticationError, match="takes no login: its listener speaks PLAINTEXT or SSL"):
         ask(node)
-    node.handshake_error = ErrorCode.unknown_server_error
+    node.handshake_error = ErrorCode.UNKNOWN_SERVER_ERROR
     with pytest.raises(AuthenticationError, match=r"does not begin the login by PLAIN \(unknown_server_error\)"):
         ask(node)
 
 
 def test_a_node_that_does_not_prove_that_it_knows_the_password_is_refused(node: LoginNode) -> None:
     scram = attrs.evolve(ALICE, mechanism="SCRAM-SHA-256")
-    node.answers = [(ErrorCode.none, b"r=another,s=AAAA,i=4096")]
+    node.answers = [(ErrorCode.NONE, b"r=another,s=AAAA,i=4096")]
     with pytest.raises(AuthenticationError, match=r"^127\S+ sent a SCRAM challenge for another login\.$"):
         ask(node, scram)
 

@@ -10,12 +10,12 @@ from structlog.testing import capture_logs
 from kraftlake.delta import TopicPartition
 from kraftlake.image import ClientQuotaEntity, ConfigResource
 from kraftlake.image.topics.directory_id import LOST, UNASSIGNED
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher import (
     Cursor,
     FilterComponent,
     Match,
     MetadataCache,
-    MetadataError,
     Node,
     QuotaFilter,
 )
@@ -109,20 +109,20 @@ def test_a_metadata_response_has_errors_of_leaders_and_replicas() -> None:
     (topic,) = cache.topic_metadata(["foo", "empty", "nobody", "foo"], OTHER)
     assert (topic.name, topic.topic_id, topic.is_internal) == ("foo", uuid_of(1), False)
     assert [(p.leader_id, p.error) for p in topic.partitions] == [
-        (1, MetadataError.NONE),
-        (1, MetadataError.NONE),
-        (-1, MetadataError.LEADER_NOT_AVAILABLE),
-        (-1, MetadataError.LEADER_NOT_AVAILABLE),
+        (1, ErrorCode.NONE),
+        (1, ErrorCode.NONE),
+        (-1, ErrorCode.LEADER_NOT_AVAILABLE),
+        (-1, ErrorCode.LEADER_NOT_AVAILABLE),
     ]
     assert topic.partitions[1].offline_replicas == (3,)
     assert topic.partitions[0].offline_replicas == (2,), "it lacks the listener"
 
     (topic,) = cache.topic_metadata(["foo"], OTHER, error_unavailable_endpoints=True, error_unavailable_listeners=True)
     assert [(p.replica_nodes, p.error) for p in topic.partitions] == [
-        ((1,), MetadataError.REPLICA_NOT_AVAILABLE),
-        ((1,), MetadataError.REPLICA_NOT_AVAILABLE),
-        ((), MetadataError.LEADER_NOT_AVAILABLE),
-        ((), MetadataError.LISTENER_NOT_FOUND),
+        ((1,), ErrorCode.REPLICA_NOT_AVAILABLE),
+        ((1,), ErrorCode.REPLICA_NOT_AVAILABLE),
+        ((), ErrorCode.LEADER_NOT_AVAILABLE),
+        ((), ErrorCode.LISTENER_NOT_FOUND),
     ]
 
 
@@ -161,9 +161,9 @@ def test_topics_are_described_page_by_page() -> None:
     assert page.next_cursor == Cursor("b", 0)
     page = cache.describe_topics(["b", "nobody", "no/body"], "PLAINTEXT")
     assert [topic.error for topic in page.topics] == [
-        MetadataError.NONE,
-        MetadataError.UNKNOWN_TOPIC_OR_PARTITION,
-        MetadataError.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
     ]
     assert page.next_cursor is None
     assert len(cache.describe_topics(["nobody"], "PLAINTEXT", ignore_errors=True).topics) == 0
@@ -259,8 +259,8 @@ def test_credentials_are_described_without_keys() -> None:
     ]
     answers = cache.describe_scram_credentials(["bob", "carol", "bob"])
     assert [(d.user, d.error) for d in answers] == [
-        ("bob", MetadataError.DUPLICATE_RESOURCE),
-        ("carol", MetadataError.RESOURCE_NOT_FOUND),
+        ("bob", ErrorCode.DUPLICATE_RESOURCE),
+        ("carol", ErrorCode.RESOURCE_NOT_FOUND),
     ]
 
 

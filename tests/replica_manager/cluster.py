@@ -11,6 +11,7 @@ import attrs
 from kraftlake.delta import MetadataDelta, TopicIdPartition, TopicPartition
 from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.image.topics.partition_registration import NO_LEADER
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records import metadata_records as r
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager import (
@@ -23,7 +24,7 @@ from kraftlake.replica_manager import (
 from kraftlake.replica_manager.alter_partition_manager import AlterPartitionResponse, BatchingAlterPartitionManager
 from kraftlake.replica_manager.assignments_manager import AssignmentsManager, AssignReplicasResponse
 from kraftlake.replica_manager.controller_channel import LeaderAndIsr
-from kraftlake.replica_manager.errors import ErrorCode, ReplicationError
+from kraftlake.replica_manager.errors import ReplicationError
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
 from kraftlake.replica_manager.fetch.leader_end_point import (
     EpochEndOffset,

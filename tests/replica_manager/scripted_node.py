@@ -16,11 +16,11 @@ from importlib import import_module
 from typing import Any, Final
 
 from kio.schema.api_versions.v3.response import ApiVersion, ApiVersionsResponse
-from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
 from kio.static.primitive import i16, i32Timedelta
 
 from kraftlake.protocol import Address
+from kraftlake.protocol.error_code import ErrorCode
 from tests.protocol.fake_nodes import encoded, frame, receive_frame, serving
 
 FETCH: Final = 1
@@ -85,4 +85,4 @@ class ScriptedNode:
         keys = [
             ApiVersion(api_key=i16(k), min_version=i16(a), max_version=i16(b)) for k, (a, b) in self.versions.items()
         ]
-        return ApiVersionsResponse(error_code=ErrorCode.none, api_keys=tuple(keys), throttle_time=AT_ONCE)
+        return ApiVersionsResponse(error_code=ErrorCode.NONE, api_keys=tuple(keys), throttle_time=AT_ONCE)

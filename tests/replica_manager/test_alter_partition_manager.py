@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from kraftlake.delta import TopicIdPartition
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.alter_partition_manager import (
     RETRY_AFTER_MS,
     AlterPartitionResponse,
     BatchingAlterPartitionManager,
 )
 from kraftlake.replica_manager.controller_channel import LeaderAndIsr
-from kraftlake.replica_manager.errors import ErrorCode
 from tests.replica_manager.brokers import FOO, tp
 
 

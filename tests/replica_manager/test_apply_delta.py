@@ -7,10 +7,10 @@ import pytest
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataProvenance
 from kraftlake.image.topics.directory_id import UNASSIGNED
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records import metadata_records as r
 from kraftlake.replica_manager import MemoryLogManager, TransitionKind
 from kraftlake.replica_manager.errors import (
-    ErrorCode,
     InconsistentTopicIdError,
     KafkaStorageError,
     NotLeaderOrFollowerError,

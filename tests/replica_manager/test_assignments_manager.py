@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from kraftlake.delta import MetadataDelta, TopicIdPartition
 from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records import metadata_records as r
 from kraftlake.replica_manager.assignments_manager import (
     MOST_IN_A_REQUEST,
     AssignmentsManager,
     AssignReplicasResponse,
 )
-from kraftlake.replica_manager.errors import ErrorCode
 from tests.replica_manager.brokers import D1, D2, FOO, tp
 
 

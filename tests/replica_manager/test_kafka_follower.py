@@ -15,9 +15,10 @@ from confluent_kafka.admin import NewTopic
 
 from kraftlake.delta import TopicPartition
 from kraftlake.protocol import NodeConnector
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager import LifecycleState, RemoteLeaderEndPoint
-from kraftlake.replica_manager.errors import ErrorCode, ReplicationError
+from kraftlake.replica_manager.errors import ReplicationError
 from kraftlake.replica_manager.fetch.fetch_session import FetchSession
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
 from kraftlake.replica_manager.fetch.leader_end_point import EpochEndOffset, FetchedPartition, FetchRequest

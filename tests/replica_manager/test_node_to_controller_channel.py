@@ -19,6 +19,7 @@ from kraftlake.delta import TopicIdPartition, TopicPartition
 from kraftlake.image import LeaderRecoveryState
 from kraftlake.image.endpoint import Endpoint, VersionRange
 from kraftlake.protocol import Address, NodeConnector
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.alter_partition_manager import (
     AlterPartitionRequest,
@@ -27,7 +28,6 @@ from kraftlake.replica_manager.alter_partition_manager import (
 )
 from kraftlake.replica_manager.assignments_manager import AssignReplicasRequest
 from kraftlake.replica_manager.controller_channel import BrokerState, LeaderAndIsr
-from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.lifecycle.registration_requests import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
@@ -145,7 +145,7 @@ def test_a_request_waits_for_an_election_and_follows_the_controller(quorum: Quor
         with pytest.raises(queue.Empty):
             answers.get(timeout=0.3)
         quorum.active, quorum.epoch = 1, 2
-        assert answers.get(timeout=60).error is ErrorCode.NONE
+        assert answers.get(timeout=60).error == ErrorCode.NONE
     assert len(quorum.requests(1, "BrokerHeartbeatRequest")) >= 1
 
 
@@ -154,12 +154,12 @@ def test_a_controller_that_was_replaced_is_not_waited_for_where_it_is_known_who_
     with channel_to(
         *quorum.addresses, active=lambda: None if quorum.active is None else quorum.addresses[quorum.active]
     ) as channel:
-        assert answer_to(channel, BEAT).error is ErrorCode.NONE
+        assert answer_to(channel, BEAT).error == ErrorCode.NONE
         quorum.nodes[0].answers |= {
             kind: lambda m, request: end.wait() and None for kind in (HEARTBEAT, DESCRIBE_CLUSTER)
         }
         quorum.active, quorum.epoch = 1, 2
-        assert answer_to(channel, BEAT).error is ErrorCode.NONE
+        assert answer_to(channel, BEAT).error == ErrorCode.NONE
         assert len(quorum.requests(0, "BrokerHeartbeatRequest")) == 1
         quorum.active = None  # nobody is known to lead: the one that was is asked on
         quorum.nodes[1].answers[HEARTBEAT] = lambda m, request: m.BrokerHeartbeatResponse(
@@ -174,7 +174,7 @@ def test_a_broken_connection_and_a_broken_answer_are_tried_again(quorum: Quorum)
     with channel_to(*quorum.addresses) as channel:
         answer_to(channel, BEAT)
         active.spoil = lambda data: turns.pop() if turns else data
-        assert answer_to(channel, BEAT).error is ErrorCode.NONE
+        assert answer_to(channel, BEAT).error == ErrorCode.NONE
     assert not turns
 
 
@@ -190,7 +190,7 @@ def test_a_request_that_no_controller_answers_in_time_is_given_up(quorum: Quorum
         response = answer_to(
             channel, AssignReplicasRequest(broker_id=7, broker_epoch=40, directories={}), "assign_replicas_to_dirs"
         )
-        assert response.error is ErrorCode.NETWORK_EXCEPTION
+        assert response.error == ErrorCode.NETWORK_EXCEPTION
 
 
 def test_a_controller_of_another_cluster_is_not_asked(quorum: Quorum) -> None:
@@ -229,8 +229,8 @@ def test_a_registration_says_everything_that_the_controller_records(quorum: Quor
     )
     with channel_to(*quorum.addresses) as channel:
         assert answer_to(channel, request) == BrokerRegistrationResponse(broker_epoch=41)
-        assert answer_to(channel, request).error is ErrorCode.DUPLICATE_BROKER_REGISTRATION
-        assert answer_to(channel, request).error is ErrorCode.UNSUPPORTED_VERSION
+        assert answer_to(channel, request).error == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+        assert answer_to(channel, request).error == ErrorCode.UNSUPPORTED_VERSION
     sent = quorum.requests(0, "BrokerRegistrationRequest")[0]
     assert (sent.broker_id, sent.cluster_id, sent.rack, sent.previous_broker_epoch) == (7, CLUSTER, "east", 30)
     assert sent.incarnation_id.bytes == FOO

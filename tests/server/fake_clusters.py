@@ -7,10 +7,9 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from kio.schema.errors import ErrorCode
-
 from kraftlake.protocol import OffsetAndEpoch, RawBatch
 from kraftlake.protocol.describe import Leader
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.observer.raw_batch import split_batches
 from kraftlake.protocol.observer.requests import FetchAnswer
 from kraftlake.records import metadata_records as r
@@ -38,7 +37,7 @@ class _Log(ModelQuorum):
             leader = Leader(id=self.leader, epoch=self.epoch, address=None)
             batches = tuple(batch for batch in newest if batch.last_offset >= at.offset)
             return FetchAnswer(
-                error=ErrorCode.none, leader=leader, high_watermark=self.high_watermark, log_start_offset=0,
+                error=ErrorCode.NONE, leader=leader, high_watermark=self.high_watermark, log_start_offset=0,
                 batches=batches,
             )  # fmt: skip
         return super().answer(at, epoch=epoch, max_batches=1_000)

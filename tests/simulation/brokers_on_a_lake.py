@@ -20,6 +20,7 @@ from kraftlake.controller.replication.directories import assign_replicas_to_dirs
 from kraftlake.delta import TopicIdPartition, TopicPartition
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import MetadataLog
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher import (
     BrokerMetadataPublisher,
     BrokerParts,
@@ -40,7 +41,6 @@ from kraftlake.replica_manager import (
 from kraftlake.replica_manager.alter_partition_manager import AlterPartitionResponse, BatchingAlterPartitionManager
 from kraftlake.replica_manager.assignments_manager import AssignmentsManager, AssignReplicasResponse
 from kraftlake.replica_manager.controller_channel import BrokerState, LeaderAndIsr
-from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
 from kraftlake.replica_manager.fetch.fetcher_thread import ReplicaFetcherThread
 from kraftlake.replica_manager.fetch.leader_end_point import FetchRequest, FetchResponse, LeaderUnreachableError

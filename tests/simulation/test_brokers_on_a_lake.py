@@ -17,7 +17,7 @@ from kraftlake.image import ConfigResource, MetadataImage, PartitionRegistration
 from kraftlake.image.configurations_image import TOPIC_RESOURCE
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.append.creation import Contents
-from kraftlake.replica_manager.errors import ErrorCode
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.requests.log_dir_moves import alter_replica_log_dirs
 from tests.at_least_one import at_least_one
 from tests.controller.controlled_cluster import CLUSTER_ID

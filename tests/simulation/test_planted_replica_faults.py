@@ -5,7 +5,8 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from kraftlake.replica_manager.errors import CorruptRecordError, ErrorCode
+from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.replica_manager.errors import CorruptRecordError
 from kraftlake.replica_manager.fetch.local_end_point import LocalEndPoint
 from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
 from kraftlake.replica_manager.logs.disk.disk_log_manager import DiskLogManager

@@ -10,11 +10,12 @@ from typing import Final
 
 import attrs
 
-from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
+from kraftlake.controller.errors import ApiError, ControllerApiError
 from kraftlake.controller.result import MAX_RECORDS_PER_BATCH, ControllerResult
 from kraftlake.controller.state import ControllerState
 from kraftlake.image import PatternType, ResourceType, StandardAcl
 from kraftlake.image.kafka_names import OPERATIONS, PATTERN_TYPES, PERMISSIONS, RESOURCE_TYPES
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import RemoveAccessControlEntryRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
@@ -97,28 +98,28 @@ def _check(state: ControllerState, acl: StandardAcl) -> None:
         ("permission type", acl.permission_type, PERMISSIONS),
     ):
         if value not in names or names[value] in ("UNKNOWN", "ANY", "MATCH"):
-            raise ControllerApiError(Errors.INVALID_REQUEST, f"An ACL can't have the {what} {value}.")
+            raise ControllerApiError(ErrorCode.INVALID_REQUEST, f"An ACL can't have the {what} {value}.")
     if not acl.resource_name:
-        raise ControllerApiError(Errors.INVALID_REQUEST, "The name of an ACL's resource can't be empty.")
+        raise ControllerApiError(ErrorCode.INVALID_REQUEST, "The name of an ACL's resource can't be empty.")
     if acl.resource_type == ResourceType.CLUSTER and acl.resource_name != CLUSTER_NAME:
         raise ControllerApiError(
-            Errors.INVALID_REQUEST, f"The cluster's name in an ACL is {CLUSTER_NAME!r}, not {acl.resource_name!r}."
+            ErrorCode.INVALID_REQUEST, f"The cluster's name in an ACL is {CLUSTER_NAME!r}, not {acl.resource_name!r}."
         )
     if ":" not in acl.principal:
-        raise ControllerApiError(Errors.INVALID_REQUEST, f"{acl.principal!r} is no principal, which is TYPE:NAME.")
+        raise ControllerApiError(ErrorCode.INVALID_REQUEST, f"{acl.principal!r} is no principal, which is TYPE:NAME.")
     if not acl.host:
-        raise ControllerApiError(Errors.INVALID_REQUEST, "An ACL's host can't be empty; * is every host.")
+        raise ControllerApiError(ErrorCode.INVALID_REQUEST, "An ACL's host can't be empty; * is every host.")
     if acl.host != WILDCARD and "/" in acl.host:
         _check_range(state, acl.host)
 
 
 def _check_range(state: ControllerState, host: str) -> None:
     if not state.metadata_version.is_cidr_acl_supported:
-        raise ControllerApiError(Errors.UNSUPPORTED_VERSION, "Address ranges in ACLs need metadata.version 4.4-IV1.")
+        raise ControllerApiError(ErrorCode.UNSUPPORTED_VERSION, "Address ranges in ACLs need metadata.version 4.4-IV1.")
     try:
         AddressRange.parse(host)
     except ValueError as fault:
-        raise ControllerApiError(Errors.INVALID_REQUEST, f"{host!r} is no address range: {fault}.") from None
+        raise ControllerApiError(ErrorCode.INVALID_REQUEST, f"{host!r} is no address range: {fault}.") from None
 
 
 @attrs.frozen
@@ -139,13 +140,13 @@ def delete_acls(state: ControllerState, filters: Sequence[AclFilter]) -> Control
     ordered = sorted(state.image.acls.acls.items(), key=lambda item: bytes(item[0]))
     for wanted in filters:
         if UNKNOWN in (wanted.resource_type, wanted.pattern_type, wanted.operation, wanted.permission_type):
-            answers.append(DeletedAcls(ApiError(Errors.INVALID_REQUEST, "The filter asks for something unknown.")))
+            answers.append(DeletedAcls(ApiError(ErrorCode.INVALID_REQUEST, "The filter asks for something unknown.")))
             continue
         matched = [(acl_id, acl) for acl_id, acl in ordered if wanted.matches(acl)]
         removed.update((acl_id, None) for acl_id, _ in matched)
         if len(removed) > MAX_RECORDS_PER_BATCH:
             raise ControllerApiError(
-                Errors.INVALID_REQUEST, f"More than {MAX_RECORDS_PER_BATCH} ACLs can't be deleted at once."
+                ErrorCode.INVALID_REQUEST, f"More than {MAX_RECORDS_PER_BATCH} ACLs can't be deleted at once."
             )
         answers.append(DeletedAcls(ApiError.NONE, tuple(acl for _, acl in matched)))
     records = [ApiMessageAndVersion(RemoveAccessControlEntryRecord(id=acl_id), 0) for acl_id in removed]

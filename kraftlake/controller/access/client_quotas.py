@@ -9,10 +9,11 @@ from typing import Final
 
 import attrs
 
-from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
+from kraftlake.controller.errors import ApiError, ControllerApiError
 from kraftlake.controller.result import ControllerResult, answer_each, check_limit
 from kraftlake.controller.state import ControllerState
 from kraftlake.image import ClientQuotaEntity, ClientQuotaImage
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import ClientQuotaRecord, EntityData
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.runtime.inet_address import inet_address
@@ -57,7 +58,7 @@ def alter_client_quotas(
 
 
 def _invalid(reason: str) -> ControllerApiError:
-    return ControllerApiError(Errors.INVALID_REQUEST, f"The quota can't be changed: {reason}.")
+    return ControllerApiError(ErrorCode.INVALID_REQUEST, f"The quota can't be changed: {reason}.")
 
 
 def _alter(

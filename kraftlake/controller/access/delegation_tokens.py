@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import attrs
 
-from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.errors import ControllerApiError
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
 from kraftlake.image import DelegationTokenData
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import RemoveDelegationTokenRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 
@@ -41,7 +42,7 @@ def create_delegation_token(
     key = _secret_key(state)
     for renewer in renewers:
         if not renewer.startswith("User:"):
-            raise ControllerApiError(Errors.INVALID_PRINCIPAL_TYPE, f"The renewer {renewer!r} is no user.")
+            raise ControllerApiError(ErrorCode.INVALID_PRINCIPAL_TYPE, f"The renewer {renewer!r} is no user.")
     config = state.config
     lifetime = config.delegation_token_max_lifetime_ms
     if max_lifetime_ms > 0:
@@ -101,10 +102,11 @@ def _secret_key(state: ControllerState) -> str:
     key = state.config.delegation_token_secret_key
     if key is None:
         raise ControllerApiError(
-            Errors.DELEGATION_TOKEN_AUTH_DISABLED, "There are no delegation tokens without delegation.token.secret.key."
+            ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED,
+            "There are no delegation tokens without delegation.token.secret.key.",
         )
     if not state.metadata_version.is_delegation_token_supported:
-        raise ControllerApiError(Errors.UNSUPPORTED_VERSION, "Delegation tokens need metadata.version 3.6-IV2.")
+        raise ControllerApiError(ErrorCode.UNSUPPORTED_VERSION, "Delegation tokens need metadata.version 3.6-IV2.")
     return key
 
 
@@ -124,14 +126,14 @@ def _token(
     tokens = state.image.delegation_tokens.tokens
     found = [t for token_id, t in tokens.items() if hmac.compare_digest(_hmac(key, token_id), token_hmac)]
     if not found:
-        raise ControllerApiError(Errors.DELEGATION_TOKEN_NOT_FOUND, "No delegation token has that HMAC.")
+        raise ControllerApiError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND, "No delegation token has that HMAC.")
     (token,) = found
     stranger = principal not in (token.owner, *token.renewers)
     expired = not allow_expired and _is_expired(state, token)
     if stranger and (check_first or not expired):
         raise ControllerApiError(
-            Errors.DELEGATION_TOKEN_OWNER_MISMATCH, f"{principal} is neither the token's owner nor a renewer of it."
+            ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH, f"{principal} is neither the token's owner nor a renewer of it."
         )
     if expired:
-        raise ControllerApiError(Errors.DELEGATION_TOKEN_EXPIRED, "The delegation token has expired.")
+        raise ControllerApiError(ErrorCode.DELEGATION_TOKEN_EXPIRED, "The delegation token has expired.")
     return token

@@ -9,10 +9,11 @@ from typing import Final
 
 import attrs
 
-from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
+from kraftlake.controller.errors import ApiError, ControllerApiError
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
 from kraftlake.image.kafka_names import SCRAM_MECHANISMS
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 
@@ -73,7 +74,7 @@ def alter_user_scram_credentials(
         try:
             if change.name in changes:
                 del changes[change.name]
-                raise ControllerApiError(Errors.DUPLICATE_RESOURCE, "A user can be changed only once in a request.")
+                raise ControllerApiError(ErrorCode.DUPLICATE_RESOURCE, "A user can be changed only once in a request.")
             _check(state, change)
             changes[change.name] = change
             answers[change.name] = ApiError.NONE
@@ -88,25 +89,25 @@ def alter_user_scram_credentials(
             records.append(change.to_record())
         else:
             # Java has no HMAC with an empty key, so that Kafka answers with this error as well.
-            answers[name] = ApiError(Errors.UNKNOWN_SERVER_ERROR, "The salted password is empty.")
+            answers[name] = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "The salted password is empty.")
     return ControllerResult(records, answers, atomic=True)
 
 
 def _check(state: ControllerState, change: ScramDeletion | ScramUpsertion) -> None:
     if not state.metadata_version.is_scram_supported:
-        raise ControllerApiError(Errors.UNSUPPORTED_VERSION, "SCRAM credentials need metadata.version 3.5-IV2.")
+        raise ControllerApiError(ErrorCode.UNSUPPORTED_VERSION, "SCRAM credentials need metadata.version 3.5-IV2.")
     if not change.name:
-        raise ControllerApiError(Errors.UNACCEPTABLE_CREDENTIAL, "The name of a user can't be empty.")
+        raise ControllerApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "The name of a user can't be empty.")
     if change.mechanism not in _HASHES:
-        raise ControllerApiError(Errors.UNSUPPORTED_SASL_MECHANISM, f"There is no mechanism {change.mechanism}.")
+        raise ControllerApiError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, f"There is no mechanism {change.mechanism}.")
     if isinstance(change, ScramUpsertion):
         if not MIN_ITERATIONS <= change.iterations <= MAX_ITERATIONS:
             raise ControllerApiError(
-                Errors.UNACCEPTABLE_CREDENTIAL,
+                ErrorCode.UNACCEPTABLE_CREDENTIAL,
                 f"{change.iterations} iterations won't do: {MIN_ITERATIONS} to {MAX_ITERATIONS} are allowed.",
             )
     elif change.name not in state.image.scram.mechanisms.get(change.mechanism, {}):
         raise ControllerApiError(
-            Errors.RESOURCE_NOT_FOUND,
+            ErrorCode.RESOURCE_NOT_FOUND,
             f"User {change.name!r} has no {SCRAM_MECHANISMS[change.mechanism]} credential.",
         )

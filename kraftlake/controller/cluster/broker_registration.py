@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import attrs
 
-from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.errors import ControllerApiError
 from kraftlake.controller.state import ControllerState
 from kraftlake.image.features_image import METADATA_VERSION
 from kraftlake.image.topics.directory_id import LOST, MIGRATING, UNASSIGNED
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.records.uuid import Uuid
 
@@ -38,7 +39,7 @@ def check_registration(state: ControllerState, request: BrokerRegistrationReques
     """The features to record; ControllerApiError if the request is invalid."""
     if request.cluster_id != state.config.cluster_id:
         raise ControllerApiError(
-            Errors.INCONSISTENT_CLUSTER_ID,
+            ErrorCode.INCONSISTENT_CLUSTER_ID,
             f"The broker belongs to cluster {request.cluster_id}; this one is {state.config.cluster_id}.",
         )
     existing = state.registration(request.broker_id)
@@ -48,11 +49,11 @@ def check_registration(state: ControllerState, request: BrokerRegistrationReques
         and state.heartbeats.has_valid_session(request.broker_id, existing.epoch, state.now_ns)
     ):
         raise ControllerApiError(
-            Errors.DUPLICATE_BROKER_REGISTRATION,
+            ErrorCode.DUPLICATE_BROKER_REGISTRATION,
             f"Another process is registered as broker {request.broker_id}, and its session is not over yet.",
         )
     if request.is_migrating_zk_broker:
-        raise ControllerApiError(Errors.BROKER_ID_NOT_REGISTERED, "ZooKeeper brokers can't register.")
+        raise ControllerApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, "ZooKeeper brokers can't register.")
     if state.metadata_version.is_directory_assignment_supported:
         _check_directories(state, request)
     return _checked_features(state, request)
@@ -73,7 +74,9 @@ def _check_directories(state: ControllerState, request: BrokerRegistrationReques
                 problem = f"broker {broker_id} has registered directory {min(taken)!s} already"
                 break
     if problem is not None:
-        raise ControllerApiError(Errors.INVALID_REGISTRATION, f"Broker {request.broker_id} can't register: {problem}.")
+        raise ControllerApiError(
+            ErrorCode.INVALID_REGISTRATION, f"Broker {request.broker_id} can't register: {problem}."
+        )
 
 
 def _checked_features(state: ControllerState, request: BrokerRegistrationRequest) -> tuple[BrokerFeature, ...]:
@@ -84,7 +87,7 @@ def _checked_features(state: ControllerState, request: BrokerRegistrationRequest
         _check_level(feature, finalized.get(feature.name, 0))
     if METADATA_VERSION not in named:
         raise ControllerApiError(
-            Errors.INVALID_REGISTRATION,
+            ErrorCode.INVALID_REGISTRATION,
             f"Broker {request.broker_id} does not say which {METADATA_VERSION} it supports.",
         )
     for name, level in finalized.items():
@@ -96,7 +99,7 @@ def _checked_features(state: ControllerState, request: BrokerRegistrationRequest
 def _check_level(feature: BrokerFeature, level: int) -> None:
     if not feature.min_supported_version <= level <= feature.max_supported_version:
         raise ControllerApiError(
-            Errors.UNSUPPORTED_VERSION,
+            ErrorCode.UNSUPPORTED_VERSION,
             f"The broker can't register: it supports {feature.name} {feature.min_supported_version} to "
             f"{feature.max_supported_version}, and the cluster is at {level}.",
         )

@@ -11,7 +11,7 @@ import attrs
 
 from kraftlake.controller.cluster.broker_registration import BrokerRegistrationRequest, check_registration
 from kraftlake.controller.cluster.heartbeats import BrokerControlState
-from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.errors import ControllerApiError
 from kraftlake.controller.replication.leader_and_isr import leader_and_isr_updates
 from kraftlake.controller.replication.partitions import (
     in_directory,
@@ -23,6 +23,7 @@ from kraftlake.controller.replication.partitions import (
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
 from kraftlake.image import BrokerRegistration
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import (
     BrokerRegistrationChangeRecord,
     RegisterBrokerRecord,
@@ -118,7 +119,7 @@ def unregister_broker(state: ControllerState, broker_id: int) -> ControllerResul
     """Unregister a broker; its replicas leave all ISRs and sets of eligible leader replicas."""
     registration = state.registration(broker_id)
     if registration is None:
-        raise ControllerApiError(Errors.BROKER_ID_NOT_REGISTERED, f"Broker {broker_id} is not registered.")
+        raise ControllerApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker {broker_id} is not registered.")
     topics = state.image.topics
     records = [
         *leader_and_isr_updates(state, with_broker_in_isr(topics, broker_id), remove=broker_id),
@@ -142,7 +143,7 @@ def process_heartbeat(
     registered_at = state.registration_offsets.get(broker_id)
     if registered_at is None:
         raise ControllerApiError(
-            Errors.STALE_BROKER_EPOCH, f"Broker {broker_id} sends heartbeats but never registered."
+            ErrorCode.STALE_BROKER_EPOCH, f"Broker {broker_id} sends heartbeats but never registered."
         )
     registration = state.check_broker_epoch(broker_id, epoch)
     current, then = state.heartbeats.next_state(

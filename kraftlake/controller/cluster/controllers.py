@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import attrs
 
-from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.errors import ControllerApiError
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import (
     ControllerEndpoint,
     ControllerFeature,
@@ -30,7 +31,9 @@ class ControllerRegistrationRequest:
 def register_controller(state: ControllerState, request: ControllerRegistrationRequest) -> ControllerResult[None]:
     """Register a controller, in place of its last incarnation."""
     if not state.metadata_version.is_controller_registration_supported:
-        raise ControllerApiError(Errors.UNSUPPORTED_VERSION, "Controllers register from metadata.version 3.7-IV0 on.")
+        raise ControllerApiError(
+            ErrorCode.UNSUPPORTED_VERSION, "Controllers register from metadata.version 3.7-IV0 on."
+        )
     record = RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
@@ -44,12 +47,14 @@ def register_controller(state: ControllerState, request: ControllerRegistrationR
 def unregister_controller(state: ControllerState, controller_id: int) -> ControllerResult[None]:
     """Unregister a controller; the active controller can't unregister itself."""
     if controller_id == state.config.node_id:
-        raise ControllerApiError(Errors.INVALID_REQUEST, "The active controller can't unregister itself.")
+        raise ControllerApiError(ErrorCode.INVALID_REQUEST, "The active controller can't unregister itself.")
     if not state.metadata_version.is_controller_unregistration_supported:
         raise ControllerApiError(
-            Errors.UNSUPPORTED_VERSION, "Controllers are unregistered from metadata.version 4.4-IV2 on."
+            ErrorCode.UNSUPPORTED_VERSION, "Controllers are unregistered from metadata.version 4.4-IV2 on."
         )
     if controller_id not in state.image.cluster.controllers:
-        raise ControllerApiError(Errors.CONTROLLER_ID_NOT_REGISTERED, f"Controller {controller_id} is not registered.")
+        raise ControllerApiError(
+            ErrorCode.CONTROLLER_ID_NOT_REGISTERED, f"Controller {controller_id} is not registered."
+        )
     record = UnregisterControllerRecord(controller_id=controller_id)
     return ControllerResult((ApiMessageAndVersion(record, 0),), None, atomic=True)

@@ -9,13 +9,14 @@ import attrs
 
 from kraftlake.controller.cluster.supported_features import FEATURES, SUPPORTED, missing_need
 from kraftlake.controller.configs.config_schema import static_topic_config
-from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
+from kraftlake.controller.errors import ApiError, ControllerApiError
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
 from kraftlake.image import VersionRange
 from kraftlake.image.configurations_image import BROKER_RESOURCE, ConfigResource
 from kraftlake.image.features_image import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION
 from kraftlake.image.partition_health import MIN_ISR
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import ConfigRecord, FeatureLevelRecord
 from kraftlake.records.metadata_version import from_feature_level
 from kraftlake.records.serde import ApiMessageAndVersion
@@ -95,7 +96,7 @@ def _update(
 
 
 def _invalid(name: str, update: FeatureUpdate, reason: str) -> ControllerApiError:
-    return ControllerApiError(Errors.INVALID_UPDATE_VERSION, f"{name} can't become {update.level}: {reason}.")
+    return ControllerApiError(ErrorCode.INVALID_UPDATE_VERSION, f"{name} can't become {update.level}: {reason}.")
 
 
 def _reasons_not_supported(state: ControllerState, name: str, level: int) -> Iterator[str]:

@@ -11,12 +11,13 @@ from enum import Enum
 import attrs
 
 from kraftlake.controller.configs.config_validation import default_list, is_list, validate_configs
-from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
+from kraftlake.controller.errors import ApiError, ControllerApiError
 from kraftlake.controller.result import ControllerResult, answer_each
 from kraftlake.controller.state import ControllerState
 from kraftlake.image import ConfigResource
 from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftlake.image.partition_health import MIN_ISR
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import ClearElrRecord, ConfigRecord
 from kraftlake.records.schema import LONGEST_STRING
 from kraftlake.records.serde import ApiMessageAndVersion
@@ -114,9 +115,11 @@ def altered_value(resource: ConfigResource, name: str, before: str | None, opera
     if operation.op_type is OpType.DELETE:
         return None
     if not is_list(resource, name):
-        raise ControllerApiError(Errors.INVALID_CONFIG, f"{operation.op_type.name} is for lists, and {name} is none.")
+        raise ControllerApiError(
+            ErrorCode.INVALID_CONFIG, f"{operation.op_type.name} is for lists, and {name} is none."
+        )
     if operation.value is None:
-        raise ControllerApiError(Errors.INVALID_REQUEST, f"{operation.op_type.name} to {name} needs a value.")
+        raise ControllerApiError(ErrorCode.INVALID_REQUEST, f"{operation.op_type.name} to {name} needs a value.")
     if before is None:
         before = default_list(resource, name)
     members = [member for member in split(before or "") if member]
@@ -160,7 +163,7 @@ def _validated_records(
             continue
         if len(value.encode(errors="surrogatepass")) > LONGEST_STRING:
             raise ControllerApiError(
-                Errors.INVALID_CONFIG,
+                ErrorCode.INVALID_CONFIG,
                 f"The value of {name} is longer than {LONGEST_STRING} bytes.",
             )
         after[name] = value
@@ -197,15 +200,15 @@ def _validate_broker_config(
             if not set(split_list(trim(value))) <= set(known):
                 problem = "directories can be cordoned through a broker only, not through a controller"
     if problem is not None:
-        raise ControllerApiError(Errors.INVALID_CONFIG, problem[0].upper() + problem[1:] + ".")
+        raise ControllerApiError(ErrorCode.INVALID_CONFIG, problem[0].upper() + problem[1:] + ".")
 
 
 def _check_exists(state: ControllerState, resource: ConfigResource) -> None:
     if resource.type == TOPIC_RESOURCE and state.topic(resource.name) is None:
-        raise ControllerApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {resource.name!r}.")
+        raise ControllerApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {resource.name!r}.")
     if resource.type == BROKER_RESOURCE and resource.name:
         node = parse_integer(resource.name, 32)
         cluster = state.image.cluster
         quorum = (state.config.node_id, *state.config.quorum_node_ids)
         if node not in cluster.brokers and node not in quorum and node not in cluster.controllers:
-            raise ControllerApiError(Errors.BROKER_ID_NOT_REGISTERED, f"There is no node {node}.")
+            raise ControllerApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"There is no node {node}.")

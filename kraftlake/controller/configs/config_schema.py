@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kraftlake.controller.config import ControllerConfig
-from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.errors import ControllerApiError
 from kraftlake.image import ConfigResource, ConfigurationsImage
 from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftlake.image.partition_health import MIN_ISR, min_isr_among
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.runtime.java_values import parse_integer, trim
 from kraftlake.settings import TOPIC_CONFIGS, unit_ms
 
@@ -59,7 +60,7 @@ def parse_static(parse: Callable[[str], Any], name: str, value: str) -> Any:
         return parse(value)
     except ValueError as problem:
         raise ControllerApiError(
-            Errors.INVALID_CONFIG, f"The controller's static_configs give {name} a malformed value: {problem}."
+            ErrorCode.INVALID_CONFIG, f"The controller's static_configs give {name} a malformed value: {problem}."
         ) from None
 
 

@@ -18,10 +18,11 @@ from kraftlake.controller.configs.client_metrics_configs import (
 )
 from kraftlake.controller.configs.group_configs import problem_of_group
 from kraftlake.controller.configs.topic_combinations import problem_of_topic
-from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.errors import ControllerApiError
 from kraftlake.image import ConfigResource
 from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftlake.image.topics.topic_names import problem_of_name
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.runtime.java_values import parse_integer
 from kraftlake.settings import CONFIGS
 
@@ -50,7 +51,7 @@ def validate_configs(
             _check_name(resource, "Topics have")
             problem = problem_of_name(resource.name)
             if problem is not None:
-                raise ControllerApiError(Errors.INVALID_TOPIC_EXCEPTION, problem)
+                raise ControllerApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
             _refuse("topic", problem_of_topic(node, before, _parsed("topic", resource.type, after)))
         case 4:
             _check_broker_name(resource.name)
@@ -62,13 +63,13 @@ def validate_configs(
             _refuse("group", problem_of_group(node, _parsed("group", resource.type, after)))
         case _:
             raise ControllerApiError(
-                Errors.INVALID_REQUEST, f"A resource of type {resource.type_name} has no configs here."
+                ErrorCode.INVALID_REQUEST, f"A resource of type {resource.type_name} has no configs here."
             )
 
 
 def _check_name(resource: ConfigResource, subject: str) -> None:
     if not resource.name:
-        raise ControllerApiError(Errors.INVALID_REQUEST, f"{subject} no default resource.")
+        raise ControllerApiError(ErrorCode.INVALID_REQUEST, f"{subject} no default resource.")
 
 
 def _check_broker_name(name: str) -> None:
@@ -77,11 +78,11 @@ def _check_broker_name(name: str) -> None:
     except ValueError:
         known = False
     if not known:
-        raise ControllerApiError(Errors.INVALID_REQUEST, f"{name!r} is no node id.")
+        raise ControllerApiError(ErrorCode.INVALID_REQUEST, f"{name!r} is no node id.")
 
 
 def _parsed(
-    kind: str, number: int, after: Mapping[str, str], unknown: Errors = Errors.INVALID_CONFIG
+    kind: str, number: int, after: Mapping[str, str], unknown: ErrorCode = ErrorCode.INVALID_CONFIG
 ) -> dict[str, Any]:
     keys = CONFIGS[number]
     for name in after:
@@ -93,20 +94,20 @@ def _parsed(
             parsed[name] = keys[name].parse(value)
         except ValueError as problem:
             raise ControllerApiError(
-                Errors.INVALID_CONFIG, f"The {kind} config {name} can't have this value: {problem}."
+                ErrorCode.INVALID_CONFIG, f"The {kind} config {name} can't have this value: {problem}."
             ) from None
     return parsed
 
 
 def _refuse(kind: str, problem: str | None) -> None:
     if problem is not None:
-        raise ControllerApiError(Errors.INVALID_CONFIG, f"The {kind} can't have these configs: {problem}.")
+        raise ControllerApiError(ErrorCode.INVALID_CONFIG, f"The {kind} can't have these configs: {problem}.")
 
 
 def _validate_client_metrics(kind: int, after: Mapping[str, str]) -> None:
-    parsed = _parsed("client metrics", kind, after, unknown=Errors.INVALID_REQUEST)
+    parsed = _parsed("client metrics", kind, after, unknown=ErrorCode.INVALID_REQUEST)
     if not SHORTEST_INTERVAL <= parsed.get(INTERVAL, SHORTEST_INTERVAL) <= LONGEST_INTERVAL:
         raise ControllerApiError(
-            Errors.INVALID_REQUEST, f"{INTERVAL} is not between {SHORTEST_INTERVAL} and {LONGEST_INTERVAL}."
+            ErrorCode.INVALID_REQUEST, f"{INTERVAL} is not between {SHORTEST_INTERVAL} and {LONGEST_INTERVAL}."
         )
     _refuse("subscription", problem_of_match(parsed.get(MATCH, [])))

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from kraftlake.controller.cluster.brokers import BrokerHeartbeatReply, BrokerHeartbeatRequest, process_heartbeat
 from kraftlake.controller.config import ControllerConfig
-from kraftlake.controller.errors import ControllerApiError, Errors, not_controller
+from kraftlake.controller.errors import ControllerApiError, not_controller
 from kraftlake.controller.quorum.active_controller import ActiveController, Executed
 from kraftlake.controller.quorum.followed_log import FollowedLog
 from kraftlake.controller.quorum.periodic_tasks import AGAIN_AFTER_MS, PeriodicTask, periodic_tasks, write_no_op
@@ -24,6 +24,7 @@ from kraftlake.controller.state import Command
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import GroupCommit, MetadataLog
 from kraftlake.metadata_log.append.commit_queue import PendingAppend
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.runtime.clock import Clock, SystemClock
 from kraftlake.runtime.errors import EndOffsetError, KraftlakeError, LakeError
 from kraftlake.runtime.event_order import EventQueueClosedError, EventTimeoutError
@@ -127,7 +128,7 @@ class QuorumController:
 
     def _count_timeout(self, answer: Future[BrokerHeartbeatReply]) -> None:
         fault = answer.exception()
-        late = isinstance(fault, ControllerApiError) and fault.error is Errors.REQUEST_TIMED_OUT
+        late = isinstance(fault, ControllerApiError) and fault.error is ErrorCode.REQUEST_TIMED_OUT
         self.metrics.timed_out_heartbeats += late
 
     def resign(self) -> Future[None]:
@@ -265,7 +266,7 @@ class QuorumController:
         """Complete a future with a fault, in Kafka's words if it has some."""
         self.metrics.operations_timed_out += isinstance(fault, EventTimeoutError)
         if isinstance(fault, EventTimeoutError):
-            fault = ControllerApiError(Errors.REQUEST_TIMED_OUT, "The controller had no time for the request.")
+            fault = ControllerApiError(ErrorCode.REQUEST_TIMED_OUT, "The controller had no time for the request.")
         elif isinstance(fault, EventQueueClosedError):
             fault = not_controller()
         if not future.done():

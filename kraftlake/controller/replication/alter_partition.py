@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import attrs
 
-from kraftlake.controller.errors import Errors
 from kraftlake.controller.replication.leader_and_isr import change_context, election_of
 from kraftlake.controller.replication.partition_change import TargetState, build_partition_change
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
 from kraftlake.image import LeaderRecoveryState, PartitionRegistration, TopicImage
 from kraftlake.image.topics.partition_registration import NO_LEADER_CHANGE
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import PartitionChangeRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
@@ -38,7 +38,7 @@ class IsrAnswer:
 
     topic_id: Uuid
     partition_id: int
-    error: Errors = Errors.NONE
+    error: ErrorCode = ErrorCode.NONE
     partition: PartitionRegistration | None = None
 
 
@@ -56,13 +56,13 @@ def alter_partition(
     for change in changes:
         topic = None if change.topic_id == Uuid.ZERO else state.image.topics.get_topic_by_id(change.topic_id)
         if topic is None:
-            answers.append(_refused(change, Errors.UNKNOWN_TOPIC_ID))
+            answers.append(_refused(change, ErrorCode.UNKNOWN_TOPIC_ID))
             continue
         partition = topic.partitions.get(change.partition_id)
-        error = Errors.UNKNOWN_TOPIC_OR_PARTITION
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if partition is not None:
             error = _problem(state, broker_id, partition, change)
-        if partition is None or error is not Errors.NONE:
+        if partition is None or error is not ErrorCode.NONE:
             answers.append(_refused(change, error))
             continue
         record, answer = _alter(state, broker_id, topic, partition, change)
@@ -72,7 +72,7 @@ def alter_partition(
     return ControllerResult(records, answers)
 
 
-def _refused(change: IsrChange, error: Errors) -> IsrAnswer:
+def _refused(change: IsrChange, error: ErrorCode) -> IsrAnswer:
     return IsrAnswer(topic_id=change.topic_id, partition_id=change.partition_id, error=error)
 
 
@@ -90,30 +90,30 @@ def _alter(
         assert isinstance(record.message, PartitionChangeRecord)
         partition = partition.merge(record.message)
         if record.message.leader not in (broker_id, NO_LEADER_CHANGE):
-            return record, _refused(change, Errors.NEW_LEADER_ELECTED)
+            return record, _refused(change, ErrorCode.NEW_LEADER_ELECTED)
     return record, IsrAnswer(topic_id=change.topic_id, partition_id=change.partition_id, partition=partition)
 
 
-def _problem(state: ControllerState, broker_id: int, partition: PartitionRegistration, change: IsrChange) -> Errors:
+def _problem(state: ControllerState, broker_id: int, partition: PartitionRegistration, change: IsrChange) -> ErrorCode:
     if change.leader_epoch > partition.leader_epoch or change.partition_epoch > partition.partition_epoch:
-        return Errors.NOT_CONTROLLER  # the leader knows a later controller
+        return ErrorCode.NOT_CONTROLLER  # the leader knows a later controller
     if change.leader_epoch < partition.leader_epoch:
-        return Errors.FENCED_LEADER_EPOCH
+        return ErrorCode.FENCED_LEADER_EPOCH
     if broker_id != partition.leader:
-        return Errors.INVALID_REQUEST
+        return ErrorCode.INVALID_REQUEST
     if change.partition_epoch < partition.partition_epoch:
-        return Errors.INVALID_UPDATE_VERSION
+        return ErrorCode.INVALID_UPDATE_VERSION
     isr = [replica for replica, _ in change.new_isr]
     is_valid = len(set(isr)) == len(isr) and set(isr) <= set(partition.replicas) and partition.leader in isr
     if not is_valid or change.leader_recovery_state not in (0, 1):
-        return Errors.INVALID_REQUEST
+        return ErrorCode.INVALID_REQUEST
     if change.leader_recovery_state == LeaderRecoveryState.RECOVERING and (
         len(isr) > 1 or partition.leader_recovery_state is LeaderRecoveryState.RECOVERED
     ):
-        return Errors.INVALID_REQUEST
+        return ErrorCode.INVALID_REQUEST
     if all(_is_eligible(state, replica, epoch) for replica, epoch in change.new_isr):
-        return Errors.NONE
-    return Errors.INELIGIBLE_REPLICA
+        return ErrorCode.NONE
+    return ErrorCode.INELIGIBLE_REPLICA
 
 
 def _is_eligible(state: ControllerState, replica: int, epoch: int) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.errors import ControllerApiError
 from kraftlake.controller.replication.placement import UsableBroker, place_replicas
 from kraftlake.controller.state import ControllerState
 from kraftlake.image import LeaderRecoveryState, PartitionRegistration
+from kraftlake.protocol.error_code import ErrorCode
 
 
 def check_manual_assignment(state: ControllerState, replicas: Sequence[int], replication_factor: int | None) -> None:
@@ -29,7 +30,7 @@ def check_manual_assignment(state: ControllerState, replicas: Sequence[int], rep
         problem = f"it has {len(replicas)} replicas, and the partitions before it have {replication_factor}"
     if problem is not None:
         raise ControllerApiError(
-            Errors.INVALID_REPLICA_ASSIGNMENT, f"The assignment {list(replicas)} can't be made: {problem}."
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The assignment {list(replicas)} can't be made: {problem}."
         )
 
 
@@ -49,7 +50,7 @@ def place(state: ControllerState, *, partitions: int, replication_factor: int) -
 
 
 def new_partition(
-    state: ControllerState, replicas: Sequence[int], *, error: Errors, refusal: str
+    state: ControllerState, replicas: Sequence[int], *, error: ErrorCode, refusal: str
 ) -> PartitionRegistration:
     """The first state of a partition: the active replicas are in sync, the first of them is the leader.
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.errors import ControllerApiError
 from kraftlake.controller.replication.leader_and_isr import change_records, leader_and_isr_updates
 from kraftlake.controller.replication.partition_change import TargetState
 from kraftlake.controller.replication.partitions import Found
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
 
@@ -23,13 +24,13 @@ def assign_replicas_to_dirs(
     broker_id: int,
     broker_epoch: int,
     directories: Mapping[Uuid, Sequence[ReplicaPlace]],
-) -> ControllerResult[dict[tuple[Uuid, ReplicaPlace], Errors]]:
+) -> ControllerResult[dict[tuple[Uuid, ReplicaPlace], ErrorCode]]:
     """Record the directories of replicas; a replica in an offline directory leaves the ISR."""
     if not state.metadata_version.is_directory_assignment_supported:
-        raise ControllerApiError(Errors.UNSUPPORTED_VERSION, "Directory assignment needs metadata.version 3.7-IV2.")
+        raise ControllerApiError(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment needs metadata.version 3.7-IV2.")
     registration = state.check_broker_epoch(broker_id, broker_epoch)
     records: list[ApiMessageAndVersion] = []
-    answers: dict[tuple[Uuid, ReplicaPlace], Errors] = {}
+    answers: dict[tuple[Uuid, ReplicaPlace], ErrorCode] = {}
     offline: dict[ReplicaPlace, Found] = {}
     for directory, places in directories.items():
         for place in places:
@@ -47,14 +48,14 @@ def _assign(
     directory: Uuid,
     place: ReplicaPlace,
     records: list[ApiMessageAndVersion],
-) -> tuple[Errors, Found | None]:
+) -> tuple[ErrorCode, Found | None]:
     topic = state.image.topics.get_topic_by_id(place[0])
     if topic is None:
-        return Errors.UNKNOWN_TOPIC_ID, None
+        return ErrorCode.UNKNOWN_TOPIC_ID, None
     partition = topic.partitions.get(place[1])
     if partition is None:
-        return Errors.UNKNOWN_TOPIC_OR_PARTITION, None
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None
     if broker_id not in partition.replicas:
-        return Errors.NOT_LEADER_OR_FOLLOWER, None
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER, None
     records += change_records(state, topic, place[1], partition, TargetState(directories={broker_id: directory}))
-    return Errors.NONE, (topic.name, place[1], partition)
+    return ErrorCode.NONE, (topic.name, place[1], partition)

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import Enum
 
-from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
+from kraftlake.controller.errors import ApiError, ControllerApiError
 from kraftlake.controller.replication.leader_and_isr import change_records
 from kraftlake.controller.replication.partition_change import Election, TargetState
 from kraftlake.controller.replication.partitions import Found, without_leader, without_preferred_leader
 from kraftlake.controller.result import ControllerResult, answer_each, check_limit
 from kraftlake.controller.state import ControllerState
 from kraftlake.image.topics.partition_registration import NO_LEADER
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.serde import ApiMessageAndVersion
 
 
@@ -76,10 +77,10 @@ def _election(
     preferred = election_type is ElectionType.PREFERRED
     done = partition.leader == partition.replicas[0] if preferred else partition.leader != NO_LEADER
     if done:
-        raise ControllerApiError(Errors.ELECTION_NOT_NEEDED, f"{name}-{number} has the leader that it should have.")
+        raise ControllerApiError(ErrorCode.ELECTION_NOT_NEEDED, f"{name}-{number} has the leader that it should have.")
     target = TargetState(election=Election.PREFERRED if preferred else Election.UNCLEAN)
     records = change_records(state, topic, number, partition, target)
     if not records:
-        error = Errors.PREFERRED_LEADER_NOT_AVAILABLE if preferred else Errors.ELIGIBLE_LEADERS_NOT_AVAILABLE
+        error = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE if preferred else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
         raise ControllerApiError(error, f"No replica of {name}-{number} that may lead it is available.")
     return records

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.errors import ControllerApiError
+from kraftlake.protocol.error_code import ErrorCode
 
 NextInt: TypeAlias = Callable[[int], int]
 """Returns a random number from 0 to below its argument."""
@@ -47,7 +48,7 @@ def place_replicas(
 
 
 def _invalid(reason: str) -> ControllerApiError:
-    return ControllerApiError(Errors.INVALID_REPLICATION_FACTOR, reason[0].upper() + reason[1:] + ".")
+    return ControllerApiError(ErrorCode.INVALID_REPLICATION_FACTOR, reason[0].upper() + reason[1:] + ".")
 
 
 class _Brokers:

@@ -10,8 +10,9 @@ from typing import TypeAlias
 
 import attrs
 
-from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.errors import ControllerApiError
 from kraftlake.image import PartitionRegistration
+from kraftlake.protocol.error_code import ErrorCode
 
 Replicas: TypeAlias = tuple[int, ...]
 
@@ -76,6 +77,6 @@ class Revert:
             return cls(replicas=replicas, isr=isr, unclean=False)
         if not replicas:
             raise ControllerApiError(
-                Errors.INVALID_REPLICA_ASSIGNMENT, "The reassignment adds all of the replicas: there is no way back."
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The reassignment adds all of the replicas: there is no way back."
             )
         return cls(replicas=replicas, isr=replicas[:1], unclean=True)

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import attrs
 
-from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
+from kraftlake.controller.errors import ApiError, ControllerApiError
 from kraftlake.controller.replication.assignments import check_manual_assignment
 from kraftlake.controller.replication.leader_and_isr import change_records, election_of
 from kraftlake.controller.replication.partition_change import TargetState
@@ -19,6 +19,7 @@ from kraftlake.controller.replication.reassignment import Reassignment, Revert, 
 from kraftlake.controller.result import ControllerResult, answer_each
 from kraftlake.controller.state import ControllerState
 from kraftlake.image import MetadataImage, PartitionRegistration, TopicImage
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.serde import ApiMessageAndVersion
 
 PartitionName: TypeAlias = tuple[str, int]
@@ -61,11 +62,13 @@ def _alter(
 
 def _cancel(state: ControllerState, topic: TopicImage, number: int, partition: PartitionRegistration) -> TargetState:
     if not is_reassigning(partition):
-        raise ControllerApiError(Errors.NO_REASSIGNMENT_IN_PROGRESS, f"{topic.name}-{number} is not being reassigned.")
+        raise ControllerApiError(
+            ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, f"{topic.name}-{number} is not being reassigned."
+        )
     revert = Revert.of(partition)
     if revert.unclean and not state.unclean_election_enabled(topic.name):
         raise ControllerApiError(
-            Errors.INVALID_REPLICA_ASSIGNMENT,
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             f"The reassignment of {topic.name}-{number} can't be taken back without an unclean election, which the "
             "topic does not allow.",
         )
@@ -86,7 +89,7 @@ def _begin(
         before = len({*partition.replicas, *partition.adding_replicas} - set(partition.removing_replicas))
         if before != len(replicas):
             raise ControllerApiError(
-                Errors.INVALID_REPLICATION_FACTOR,
+                ErrorCode.INVALID_REPLICATION_FACTOR,
                 f"The replication factor would change from {before} to {len(replicas)}.",
             )
     reassignment = Reassignment.of(partition.replicas, replicas)

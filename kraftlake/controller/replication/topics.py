@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 import attrs
 
 from kraftlake.controller.configs.alter_configs import ConfigOperation, OpType, alter_config_resource, clear_elr_records
-from kraftlake.controller.errors import ApiError, ControllerApiError, Errors
+from kraftlake.controller.errors import ApiError, ControllerApiError
 from kraftlake.controller.replication.assignments import check_manual_assignment, new_partition, place
 from kraftlake.controller.replication.topic_names import colliding_topic
 from kraftlake.controller.result import ControllerResult, answer_each, check_limit
@@ -20,6 +20,7 @@ from kraftlake.controller.state import ControllerState
 from kraftlake.image import PartitionRegistration
 from kraftlake.image.configurations_image import TOPIC_RESOURCE, ConfigResource
 from kraftlake.image.topics.topic_names import problem_of_name
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import RemoveTopicRecord, TopicRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
@@ -100,14 +101,14 @@ def _without_forbidden(topics: Sequence[CreatableTopic]) -> tuple[list[Creatable
     refused = _duplicates((topic.name for topic in topics), "topic name")
     if any(topic.name == CLUSTER_METADATA_TOPIC for topic in topics):
         reason = f"A topic can't be called {CLUSTER_METADATA_TOPIC}: that is the metadata log itself."
-        refused.setdefault(CLUSTER_METADATA_TOPIC, ApiError(Errors.INVALID_REQUEST, reason))
+        refused.setdefault(CLUSTER_METADATA_TOPIC, ApiError(ErrorCode.INVALID_REQUEST, reason))
     return [topic for topic in topics if topic.name not in refused], refused
 
 
 def _duplicates(keys: Iterable[K], what: str) -> dict[K, ApiError]:
     """The refusal of each key that occurs more than once."""
     return {
-        key: ApiError(Errors.INVALID_REQUEST, f"The request has the {what} {key} {count} times.")
+        key: ApiError(ErrorCode.INVALID_REQUEST, f"The request has the {what} {key} {count} times.")
         for key, count in Counter(keys).items()
         if count > 1
     }
@@ -125,7 +126,7 @@ def _check_room(state: ControllerState, more: int) -> None:
     count, most = state.image.topics.partition_count + more, MOST_PARTITIONS_PER_BROKER * brokers
     if more and brokers and count > most:
         raise ControllerApiError(
-            Errors.POLICY_VIOLATION,
+            ErrorCode.POLICY_VIOLATION,
             f"The cluster would have {count} partitions, and may have {most}: {MOST_PARTITIONS_PER_BROKER} for each of "
             f"its {brokers} brokers. Delete topics, or add brokers.",
         )
@@ -134,13 +135,13 @@ def _check_room(state: ControllerState, more: int) -> None:
 def _check_name(name: str, names: Mapping[str, object]) -> None:
     problem = problem_of_name(name)
     if problem is not None:
-        raise ControllerApiError(Errors.INVALID_TOPIC_EXCEPTION, problem)
+        raise ControllerApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
     if name in names:
-        raise ControllerApiError(Errors.TOPIC_ALREADY_EXISTS, f"Topic {name!r} exists already.")
+        raise ControllerApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic {name!r} exists already.")
     other = colliding_topic(name, names)
     if other is not None:
         raise ControllerApiError(
-            Errors.INVALID_TOPIC_EXCEPTION,
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
             f"Topic {name!r} and the existing {other!r} would have the same name in metrics.",
         )
 
@@ -150,7 +151,7 @@ def _create_topic(
 ) -> list[ApiMessageAndVersion]:
     nulls = sorted(name for name, value in topic.configs.items() if value is None)
     if nulls:
-        raise ControllerApiError(Errors.INVALID_CONFIG, f"A new topic can't have configs without a value: {nulls}.")
+        raise ControllerApiError(ErrorCode.INVALID_CONFIG, f"A new topic can't have configs without a value: {nulls}.")
     operations = {
         name: ConfigOperation(OpType.SET, value) for name, value in topic.configs.items() if value is not None
     }
@@ -182,23 +183,23 @@ def _assigned(state: ControllerState, topic: CreatableTopic) -> list[PartitionRe
     ):
         if given != DEFAULT:
             raise ControllerApiError(
-                Errors.INVALID_REQUEST, f"With an assignment by hand the {what} is left at -1, not given as {given}."
+                ErrorCode.INVALID_REQUEST, f"With an assignment by hand the {what} is left at -1, not given as {given}."
             )
     partitions: dict[int, PartitionRegistration] = {}
     factor: int | None = None
     for number, replicas in topic.assignments:
         if number in partitions:
             raise ControllerApiError(
-                Errors.INVALID_REPLICA_ASSIGNMENT, f"Partition {number} is assigned more than once."
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Partition {number} is assigned more than once."
             )
         check_manual_assignment(state, replicas, factor)
         factor = len(replicas)
         refusal = f"Partition {number} can't be assigned"
-        error = Errors.INVALID_REPLICA_ASSIGNMENT
+        error = ErrorCode.INVALID_REPLICA_ASSIGNMENT
         partitions[number] = new_partition(state, replicas, error=error, refusal=refusal)
     if sorted(partitions) != list(range(len(partitions))):
         raise ControllerApiError(
-            Errors.INVALID_REPLICA_ASSIGNMENT, "The partitions must be numbered from 0 on without a gap."
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The partitions must be numbered from 0 on without a gap."
         )
     return [partitions[number] for number in range(len(partitions))]
 
@@ -206,18 +207,18 @@ def _assigned(state: ControllerState, topic: CreatableTopic) -> list[PartitionRe
 def _placed(state: ControllerState, topic: CreatableTopic) -> list[PartitionRegistration]:
     if topic.replication_factor < DEFAULT or topic.replication_factor == 0:
         raise ControllerApiError(
-            Errors.INVALID_REPLICATION_FACTOR, "The replication factor must be above 0, or -1 for the default."
+            ErrorCode.INVALID_REPLICATION_FACTOR, "The replication factor must be above 0, or -1 for the default."
         )
     if topic.num_partitions < DEFAULT or topic.num_partitions == 0:
         raise ControllerApiError(
-            Errors.INVALID_PARTITIONS, "The number of partitions must be above 0, or -1 for the default."
+            ErrorCode.INVALID_PARTITIONS, "The number of partitions must be above 0, or -1 for the default."
         )
     config = state.config
     factor = config.default_replication_factor if topic.replication_factor == DEFAULT else topic.replication_factor
     count = config.num_partitions if topic.num_partitions == DEFAULT else topic.num_partitions
     refusal = f"{factor} replicas can't be placed"
     return [
-        new_partition(state, replicas, error=Errors.INVALID_REPLICATION_FACTOR, refusal=refusal)
+        new_partition(state, replicas, error=ErrorCode.INVALID_REPLICATION_FACTOR, refusal=refusal)
         for replicas in place(state, partitions=count, replication_factor=factor)
     ]
 
@@ -230,7 +231,7 @@ def delete_topics(state: ControllerState, ids: Sequence[Uuid]) -> ControllerResu
         if topic_id in answers:
             continue
         if state.image.topics.get_topic_by_id(topic_id) is None:
-            answers[topic_id] = ApiError(Errors.UNKNOWN_TOPIC_ID, f"There is no topic with the id {topic_id}.")
+            answers[topic_id] = ApiError(ErrorCode.UNKNOWN_TOPIC_ID, f"There is no topic with the id {topic_id}.")
         else:
             answers[topic_id] = ApiError.NONE
             records.append(ApiMessageAndVersion(RemoveTopicRecord(topic_id=topic_id), 0))
@@ -262,26 +263,26 @@ def create_partitions(
 def _add_partitions(state: ControllerState, topic: NewPartitions) -> list[ApiMessageAndVersion]:
     image = state.topic(topic.name)
     if image is None:
-        raise ControllerApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {topic.name!r}.")
+        raise ControllerApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {topic.name!r}.")
     first = len(image.partitions)
     if topic.count <= first:
         raise ControllerApiError(
-            Errors.INVALID_PARTITIONS,
+            ErrorCode.INVALID_PARTITIONS,
             f"Topic {topic.name!r} has {first} partitions already, so {topic.count} would be no increase.",
         )
     additional = topic.count - first
     if topic.assignments is not None and len(topic.assignments) != additional:
         raise ControllerApiError(
-            Errors.INVALID_REPLICA_ASSIGNMENT,
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             f"{additional} partitions are to be added, and {len(topic.assignments)} assigned.",
         )
     factor = len(next(iter(sorted(image.partitions.items())))[1].replicas)
     if topic.assignments is not None:
-        error, chosen = Errors.INVALID_REPLICA_ASSIGNMENT, [tuple(replicas) for replicas in topic.assignments]
+        error, chosen = ErrorCode.INVALID_REPLICA_ASSIGNMENT, [tuple(replicas) for replicas in topic.assignments]
         for replicas in chosen:
             check_manual_assignment(state, replicas, factor)
     else:
-        error = Errors.INVALID_REPLICATION_FACTOR
+        error = ErrorCode.INVALID_REPLICATION_FACTOR
         chosen = place(state, partitions=additional, replication_factor=factor)
     records = []
     for number, replicas in enumerate(chosen, start=first):

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, Self, TypeVar
 
 import attrs
-from kio.schema.errors import ErrorCode
 
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.connection import AuthenticationError, NodeError
@@ -25,6 +24,7 @@ from kraftlake.protocol.describe import (
     describe_cluster,
     describe_quorum,
 )
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.node_client import NodeClient
 from kraftlake.protocol.observer.observed_log import ObservedLog
 from kraftlake.protocol.observer.raw_batch import RawBatch
@@ -51,12 +51,12 @@ T = TypeVar("T", bound=_Answer)
 
 _OF_THE_LEADER: Final = frozenset(
     {
-        ErrorCode.not_leader_or_follower,
-        ErrorCode.fenced_leader_epoch,
-        ErrorCode.unknown_leader_epoch,
-        ErrorCode.invalid_request,  # what a Fetch without an epoch is answered with, and the leader's name
-        ErrorCode.broker_not_available,
-        ErrorCode.not_controller,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.INVALID_REQUEST,  # what a Fetch without an epoch is answered with, and the leader's name
+        ErrorCode.BROKER_NOT_AVAILABLE,
+        ErrorCode.NOT_CONTROLLER,
     }
 )
 _ANY_PLACE = OffsetAndEpoch(offset=0, epoch=0)
@@ -71,8 +71,8 @@ class _ControllerAnswer:
 
     @property
     def error(self) -> ErrorCode:
-        is_other = self.response.error_code is ErrorCode.not_controller
-        return ErrorCode.not_controller if is_other else ErrorCode.none
+        is_other = self.response.error_code == ErrorCode.NOT_CONTROLLER
+        return ErrorCode.NOT_CONTROLLER if is_other else ErrorCode.NONE
 
 
 class SnapshotNeededError(OffsetError):
@@ -233,7 +233,7 @@ class QuorumObserver:
                     asked.add(address)
                     node = self._open(address)
                 answer = ask(node)
-                if answer.error is ErrorCode.none:
+                if answer.error == ErrorCode.NONE:
                     return answer
                 named = self._learn(node, answer)
             except NodeError as fault:
@@ -280,14 +280,14 @@ class QuorumObserver:
                 f"{node.address} is a broker, and brokers don't give the metadata log away: give the addresses of "
                 f"controllers (controller.quorum.bootstrap.servers)."
             )
-        if answer.error_code is ErrorCode.cluster_authorization_failed and self.cluster_id is not None:
+        if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED and self.cluster_id is not None:
             return  # controllers tell it to administrators alone (ALTER); each Fetch states the id, and they check it
-        if answer.error_code is ErrorCode.cluster_authorization_failed:
+        if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             raise _RefusedError(
                 f"{node.address} does not tell its cluster's id for {node.principal}: give it with --cluster-id, or "
                 f"allow ALTER on the cluster."
             )
-        if answer.error_code is not ErrorCode.none:
+        if answer.error_code != ErrorCode.NONE:
             raise _RefusedError(f"{node.address} does not describe its cluster: {answer.error_code.name}.")
         self.cluster_id = checked_cluster_id(node, answer.cluster_id, self.cluster_id)
         self._controllers = tuple(Address(each.host, int(each.port)) for each in answer.brokers)
@@ -298,11 +298,11 @@ class QuorumObserver:
         Raises NodeError for an error that has nothing to do with who leads.
         """
         error, told = answer.error, answer.leader
-        if error is ErrorCode.not_controller:  # the answer does not say which controller is; that to a Fetch does
+        if error == ErrorCode.NOT_CONTROLLER:  # the answer does not say which controller is; that to a Fetch does
             told = fetch(
                 node, _ANY_PLACE, leader_epoch=-1, cluster_id=self.cluster_id, high_watermark=-1, wait_ms=0
             ).leader
-        if error is ErrorCode.cluster_authorization_failed:
+        if error == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             what, operation = ("fetch the metadata log", "CLUSTER_ACTION")
             if isinstance(answer, QuorumDescription):
                 what, operation = ("describe the quorum", "DESCRIBE")
@@ -310,12 +310,12 @@ class QuorumObserver:
                 f"{node.address} does not let this client {what}: an ACL is missing that allows {operation} on the "
                 f"cluster for {node.principal}."
             )
-        if error is ErrorCode.inconsistent_cluster_id:
+        if error == ErrorCode.INCONSISTENT_CLUSTER_ID:
             raise OtherClusterError(f"{node.address} is not of cluster {self.cluster_id}.")
-        if error in (ErrorCode.snapshot_not_found, ErrorCode.position_out_of_range):
+        if error in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE):
             raise SnapshotGoneError(f"{node.address} has deleted the snapshot that was being fetched.")
         if error not in _OF_THE_LEADER:
-            raise NodeError(f"{node.address} does not give its metadata log: {error.name}.")
+            raise NodeError(f"{node.address} does not give its metadata log: {error.name.lower()}.")
         known = self.leader
         if told.epoch > known.epoch or (told.epoch == known.epoch and told.id >= 0 and known.id < 0):
             address = told.address or (known.address if told.id == known.id else None)

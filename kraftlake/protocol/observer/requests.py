@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 import attrs
-from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
 
 from kraftlake.protocol.connection import NodeError
 from kraftlake.protocol.describe import METADATA_TOPIC, UNKNOWN_LEADER, Leader, leader_of, only_partition
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.fetch_request import FETCH, FetchHeader, encode_fetch, encode_partition
 from kraftlake.protocol.fetch_response import decode_fetch
 from kraftlake.protocol.node_client import NodeClient
@@ -121,7 +121,7 @@ def _error(node: NodeClient, code: int) -> ErrorCode:
         return ErrorCode(code)
     except ValueError:
         node.close()
-        raise NodeError(f"{node.address} answered with the error {code}, which Kafka does not know.") from None
+        raise NodeError(f"{node.address} answered with the error {code}, which is not expected.") from None
 
 
 def fetch_snapshot(
@@ -142,7 +142,7 @@ def fetch_snapshot(
     if not hasattr(partition, "error_code"):
         return SnapshotPart(error=partition, leader=UNKNOWN_LEADER)
     leader = leader_of(partition.current_leader, getattr(answer, "node_endpoints", ()))
-    if partition.error_code is ErrorCode.none and (int(partition.position), int(partition.snapshot_id.end_offset)) != (
+    if partition.error_code == ErrorCode.NONE and (int(partition.position), int(partition.snapshot_id.end_offset)) != (
         position,
         id_.offset,
     ):

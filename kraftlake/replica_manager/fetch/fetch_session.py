@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kraftlake.delta import TopicPartition
-from kraftlake.replica_manager.errors import ErrorCode
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.fetch.leader_end_point import FetchResponse
 from kraftlake.replica_manager.partition.leader import FetchPartition
 

@@ -8,8 +8,8 @@ from typing import Protocol
 import attrs
 
 from kraftlake.delta import TopicPartition
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
 from kraftlake.replica_manager.logs.partition_log import AbortedTransaction, OffsetAndEpoch
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition

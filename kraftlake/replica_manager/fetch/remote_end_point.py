@@ -23,8 +23,9 @@ from kraftlake.protocol import (
     encode_fetch,
     encode_partition,
 )
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.errors import ErrorCode, FencedLeaderEpochError, ReplicationError
+from kraftlake.replica_manager.errors import FencedLeaderEpochError, ReplicationError
 from kraftlake.replica_manager.fetch.fetch_session import FIRST_EPOCH
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
 from kraftlake.replica_manager.fetch.leader_end_point import (

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import attrs
 
 from kraftlake.delta import TopicPartition
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.errors import (
     CorruptRecordError,
-    ErrorCode,
     FencedLeaderEpochError,
     KafkaStorageError,
     ReplicationError,

@@ -11,8 +11,8 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.lifecycle.registration_requests import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from kraftlake.image.endpoint import Endpoint, VersionRange
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.errors import ErrorCode
 
 
 def _sorted(ids: Iterable[Uuid]) -> tuple[Uuid, ...]:

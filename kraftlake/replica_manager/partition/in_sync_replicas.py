@@ -8,8 +8,8 @@ import attrs
 
 from kraftlake.delta import TopicIdPartition
 from kraftlake.image import LeaderRecoveryState, PartitionRegistration
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.controller_channel import AlterPartitionAnswer, BrokerState, LeaderAndIsr
-from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.logs.partition_log import PartitionLog
 from kraftlake.replica_manager.partition.partition_state import (
     NO_ASSIGNMENT,

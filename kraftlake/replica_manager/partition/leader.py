@@ -10,9 +10,9 @@ from typing import Final
 
 import attrs
 
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import (
-    ErrorCode,
     FencedLeaderEpochError,
     NotEnoughReplicasError,
     NotLeaderOrFollowerError,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
 from kraftlake.delta import TopicPartition
-from kraftlake.replica_manager.errors import ErrorCode
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.requests.purgatory import DelayedOperation
 
 Wanted = TypeVar("Wanted")

@@ -8,7 +8,8 @@ from typing import Final
 import attrs
 
 from kraftlake.delta import TopicPartition
-from kraftlake.replica_manager.errors import ErrorCode, error_of
+from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.replica_manager.errors import error_of
 from kraftlake.replica_manager.partition.leader import low_watermark
 from kraftlake.replica_manager.replica_manager import ReplicaManager
 from kraftlake.replica_manager.requests.delayed_answers import DelayedAnswers

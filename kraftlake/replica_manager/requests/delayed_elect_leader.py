@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from kraftlake.delta import TopicPartition
-from kraftlake.replica_manager.errors import ErrorCode
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.metadata_view import MetadataView
 from kraftlake.replica_manager.requests.delayed_answers import DelayedAnswers
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from kraftlake.delta import TopicPartition
-from kraftlake.replica_manager.errors import ErrorCode, RecordError, error_of
+from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.replica_manager.errors import RecordError, error_of
 from kraftlake.replica_manager.partition.leader import check_enough_replicas_reach_offset
 from kraftlake.replica_manager.replica_manager import ReplicaManager
 from kraftlake.replica_manager.requests.delayed_answers import DelayedAnswers

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from kraftlake.delta import TopicPartition
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.fetch.leader_end_point import FetchedPartition, FetchRequest, FetchResponse
 from kraftlake.replica_manager.logs.log_batch import joined
 from kraftlake.replica_manager.replication_quota import ReplicationQuota

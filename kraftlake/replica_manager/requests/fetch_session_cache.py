@@ -10,8 +10,8 @@ from typing import Final
 import attrs
 
 from kraftlake.delta import TopicPartition
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.errors import ErrorCode
 from kraftlake.replica_manager.fetch.fetch_session import NO_SESSION
 from kraftlake.replica_manager.fetch.leader_end_point import FetchedPartition
 from kraftlake.replica_manager.partition.leader import FetchPartition

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import attrs
 
 from kraftlake.delta import TopicPartition
-from kraftlake.replica_manager.errors import ErrorCode, InconsistentTopicIdError, error_of
+from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.replica_manager.errors import InconsistentTopicIdError, error_of
 from kraftlake.replica_manager.logs.partition_log import FetchDataInfo, OffsetAndEpoch
 from kraftlake.replica_manager.partition.leader import (
     FetchParams,

@@ -14,8 +14,9 @@ import attrs
 
 from kraftlake.delta import TopicPartition
 from kraftlake.image import INTERNAL_TOPICS
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.errors import ErrorCode, InvalidBatchError, UnknownTopicIdError, error_of
+from kraftlake.replica_manager.errors import InvalidBatchError, UnknownTopicIdError, error_of
 from kraftlake.replica_manager.fetch.leader_end_point import EpochEndOffset
 from kraftlake.replica_manager.logs.partition_log import (
     AppendOrigin,

@@ -11,9 +11,8 @@ from importlib import import_module
 from itertools import dropwhile
 from typing import Any, Final, NamedTuple, Protocol
 
-from kio.schema.errors import ErrorCode
-
 from kraftlake.image import ConfigurationsImage
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher import ConfigType
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.dynamic_config import DynamicConfig
@@ -74,10 +73,10 @@ def with_own_configs(frame: bytes, answer: bytes, config: BrokerConfig, image: C
     results = []
     for result in response.results:
         resource = own.get(result.resource_type) if result.resource_name == str(config.broker_id) else None
-        if resource is not None and result.error_code is ErrorCode.invalid_request:
+        if resource is not None and result.error_code == ErrorCode.INVALID_REQUEST:
             described = BrokerConfigs(config, image).described(module, resource, with_synonyms=asked.include_synonyms)
             configs = tuple(described if resource.resource_type == ConfigType.BROKER else ())
-            result = replace(result, error_code=ErrorCode.none, error_message=None, configs=configs)  # noqa: PLW2901
+            result = replace(result, error_code=ErrorCode.NONE, error_message=None, configs=configs)  # noqa: PLW2901
         results.append(result)
     return encoded_answer(frame, replace(response, results=tuple(results)))
 

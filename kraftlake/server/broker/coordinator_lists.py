@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from kio.schema.errors import ErrorCode
-
 from kraftlake.image import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.requests.messages import AT_ONCE, answered, api_of, of_version
 
 _TOPICS: Final = {"list_groups": GROUP_METADATA_TOPIC, "list_transactions": TRANSACTION_STATE_TOPIC}
@@ -26,7 +25,7 @@ def list_coordinated(frame: bytes, leads: Callable[[str], bool]) -> bytes | None
     name = api_of(frame)
     if name not in _TOPICS:
         return None
-    error = ErrorCode.coordinator_load_in_progress if leads(_TOPICS[name]) else ErrorCode.none
+    error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if leads(_TOPICS[name]) else ErrorCode.NONE
 
     def make(module: Any, _: Any) -> Any:
         kind = module.ListGroupsResponse if name == "list_groups" else module.ListTransactionsResponse

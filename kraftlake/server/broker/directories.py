@@ -10,8 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection
 from typing import Any
 
-from kio.schema.errors import ErrorCode
-
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager import DiskLogManager
 from kraftlake.server.requests.messages import AT_ONCE, answered, api_of, of_version
 
@@ -34,14 +33,14 @@ def describe_log_dirs(
             wanted = None if topics is None else {(one.topic, number) for one in topics for number in one.partitions}
             found += [_online(module, path, logs, wanted, path in cordoned) for path in sorted(logs.directories)]
             found += [_offline(module, path) for path in sorted(logs.offline)]
-        error = ErrorCode.none if is_allowed else ErrorCode.cluster_authorization_failed
+        error = ErrorCode.NONE if is_allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return of_version(module.DescribeLogDirsResponse, throttle_time=AT_ONCE, error_code=error, results=tuple(found))
 
     return answered(frame, make)
 
 
 def _offline(module: Any, path: str) -> Any:
-    error = ErrorCode.kafka_storage_error
+    error = ErrorCode.KAFKA_STORAGE_ERROR
     return of_version(module.DescribeLogDirsResult, error_code=error, log_dir=path, topics=())
 
 
@@ -64,7 +63,7 @@ def _online(
                 by_topic[name.topic].append(partition)
     return of_version(
         module.DescribeLogDirsResult,
-        error_code=ErrorCode.none, log_dir=path, is_cordoned=is_cordoned,
+        error_code=ErrorCode.NONE, log_dir=path, is_cordoned=is_cordoned,
         total_bytes=usage.total, usable_bytes=usage.free,
         topics=tuple(
             module.DescribeLogDirsTopic(name=topic, partitions=tuple(partitions))

@@ -8,11 +8,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, Final
 
-from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map
 from kio.static.constants import EntityType
 
 from kraftlake.protocol import REQUEST_HEADER
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.requests.error_responses import error_response
 from kraftlake.server.requests.messages import (
     AT_ONCE,
@@ -25,7 +25,7 @@ from kraftlake.server.requests.messages import (
 )
 
 _API_VERSIONS: Final = 18
-_ERROR: Final = ErrorCode.not_leader_or_follower
+_ERROR: Final = ErrorCode.NOT_LEADER_OR_FOLLOWER
 _FOR_DATA: Final = frozenset({"delete_records", "fetch", "list_offsets", "offset_for_leader_epoch", "produce"})
 _OF_A_BROKER: Final = frozenset({"alter_replica_log_dirs", "describe_log_dirs", "list_groups", "list_transactions"})
 """The APIs whose answer is about the broker that is asked."""
@@ -77,5 +77,5 @@ def _api_versions(version: int, *, is_known: bool) -> Any:
         for key, name in api_key_map.items()
         if name not in _OF_CONTROLLERS
     )
-    error = ErrorCode.none if is_known else ErrorCode.unsupported_version
+    error = ErrorCode.NONE if is_known else ErrorCode.UNSUPPORTED_VERSION
     return of_version(response, error_code=error, api_keys=offered, throttle_time=AT_ONCE)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import attrs
-from kio.schema.errors import ErrorCode
 from kio.static.primitive import i32, i64
 
 from kraftlake.image import MetadataImage, partitions_of
 from kraftlake.protocol import Address, NodeClient, NodeConnector, NodeError
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.requests.messages import of_version
 
 _PERIOD_SECONDS: Final = 1.0
@@ -101,5 +101,5 @@ def _led_offsets(client: NodeClient, led: Iterable[tuple[str, int]]) -> LedOffse
         )  # fmt: skip
 
     answer = client.ask("list_offsets", _LIST_OFFSETS, request, timeout=_TIMEOUT)
-    told = [one for topic in answer.topics for one in topic.partitions if one.error_code is ErrorCode.none]
+    told = [one for topic in answer.topics for one in topic.partitions if one.error_code == ErrorCode.NONE]
     return LedOffsets(partitions=len(told), high_watermarks=sum(int(one.offset) for one in told))

@@ -8,8 +8,6 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from kio.schema.errors import ErrorCode
-
 from kraftlake.controller import (
     BrokerHeartbeatReply,
     BrokerHeartbeatRequest,
@@ -23,6 +21,7 @@ from kraftlake.controller import (
 )
 from kraftlake.image import AclOperation
 from kraftlake.protocol import kafka_id, wire_id
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.records.uuid import Uuid
 from kraftlake.server.controller.controller_node import ControllerNode
@@ -70,7 +69,7 @@ def _register(node: ControllerNode, request: Request) -> Future[Any]:
     )
     return node.run(
         lambda state: register_broker(state, registration),
-        lambda reply: response_to(request, error_code=ErrorCode.none, broker_epoch=reply.broker_epoch),
+        lambda reply: response_to(request, error_code=ErrorCode.NONE, broker_epoch=reply.broker_epoch),
     )
 
 
@@ -92,7 +91,7 @@ def _heartbeat(node: ControllerNode, request: Request) -> Future[Any]:
         end_offset = node.controller.metrics.last_committed_offset + 1
         node.progress.note(beat.broker_id, beat.current_metadata_offset + 1, end_offset=end_offset)
         return response_to(
-            request, error_code=ErrorCode.none, is_caught_up=reply.is_caught_up, is_fenced=reply.is_fenced,
+            request, error_code=ErrorCode.NONE, is_caught_up=reply.is_caught_up, is_fenced=reply.is_fenced,
             should_shut_down=reply.should_shut_down,
         )  # fmt: skip
 
@@ -104,7 +103,7 @@ def _unregister(node: ControllerNode, request: Request) -> Future[Any]:
     broker_id = int(request.body.broker_id)
     return node.run(
         lambda state: unregister_broker(state, broker_id),
-        lambda _: response_to(request, error_code=ErrorCode.none, error_message=None),
+        lambda _: response_to(request, error_code=ErrorCode.NONE, error_message=None),
     )
 
 
@@ -123,7 +122,7 @@ def _alter_partition(node: ControllerNode, request: Request) -> Future[Any]:
 
     def answer(answers: Any) -> Any:
         def partition(one: Any) -> Any:
-            made, error = one.partition, ErrorCode(one.error)
+            made, error = one.partition, one.error
             if made is None:
                 return module.PartitionData(
                     partition_index=one.partition_id, error_code=error, leader_id=0, leader_epoch=0, isr=(),
@@ -139,7 +138,7 @@ def _alter_partition(node: ControllerNode, request: Request) -> Future[Any]:
             module.TopicData(topic_id=wire_id(topic_id), partitions=tuple(map(partition, group)))
             for topic_id, group in groupby(answers, key=lambda one: one.topic_id)
         )
-        return response_to(request, error_code=ErrorCode.none, topics=topics)
+        return response_to(request, error_code=ErrorCode.NONE, topics=topics)
 
     broker_id, epoch = int(asked.broker_id), int(asked.broker_epoch)
     return node.run(lambda state: alter_partition(state, broker_id, epoch, changes), answer)
@@ -169,7 +168,7 @@ def _assign_directories(node: ControllerNode, request: Request) -> Future[Any]:
             return tuple(
                 module.PartitionData(
                     partition_index=one.partition_index,
-                    error_code=ErrorCode(errors[directory, (kafka_id(topic.topic_id), int(one.partition_index))]),
+                    error_code=errors[directory, (kafka_id(topic.topic_id), int(one.partition_index))],
                 )
                 for one in topic.partitions
             )
@@ -184,7 +183,7 @@ def _assign_directories(node: ControllerNode, request: Request) -> Future[Any]:
             )
             for directory in asked.directories
         )
-        return response_to(request, error_code=ErrorCode.none, directories=told)
+        return response_to(request, error_code=ErrorCode.NONE, directories=told)
 
     broker_id, epoch = int(asked.broker_id), int(asked.broker_epoch)
     return node.run(lambda state: assign_replicas_to_dirs(state, broker_id, epoch, directories), answer)
@@ -196,6 +195,6 @@ def _allocate_producer_ids(node: ControllerNode, request: Request) -> Future[Any
     return node.run(
         lambda state: allocate_producer_ids(state, broker_id, epoch),
         lambda block: response_to(
-            request, error_code=ErrorCode.none, producer_id_start=block.first, producer_id_len=block.size
+            request, error_code=ErrorCode.NONE, producer_id_start=block.first, producer_id_len=block.size
         ),
     )

@@ -7,17 +7,15 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, Final
 
-from kio.schema.errors import ErrorCode
-
 from kraftlake.controller import (
     ApiError,
     ConfigOperation,
-    Errors,
     OpType,
     incremental_alter_configs,
     legacy_alter_configs,
 )
 from kraftlake.image import AclOperation, ConfigResource, ResourceType
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher import ConfigType
 from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.requests.dispatcher import Request
@@ -42,7 +40,7 @@ def _change(node: ControllerNode, request: Request) -> Future[Any]:
         unknown = [config.name for config in configs if int(config.config_operation) not in _OPERATIONS]
         if unknown:
             reason = f"The operation on {unknown[0]} is none of {', '.join(kind.name for kind in OpType)}."
-            answers.append((resource, ApiError(Errors.INVALID_REQUEST, reason)))
+            answers.append((resource, ApiError(ErrorCode.INVALID_REQUEST, reason)))
             continue
         changes[resource] = {
             config.name: ConfigOperation(_OPERATIONS[int(config.config_operation)], config.value) for config in configs
@@ -73,13 +71,13 @@ def _resources(
     for one in request.body.resources:
         resource = ConfigResource(int(one.resource_type), one.resource_name)
         if resource.type == _BROKER_LOGGER:
-            refused[resource] = ApiError(Errors.INVALID_REQUEST, "This node has no loggers to configure.")
+            refused[resource] = ApiError(ErrorCode.INVALID_REQUEST, "This node has no loggers to configure.")
         elif resource.type not in ConfigType.__members__.values():
             reason = f"Unknown resource type {resource.type}."
-            refused[resource] = ApiError(Errors.UNSUPPORTED_VERSION, reason)
+            refused[resource] = ApiError(ErrorCode.UNSUPPORTED_VERSION, reason)
         elif resource in found or resource in refused:
             found.pop(resource, None)
-            refused[resource] = ApiError(Errors.INVALID_REQUEST, "Duplicate resource.")
+            refused[resource] = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate resource.")
         else:
             found[resource] = one.configs
     for resource in list(found):
@@ -91,15 +89,15 @@ def _resources(
 
 
 def _authorized(node: ControllerNode, request: Request, resource: ConfigResource) -> ApiError:
-    of_type: Mapping[int, tuple[ResourceType, Errors]] = {
-        ConfigType.TOPIC: (ResourceType.TOPIC, Errors.TOPIC_AUTHORIZATION_FAILED),
-        ConfigType.GROUP: (ResourceType.GROUP, Errors.GROUP_AUTHORIZATION_FAILED),
+    of_type: Mapping[int, tuple[ResourceType, ErrorCode]] = {
+        ConfigType.TOPIC: (ResourceType.TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        ConfigType.GROUP: (ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
     }
     if resource.type in of_type:
         kind, error = of_type[resource.type]
         allowed = node.authorization.allows(request.peer, AclOperation.ALTER_CONFIGS, kind, resource.name)
     else:
-        error = Errors.CLUSTER_AUTHORIZATION_FAILED
+        error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         allowed = node.authorization.allows_on_cluster(request.peer, AclOperation.ALTER_CONFIGS)
     return ApiError.NONE if allowed else ApiError(error, f"{request.peer.principal} may not alter these configs.")
 
@@ -109,7 +107,7 @@ def _answer(request: Request, answers: list[tuple[ConfigResource, ApiError]]) ->
         request,
         responses=tuple(
             request.module.AlterConfigsResourceResponse(
-                error_code=ErrorCode(error.error), error_message=error.message, resource_type=resource.type,
+                error_code=error.error, error_message=error.message, resource_type=resource.type,
                 resource_name=resource.name,
             )
             for resource, error in answers

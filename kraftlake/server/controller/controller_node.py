@@ -8,11 +8,11 @@ from datetime import timedelta
 from typing import TypeVar
 
 import attrs
-from kio.schema.errors import ErrorCode
 
 from kraftlake.controller import Command, QuorumController
 from kraftlake.image import AclOperation, Endpoint
 from kraftlake.protocol import Address
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replay import LeaderAndEpoch
 from kraftlake.server.controller.quorum_view import QuorumView
 from kraftlake.server.controller.replica_progress import ReplicaProgress
@@ -72,7 +72,7 @@ class ControllerNode:
         """Raises RefusedError(CLUSTER_AUTHORIZATION_FAILED) where the peer may not do it to the cluster."""
         if not self.authorization.allows_on_cluster(request.peer, operation):
             raise RefusedError(
-                ErrorCode.cluster_authorization_failed,
+                ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
                 f"{request.peer.principal} is not allowed {operation.name} on the cluster.",
             )
 

@@ -10,15 +10,16 @@ import struct
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import fields, is_dataclass
+from enum import IntEnum
 from ipaddress import ip_address
 from typing import Any, Final
 
 import attrs
 from kio.schema.default_principal_data.v0.data import DefaultPrincipalData
-from kio.schema.errors import ErrorCode
 
 from kraftlake.image import AclOperation
 from kraftlake.protocol import REQUEST_HEADER, read_message
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.requests.dispatcher import Dispatcher, Request
 from kraftlake.server.requests.handlers import Handler, RefusedError, response_to
@@ -49,10 +50,10 @@ def envelope_handler(node: ControllerNode, dispatcher: Callable[[], Dispatcher])
         told: Future[Any] = Future()
 
         def respond(answer: bytes | None) -> None:
-            error = ErrorCode.none if answer is not None else ErrorCode.unsupported_version
+            error = ErrorCode.NONE if answer is not None else ErrorCode.UNSUPPORTED_VERSION
             if answer and not node.controller.is_active and _names_not_controller(inner, answer):
-                error = ErrorCode.not_controller  # the broker looks for another controller by this one alone
-            data = answer if error is ErrorCode.none else None
+                error = ErrorCode.NOT_CONTROLLER  # the broker looks for another controller by this one alone
+            data = answer if error == ErrorCode.NONE else None
             told.set_result(response_to(request, response_data=data, error_code=error))
 
         dispatcher().handle(inner, peer, respond)
@@ -64,9 +65,9 @@ def envelope_handler(node: ControllerNode, dispatcher: Callable[[], Dispatcher])
 def _check(frame: bytes) -> None:
     """Raises RefusedError for a request that no broker passes on."""
     if len(frame) < REQUEST_HEADER.size:
-        raise RefusedError(ErrorCode.unsupported_version)
+        raise RefusedError(ErrorCode.UNSUPPORTED_VERSION)
     if api_of(frame) not in FORWARDED:
-        raise RefusedError(ErrorCode.invalid_request)
+        raise RefusedError(ErrorCode.INVALID_REQUEST)
 
 
 def _principal(data: bytes | None) -> str:
@@ -78,7 +79,7 @@ def _principal(data: bytes | None) -> str:
             raise ValueError(f"version {version}")
         principal, _ = read_message(DefaultPrincipalData, data, _VERSION.size)
     except (AssertionError, *UNREADABLE):
-        raise RefusedError(ErrorCode.principal_deserialization_failure) from None
+        raise RefusedError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE) from None
     return f"{principal.type_}:{principal.name}"
 
 
@@ -87,16 +88,16 @@ def _address(data: bytes) -> str:
     try:
         return str(ip_address(bytes(data)))
     except ValueError:
-        raise RefusedError(ErrorCode.invalid_request) from None
+        raise RefusedError(ErrorCode.INVALID_REQUEST) from None
 
 
 def _names_not_controller(frame: bytes, answer: bytes) -> bool:
-    return ErrorCode.not_controller in errors_in(response_in(frame, answer))
+    return ErrorCode.NOT_CONTROLLER in errors_in(response_in(frame, answer))
 
 
-def errors_in(message: Any) -> Iterator[ErrorCode]:
-    """All error codes in a message."""
-    if isinstance(message, ErrorCode):
+def errors_in(message: Any) -> Iterator[int]:
+    """All error codes in a message; they are the enums in it."""
+    if isinstance(message, IntEnum):
         yield message
     elif isinstance(message, tuple):
         for one in message:

@@ -13,11 +13,11 @@ from itertools import count
 from typing import Any, Final
 
 import attrs
-from kio.schema.errors import ErrorCode
 
 from kraftlake.controller import ControllerApiError
 from kraftlake.image import AclOperation, Endpoint
 from kraftlake.protocol import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch, kafka_id, wire_id
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay import LeaderAndEpoch
 from kraftlake.runtime import EventQueueClosedError
@@ -62,14 +62,14 @@ class FetchHandlers:
         self._node.check_cluster(request, AclOperation.CLUSTER_ACTION)
         asked = request.body
         if getattr(asked, "cluster_id", None) not in (None, self._node.cluster_id):
-            return response_to(request, error_code=ErrorCode.inconsistent_cluster_id, responses=())
+            return response_to(request, error_code=ErrorCode.INCONSISTENT_CLUSTER_ID, responses=())
         partitions = [(_names_the_log(topic), one) for topic in asked.topics for one in topic.partitions]
         if len(partitions) != 1 or not partitions[0][0] or int(partitions[0][1].partition) != 0:
-            return response_to(request, error_code=ErrorCode.invalid_request, responses=())
+            return response_to(request, error_code=ErrorCode.INVALID_REQUEST, responses=())
         partition = partitions[0][1]
         epoch, last = int(getattr(partition, "current_leader_epoch", -1)), getattr(partition, "last_fetched_epoch", -1)
         if asked.max_wait < timedelta(0) or partition.fetch_offset < 0 or last < 0 or last > epoch:
-            return self._error(request, ErrorCode.invalid_request, self._node.leader)
+            return self._error(request, ErrorCode.INVALID_REQUEST, self._node.leader)
         told: Future[Any] = Future()
         at = OffsetAndEpoch(offset=int(partition.fetch_offset), epoch=int(last))
         request = request.reduced(asked)
@@ -84,17 +84,17 @@ class FetchHandlers:
             fetch.told.set_result(self._error(fetch.request, error, leader))
 
         error, leader = self._problem(fetch.leader_epoch)
-        if error is not ErrorCode.none:
+        if error != ErrorCode.NONE:
             refuse(error, leader)
             return
 
         def leads(read: Future[None]) -> None:
             fault = read.exception()
             error, leader = self._problem(fetch.leader_epoch)
-            if error is not ErrorCode.none:
+            if error != ErrorCode.NONE:
                 refuse(error, leader)
             elif isinstance(fault, ControllerApiError):
-                refuse(ErrorCode.not_leader_or_follower, leader)
+                refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER, leader)
             elif fault is not None:
                 fetch.told.set_exception(fault)
             else:
@@ -105,13 +105,13 @@ class FetchHandlers:
             error, leader = self._problem(fetch.leader_epoch)
             if fault is not None:
                 closing = isinstance(fault, EventQueueClosedError)
-                refuse(ErrorCode.broker_not_available if closing else ErrorCode.unknown_server_error, leader)
+                refuse(ErrorCode.BROKER_NOT_AVAILABLE if closing else ErrorCode.UNKNOWN_SERVER_ERROR, leader)
                 return
             read = future.result()
-            if error is ErrorCode.none and read.epoch > fetch.leader_epoch:
+            if error == ErrorCode.NONE and read.epoch > fetch.leader_epoch:
                 # a follower that has records of an epoch can't ask for more as one of an earlier epoch
-                error, leader = ErrorCode.fenced_leader_epoch, LeaderAndEpoch(leader_id=None, epoch=read.epoch)
-            if error is not ErrorCode.none:
+                error, leader = ErrorCode.FENCED_LEADER_EPOCH, LeaderAndEpoch(leader_id=None, epoch=read.epoch)
+            if error != ErrorCode.NONE:
                 refuse(error, leader)
                 return
             if is_new and read.diverging is None:
@@ -129,16 +129,16 @@ class FetchHandlers:
         """Why this node, as the leader of an epoch, does not answer, and who leads, as far as it knows."""
         leader = self._node.leader
         if epoch < leader.epoch:
-            return ErrorCode.fenced_leader_epoch, leader
+            return ErrorCode.FENCED_LEADER_EPOCH, leader
         if epoch > leader.epoch:
-            return ErrorCode.unknown_leader_epoch, leader
+            return ErrorCode.UNKNOWN_LEADER_EPOCH, leader
         controller = self._node.controller
         if controller.epoch == epoch:
-            return ErrorCode.none, leader
+            return ErrorCode.NONE, leader
         if leader.is_leader(self._node.node_id) and controller.resigned_epoch < epoch:
             # its claim is in the log, and it begins to lead: NOT_LEADER_OR_FOLLOWER would call for another claim
-            return ErrorCode.broker_not_available, leader
-        return ErrorCode.not_leader_or_follower, leader
+            return ErrorCode.BROKER_NOT_AVAILABLE, leader
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER, leader
 
     def _wait(self, fetch: _Fetch, wait_ms: float) -> None:
         number = next(self._numbers)
@@ -152,10 +152,7 @@ class FetchHandlers:
 
     def _has_news(self, fetch: _Fetch) -> bool:
         """Whether there is more in the log for a fetch, or another leader."""
-        return (
-            self._node.view.image.offset >= fetch.at.offset
-            or self._problem(fetch.leader_epoch)[0] is not ErrorCode.none
-        )
+        return self._node.view.image.offset >= fetch.at.offset or self._problem(fetch.leader_epoch)[0] != ErrorCode.NONE
 
     def _go_on(self, number: int) -> None:
         fetch = self._waiting.pop(number, None)
@@ -191,7 +188,7 @@ class FetchHandlers:
         if read.snapshot is not None and hasattr(module, "SnapshotId"):
             more["snapshot_id"] = module.SnapshotId(end_offset=read.snapshot.offset, epoch=read.snapshot.epoch)
         return self._partition(
-            request, ErrorCode.none, leader, high_watermark=read.end_offset, log_start_offset=read.start_offset,
+            request, ErrorCode.NONE, leader, high_watermark=read.end_offset, log_start_offset=read.start_offset,
             records=read.records, **more,
         )  # fmt: skip
 
@@ -212,7 +209,7 @@ class FetchHandlers:
         topic = of_version(kind, topic=METADATA_TOPIC, topic_id=wire_id(_TOPIC_ID), partitions=(partition,))
         return response_to(
             request,
-            error_code=ErrorCode.none,
+            error_code=ErrorCode.NONE,
             session_id=0,
             responses=(topic,),
             node_endpoints=_endpoints(request, leader, endpoint),
@@ -229,16 +226,16 @@ class FetchHandlers:
         self._node.check_cluster(request, AclOperation.CLUSTER_ACTION)
         asked = request.body
         if asked.cluster_id not in (None, self._node.cluster_id):
-            return response_to(request, error_code=ErrorCode.inconsistent_cluster_id, topics=())
+            return response_to(request, error_code=ErrorCode.INCONSISTENT_CLUSTER_ID, topics=())
         partitions = [(topic.name, one) for topic in asked.topics for one in topic.partitions]
         if len(partitions) != 1:
-            return response_to(request, error_code=ErrorCode.invalid_request, topics=())
+            return response_to(request, error_code=ErrorCode.INVALID_REQUEST, topics=())
         name, partition = partitions[0]
         if name != METADATA_TOPIC or int(partition.partition) != 0:
-            error = ErrorCode.unknown_topic_or_partition
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             return self._part(request, name, partition, error, self._node.leader)
         error, leader = self._problem(int(partition.current_leader_epoch))
-        if error is not ErrorCode.none:
+        if error != ErrorCode.NONE:
             return self._part(request, name, partition, error, leader)
         id_ = OffsetAndEpoch(offset=int(partition.snapshot_id.end_offset), epoch=int(partition.snapshot_id.epoch))
         told: Future[Any] = Future()
@@ -250,12 +247,12 @@ class FetchHandlers:
                 return
             error, leader = self._problem(int(partition.current_leader_epoch))
             data, at, part = future.result(), int(partition.position), b""
-            if error is not ErrorCode.none:
+            if error != ErrorCode.NONE:
                 pass
             elif data is None:
-                error = ErrorCode.snapshot_not_found
+                error = ErrorCode.SNAPSHOT_NOT_FOUND
             elif not 0 <= at < len(data):
-                error = ErrorCode.position_out_of_range
+                error = ErrorCode.POSITION_OUT_OF_RANGE
             else:
                 part = data[at : at + max(1, int(asked.max_bytes))]
             size = len(data) if data and part else 0
@@ -277,7 +274,7 @@ class FetchHandlers:
         )  # fmt: skip
         topic = module.TopicSnapshot(name=name, partitions=(part,))
         endpoints = _endpoints(request, leader, endpoint)
-        return response_to(request, error_code=ErrorCode.none, topics=(topic,), node_endpoints=endpoints)
+        return response_to(request, error_code=ErrorCode.NONE, topics=(topic,), node_endpoints=endpoints)
 
 
 @attrs.frozen(kw_only=True, eq=False)

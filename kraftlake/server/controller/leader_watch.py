@@ -8,9 +8,8 @@ from __future__ import annotations
 import threading
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from kraftlake.protocol import Abort, Address, NodeClient, NodeConnector, NodeError, OffsetAndEpoch
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.observer.requests import fetch
 from kraftlake.runtime import Backoff
 from kraftlake.server.controller.controller_node import ControllerNode
@@ -83,9 +82,9 @@ class LeaderWatch:
         )  # fmt: skip
         if answer.batches or answer.snapshot is not None:
             self._changed.wait(_WAIT_MS / 1000)  # what it lacks comes from the lake: the leader would answer at once
-        if answer.error is ErrorCode.not_leader_or_follower and answer.leader.epoch == leader.epoch:
+        if answer.error == ErrorCode.NOT_LEADER_OR_FOLLOWER and answer.leader.epoch == leader.epoch:
             node.controller.expect_vacancy(leader.epoch)
-        return answer.error is ErrorCode.none
+        return answer.error == ErrorCode.NONE
 
     def _forget(self) -> None:
         if self._client is not None:

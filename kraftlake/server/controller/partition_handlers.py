@@ -8,19 +8,17 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from kio.schema.errors import ErrorCode
-
 from kraftlake.controller import (
     ApiError,
     ControllerResult,
     ControllerState,
     ElectionType,
-    Errors,
     alter_partition_reassignments,
     elect_leaders,
     list_partition_reassignments,
 )
 from kraftlake.image import AclOperation
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.handlers import Handler, RefusedError, response_to, then
@@ -60,7 +58,7 @@ def _reassigned(request: Request, errors: Mapping[tuple[str, int], ApiError]) ->
             name=topic.name,
             partitions=tuple(
                 module.ReassignablePartitionResponse(
-                    partition_index=one.partition_index, error_code=ErrorCode(told.error), error_message=told.message
+                    partition_index=one.partition_index, error_code=told.error, error_message=told.message
                 )
                 for one in topic.partitions
                 for told in (errors[topic.name, int(one.partition_index)],)
@@ -69,7 +67,7 @@ def _reassigned(request: Request, errors: Mapping[tuple[str, int], ApiError]) ->
         for topic in request.body.topics
     )
     return response_to(
-        request, error_code=ErrorCode.none, error_message=None, responses=topics,
+        request, error_code=ErrorCode.NONE, error_message=None, responses=topics,
         allow_replication_factor_change=getattr(request.body, "allow_replication_factor_change", True),
     )  # fmt: skip
 
@@ -95,7 +93,7 @@ def _list(node: ControllerNode, request: Request) -> Future[Any]:
             )
             for name, group in groupby(sorted(found.items(), key=lambda item: item[0]), key=lambda item: item[0][0])
         )  # fmt: skip
-        return response_to(request, error_code=ErrorCode.none, error_message=None, topics=told)
+        return response_to(request, error_code=ErrorCode.NONE, error_message=None, topics=told)
 
     return then(node.controller.read(lambda image: list_partition_reassignments(image, names)), answer)
 
@@ -106,7 +104,7 @@ def _elect(node: ControllerNode, request: Request) -> Future[Any]:
     try:
         kind = ElectionType(int(getattr(asked, "election_type", ElectionType.PREFERRED.value)))
     except ValueError:
-        raise RefusedError(ErrorCode.invalid_request, f"There is no election of type {asked.election_type}.") from None
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f"There is no election of type {asked.election_type}.") from None
     topics = asked.topic_partitions
     names = None if topics is None else [(topic.topic, int(one)) for topic in topics for one in topic.partitions]
 
@@ -118,7 +116,7 @@ def _elect(node: ControllerNode, request: Request) -> Future[Any]:
     def answer(response: Any) -> Any:
         errors, all_topics = response
         # who asks for all partitions gets those that needed an election, and the names of all topics
-        needed = [key for key, one in errors.items() if one.error is not Errors.ELECTION_NOT_NEEDED]
+        needed = [key for key, one in errors.items() if one.error is not ErrorCode.ELECTION_NOT_NEEDED]
         by_topic: dict[str, list[tuple[int, ApiError]]] = {name: [] for name in all_topics}
         for topic, index in needed if names is None else names:
             by_topic.setdefault(topic, []).append((index, errors[topic, index]))
@@ -134,7 +132,7 @@ def _elected(request: Request, topics: Iterable[tuple[str, Iterable[tuple[int, A
             topic=name,
             partition_result=tuple(
                 of_version(
-                    module.PartitionResult, partition_id=index, error_code=ErrorCode(one.error),
+                    module.PartitionResult, partition_id=index, error_code=one.error,
                     error_message=one.message,
                 )
                 for index, one in partitions
@@ -142,4 +140,4 @@ def _elected(request: Request, topics: Iterable[tuple[str, Iterable[tuple[int, A
         )
         for name, partitions in topics
     )  # fmt: skip
-    return response_to(request, error_code=ErrorCode.none, replica_election_results=results)
+    return response_to(request, error_code=ErrorCode.NONE, replica_election_results=results)

@@ -7,8 +7,6 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, Final
 
-from kio.schema.errors import ErrorCode
-
 from kraftlake.controller import (
     ControllerApiError,
     ControllerRegistrationRequest,
@@ -18,6 +16,7 @@ from kraftlake.controller import (
 )
 from kraftlake.image import AclOperation
 from kraftlake.protocol import BROKERS, CONTROLLERS, METADATA_TOPIC, kafka_id, wire_id
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import ControllerEndpoint, ControllerFeature
 from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.controller.quorum_view import NOBODY
@@ -48,7 +47,7 @@ def _describe_cluster(node: ControllerNode, request: Request) -> Answering:
     version = node.view.image.features.metadata_version
     if version is None or not version.is_controller_registration_supported:
         raise RefusedError(
-            ErrorCode.unsupported_version, "Clients can ask controllers from metadata.version 3.7-IV0 on."
+            ErrorCode.UNSUPPORTED_VERSION, "Clients can ask controllers from metadata.version 3.7-IV0 on."
         )
     node.check_cluster(request, AclOperation.ALTER)
     _check_type(request)
@@ -63,7 +62,7 @@ def _describe_cluster(node: ControllerNode, request: Request) -> Answering:
             for id_, one in endpoints.items()
         )  # fmt: skip
         return response_to(
-            request, error_code=ErrorCode.none, error_message=None, endpoint_type=CONTROLLERS,
+            request, error_code=ErrorCode.NONE, error_message=None, endpoint_type=CONTROLLERS,
             cluster_id=node.cluster_id, controller_id=leader if leader in endpoints else NOBODY, brokers=brokers,
             cluster_authorized_operations=_allowed(node, request),
         )  # fmt: skip
@@ -84,9 +83,9 @@ def _check_type(request: Request) -> None:
     wanted = int(getattr(request.body, "endpoint_type", BROKERS))
     if wanted == CONTROLLERS:
         return
-    error = ErrorCode.mismatched_endpoint_type if wanted == BROKERS else ErrorCode.unsupported_endpoint_type
+    error = ErrorCode.MISMATCHED_ENDPOINT_TYPE if wanted == BROKERS else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
     reason = f"This node is a controller, and endpoints of type {wanted} were asked for."
-    raise RefusedError(ErrorCode.invalid_request if request.version == 0 else error, reason)
+    raise RefusedError(ErrorCode.INVALID_REQUEST if request.version == 0 else error, reason)
 
 
 def _allowed(node: ControllerNode, request: Request) -> int:
@@ -106,11 +105,11 @@ def _describe_quorum(node: ControllerNode, request: Request) -> Answering:
 
     def answer(partition: Any, nodes: Any = ()) -> Any:
         topic = module.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
-        return response_to(request, error_code=ErrorCode.none, error_message=None, topics=(topic,), nodes=nodes)
+        return response_to(request, error_code=ErrorCode.NONE, error_message=None, topics=(topic,), nodes=nodes)
 
     if partitions != [(METADATA_TOPIC, 0)]:
         return response_to(
-            request, error_code=ErrorCode.none, error_message=None, nodes=(),
+            request, error_code=ErrorCode.NONE, error_message=None, nodes=(),
             topics=tuple(
                 module.TopicData(
                     topic_name=topic.topic_name,
@@ -130,7 +129,7 @@ def _describe_quorum(node: ControllerNode, request: Request) -> Answering:
             end_offset=end_offset,
         )  # fmt: skip
         partition = of_version(
-            module.PartitionData, partition_index=0, error_code=ErrorCode.none, error_message=None,
+            module.PartitionData, partition_index=0, error_code=ErrorCode.NONE, error_message=None,
             leader_id=node.node_id, leader_epoch=epoch, high_watermark=end_offset,
             current_voters=tuple(_replica(module, one) for one in voters),
             observers=tuple(_replica(module, one) for one in observers),
@@ -144,7 +143,7 @@ def _describe_quorum(node: ControllerNode, request: Request) -> Answering:
         if fault is None:
             told.set_result(described(*future.result()))
         elif isinstance(fault, ControllerApiError):
-            told.set_result(answer(_unknown(request, 0, ErrorCode.not_leader_or_follower, node)))
+            told.set_result(answer(_unknown(request, 0, ErrorCode.NOT_LEADER_OR_FOLLOWER, node)))
         else:
             told.set_exception(fault)
 
@@ -153,7 +152,7 @@ def _describe_quorum(node: ControllerNode, request: Request) -> Answering:
 
 
 def _unknown(
-    request: Request, index: int, error: ErrorCode = ErrorCode.unknown_topic_or_partition,
+    request: Request, index: int, error: ErrorCode = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     node: ControllerNode | None = None,
 ) -> Any:  # fmt: skip
     """A partition of DescribeQuorum that nothing is told of, but for who leads as far as the node knows."""
@@ -215,5 +214,5 @@ def _register(node: ControllerNode, request: Request) -> Future[Any]:
     )
     return node.run(
         lambda state: register_controller(state, registration),
-        lambda _: response_to(request, error_code=ErrorCode.none, error_message=None),
+        lambda _: response_to(request, error_code=ErrorCode.NONE, error_message=None),
     )

@@ -6,11 +6,10 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kio.schema.errors import ErrorCode
-
 from kraftlake.controller import ControllerApiError, ControllerRegistrationRequest, register_controller
 from kraftlake.image import Endpoint
 from kraftlake.protocol import Abort, Address, NodeConnector, NodeError, wire_id
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.runtime import Backoff, get_logger
 from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.controller.quorum_view import NOBODY
@@ -125,7 +124,7 @@ class Registrar:
     def _ask(self, endpoint: Endpoint) -> None:
         with self._connect(Address(endpoint.host, endpoint.port), abort=self._abort) as client:
             answer = client.ask("controller_registration", range(1), self._request)
-        if answer.error_code is not ErrorCode.none:
+        if answer.error_code != ErrorCode.NONE:
             raise NodeError(f"{endpoint.host}:{endpoint.port} refuses the registration: {answer.error_code.name}.")
 
     def _request(self, module: Any) -> Any:

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, Final
 
 import attrs
-from kio.schema.errors import ErrorCode
 
 from kraftlake.controller import (
     CLUSTER_METADATA_TOPIC,
@@ -19,7 +18,6 @@ from kraftlake.controller import (
     ControllerState,
     CreatableTopic,
     CreatedTopic,
-    Errors,
     NewPartitions,
     create_partitions,
     create_topics,
@@ -28,6 +26,7 @@ from kraftlake.controller import (
 )
 from kraftlake.image import AclOperation, ResourceType
 from kraftlake.protocol import kafka_id, wire_id
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
 from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.requests.dispatcher import Request
@@ -94,7 +93,7 @@ def _create(node: ControllerNode, request: Request) -> Future[Any]:
             else _result(request, name, one.error, topic_id=one.topic_id)
             for name, one in made.items()
         ]  # fmt: skip
-        failure = ApiError(Errors.TOPIC_AUTHORIZATION_FAILED, _NOT_ALLOWED)
+        failure = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, _NOT_ALLOWED)
         results += [_result(request, name, failure) for name in sorted(names - allowed - told_anyway)]
         return response_to(request, topics=tuple(results))
 
@@ -103,10 +102,10 @@ def _create(node: ControllerNode, request: Request) -> Future[Any]:
 
 def _result(request: Request, name: str, error: ApiError, *, topic_id: Uuid = Uuid.ZERO, **more: Any) -> Any:
     """The answer for a topic; for one that was created, without its configs, which the peer may not see."""
-    hidden = 0 if error.is_failure else int(Errors.TOPIC_AUTHORIZATION_FAILED)
+    hidden = 0 if error.is_failure else int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     values = {"topic_config_error_code": hidden, "configs": (), **more}
     return of_version(
-        request.module.CreatableTopicResult, name=name, topic_id=wire_id(topic_id), error_code=ErrorCode(error.error),
+        request.module.CreatableTopicResult, name=name, topic_id=wire_id(topic_id), error_code=error.error,
         error_message=error.message, **values,
     )  # fmt: skip
 
@@ -154,7 +153,7 @@ def _add(node: ControllerNode, request: Request) -> Future[Any]:
     ]  # fmt: skip
 
     def answer(errors: Mapping[str, ApiError]) -> Any:
-        failure = ApiError(Errors.TOPIC_AUTHORIZATION_FAILED)
+        failure = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         told = {**errors, **{name: failure for name in names if name not in allowed | repeated}}
         return response_to(request, results=tuple(_partitions(request, name, error) for name, error in told.items()))
 
@@ -165,9 +164,7 @@ def _add(node: ControllerNode, request: Request) -> Future[Any]:
 
 
 def _partitions(request: Request, name: str, error: ApiError) -> Any:
-    return request.module.CreatePartitionsTopicResult(
-        name=name, error_code=ErrorCode(error.error), error_message=error.message
-    )
+    return request.module.CreatePartitionsTopicResult(name=name, error_code=error.error, error_message=error.message)
 
 
 @attrs.frozen
@@ -182,7 +179,7 @@ class _Deletion:
 def _delete(node: ControllerNode, request: Request) -> Future[Any]:
     if not node.delete_topic_enable:
         disabled = (
-            ErrorCode.topic_deletion_disabled if request.version >= _WITH_OWN_ERROR else ErrorCode.invalid_request
+            ErrorCode.TOPIC_DELETION_DISABLED if request.version >= _WITH_OWN_ERROR else ErrorCode.INVALID_REQUEST
         )
         raise RefusedError(disabled, "Topic deletion is disabled: delete.topic.enable is false.")
     asked = [(topic, kafka_id(id_)) for topic, id_ in _topics_of(request)]
@@ -204,7 +201,7 @@ def _delete(node: ControllerNode, request: Request) -> Future[Any]:
             responses=tuple(
                 of_version(
                     request.module.DeletableTopicResult, name=one.name, topic_id=wire_id(one.topic_id),
-                    error_code=ErrorCode(one.error.error), error_message=one.error.message,
+                    error_code=one.error.error, error_message=one.error.message,
                 )
                 for one in answers
             ),
@@ -226,22 +223,22 @@ def _chosen(
     """The answers for topics that are not deleted, and the names of the others by their ids."""
     answers: list[_Deletion] = []
 
-    def refuse(name: str | None, id_: Uuid, error: Errors, message: str | None = None) -> None:
+    def refuse(name: str | None, id_: Uuid, error: ErrorCode, message: str | None = None) -> None:
         answers.append(_Deletion(name, id_, ApiError(error, message)))
 
     for name, id_ in asked:
         if name is None and id_ == Uuid.ZERO:
-            refuse(None, id_, Errors.INVALID_REQUEST, "A topic to delete has neither a name nor an id.")
+            refuse(None, id_, ErrorCode.INVALID_REQUEST, "A topic to delete has neither a name nor an id.")
         elif name is not None and id_ != Uuid.ZERO:
-            refuse(name, id_, Errors.INVALID_REQUEST, "A topic to delete has both a name and an id.")
+            refuse(name, id_, ErrorCode.INVALID_REQUEST, "A topic to delete has both a name and an id.")
     names = Counter(name for name, id_ in asked if name is not None and id_ == Uuid.ZERO)
     ids = Counter(id_ for name, id_ in asked if name is None and id_ != Uuid.ZERO)
     for name in names:
         if names[name] > 1:
-            refuse(name, Uuid.ZERO, Errors.INVALID_REQUEST, "Duplicate topic name.")
+            refuse(name, Uuid.ZERO, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     for id_ in ids:
         if ids[id_] > 1:
-            refuse(None, id_, Errors.INVALID_REQUEST, "Duplicate topic id.")
+            refuse(None, id_, ErrorCode.INVALID_REQUEST, "Duplicate topic id.")
     topics = state.image.topics
     found: dict[Uuid, str] = {}
     for id_ in ids:
@@ -249,23 +246,23 @@ def _chosen(
         if topic is not None:
             found[id_] = topic.name
         elif ids[id_] == 1:
-            refuse(None, id_, Errors.UNKNOWN_TOPIC_ID, f"There is no topic with the id {id_}.")
+            refuse(None, id_, ErrorCode.UNKNOWN_TOPIC_ID, f"There is no topic with the id {id_}.")
     once = [name for name in names if names[name] == 1]
     described = may(AclOperation.DESCRIBE, {*once, *found.values()})
     deletable = may(AclOperation.DELETE, {*once, *found.values()})
     for id_, name in list(found.items()):
         if name not in deletable:
-            refuse(name if name in described else None, id_, Errors.TOPIC_AUTHORIZATION_FAILED, _NOT_ALLOWED)
+            refuse(name if name in described else None, id_, ErrorCode.TOPIC_AUTHORIZATION_FAILED, _NOT_ALLOWED)
             del found[id_]
     for name in once:
         topic = topics.get_topic(name)
         if name not in described or (topic is not None and name not in deletable):
-            refuse(name, Uuid.ZERO, Errors.TOPIC_AUTHORIZATION_FAILED, _NOT_ALLOWED)
+            refuse(name, Uuid.ZERO, ErrorCode.TOPIC_AUTHORIZATION_FAILED, _NOT_ALLOWED)
         elif topic is None:
-            refuse(name, Uuid.ZERO, Errors.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name!r}.")
+            refuse(name, Uuid.ZERO, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name!r}.")
         elif topic.id in found or ids[topic.id] > 1:
             found.pop(topic.id, None)
-            refuse(name, topic.id, Errors.INVALID_REQUEST, "The topic is named by its id, too.")
+            refuse(name, topic.id, ErrorCode.INVALID_REQUEST, "The topic is named by its id, too.")
         else:
             found[topic.id] = name
     return answers, found

@@ -12,10 +12,10 @@ from importlib import import_module
 from typing import Any, Final, TypeAlias
 
 import attrs
-from kio.schema.errors import ErrorCode
 from kio.static.constants import EntityType
 
 from kraftlake.protocol import REQUEST_HEADER, MessageScan
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher import AuthorizerNotReadyError
 from kraftlake.server.requests.error_responses import error_response
 from kraftlake.server.requests.held_memory import HeldMemory, HeldShare
@@ -183,7 +183,7 @@ class Dispatcher:
             if isinstance(fault, AuthorizerNotReadyError):
                 request.close()
             else:
-                request.fail(ErrorCode.unknown_server_error)
+                request.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def _read(self, frame: bytes, scan: MessageScan, peer: Peer, respond: Respond) -> Request | None:
         """A request for a handler; None for one that is answered here. Raises one of UNREADABLE for what is none."""
@@ -217,7 +217,7 @@ class Dispatcher:
         response = entity(_API_VERSIONS, version if is_known else 0, EntityType.response)
         module = import_module(response.__module__)
         if is_known and not _names_software(request_in(frame)):
-            told = of_version(response, error_code=ErrorCode.invalid_request, api_keys=(), throttle_time=AT_ONCE)
+            told = of_version(response, error_code=ErrorCode.INVALID_REQUEST, api_keys=(), throttle_time=AT_ONCE)
             return encoded(correlation, told, flexible_header=False)
         served = {name: api.versions for name, api in self._apis.items()} if is_known else {}
         served[_API_VERSIONS] = versions_of(_API_VERSIONS)
@@ -241,7 +241,7 @@ class Dispatcher:
             }
         told = of_version(
             response,
-            error_code=ErrorCode.none if is_known else ErrorCode.unsupported_version,
+            error_code=ErrorCode.NONE if is_known else ErrorCode.UNSUPPORTED_VERSION,
             api_keys=tuple(
                 module.ApiVersion(api_key=keys[name], min_version=served[name][0], max_version=served[name][-1])
                 for name in sorted(served, key=keys.__getitem__)

@@ -12,10 +12,10 @@ from types import NoneType
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import attrs
-from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map
 from kio.static.constants import EntityType
 
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.requests.messages import AT_ONCE, entity
 
 _LISTS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
@@ -68,7 +68,7 @@ def error_response(asked: Any, error: ErrorCode, message: str | None = None, *, 
         () if is_told_once else _LISTS.get(name, ()),
         error,
         None if name == "delete_topics" else message,
-        whole=ErrorCode.none if each_alone else error,
+        whole=ErrorCode.NONE if each_alone else error,
     )
 
 

@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 import attrs
-from kio.schema.errors import ErrorCode
 from kio.static.constants import EntityType
 
-from kraftlake.controller import ControllerApiError, Errors
+from kraftlake.controller import ControllerApiError
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher import AuthorizerNotReadyError
 from kraftlake.runtime import KraftlakeError
 from kraftlake.server.requests.dispatcher import Api, Request
@@ -27,7 +27,7 @@ Answering: TypeAlias = Any | Future[Any]
 Tell: TypeAlias = Callable[[str, BaseException], None]
 
 
-_WITHOUT_REASON: Final = frozenset({Errors.UNKNOWN_SERVER_ERROR, Errors.REQUEST_TIMED_OUT})
+_WITHOUT_REASON: Final = frozenset({ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.REQUEST_TIMED_OUT})
 """The errors that clients are told no reason of, as in Kafka."""
 
 
@@ -117,7 +117,7 @@ def _refuse(tell: Tell, request: Request, fault: BaseException) -> None:
             request.fail(fault.error, fault.message)
         case ControllerApiError():
             message = None if fault.error in _WITHOUT_REASON else fault.message
-            request.fail(ErrorCode(fault.error), message)
+            request.fail(fault.error, message)
         case _:
             tell("request_failed", fault)
-            request.fail(ErrorCode.unknown_server_error)
+            request.fail(ErrorCode.UNKNOWN_SERVER_ERROR)

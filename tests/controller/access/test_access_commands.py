@@ -17,8 +17,9 @@ from kraftlake.controller.access.delegation_tokens import (
     sweep_expired_delegation_tokens,
 )
 from kraftlake.controller.access.scram import ScramDeletion, ScramUpsertion, alter_user_scram_credentials
-from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.errors import ControllerApiError
 from kraftlake.image import ClientQuotaEntity, StandardAcl
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records import metadata_records as r
 from kraftlake.records.metadata_version import from_feature_level
 from tests.controller.controlled_cluster import ControlledCluster
@@ -26,7 +27,7 @@ from tests.controller.controlled_cluster import ControlledCluster
 ALICE = (("user", "alice"),)
 
 
-def alter_quota(cluster: ControlledCluster, entity: Any, *ops: tuple[str, float | None]) -> Errors:
+def alter_quota(cluster: ControlledCluster, entity: Any, *ops: tuple[str, float | None]) -> ErrorCode:
     alteration = QuotaAlteration(entity=entity, ops=ops)
     (error,) = cluster.run(lambda state: alter_client_quotas(state, [alteration])).values()
     return error.error
@@ -34,7 +35,7 @@ def alter_quota(cluster: ControlledCluster, entity: Any, *ops: tuple[str, float 
 
 def test_a_quota_is_set_once_changed_and_removed() -> None:
     cluster = ControlledCluster()
-    assert alter_quota(cluster, ALICE, ("producer_byte_rate", 100.0)) is Errors.NONE
+    assert alter_quota(cluster, ALICE, ("producer_byte_rate", 100.0)) is ErrorCode.NONE
     data = (r.EntityData(entity_type="user", entity_name="alice"),)
     assert cluster.added == [r.ClientQuotaRecord(entity=data, key="producer_byte_rate", value=100.0, remove=False)]
     alter_quota(cluster, ALICE, ("producer_byte_rate", 100.0))
@@ -63,20 +64,20 @@ def test_a_quota_is_set_once_changed_and_removed() -> None:
 )
 def test_an_invalid_quota_is_refused(entity: Any, ops: Any) -> None:
     cluster = ControlledCluster()
-    assert alter_quota(cluster, entity, *ops) is Errors.INVALID_REQUEST
+    assert alter_quota(cluster, entity, *ops) is ErrorCode.INVALID_REQUEST
     assert cluster.added == []
 
 
 @pytest.mark.parametrize("address", ["1.2.3.4", "10.1", "[::1]", "::ffff:1.2.3.4", "broker-1.example.org", "localhost"])
 def test_an_address_quota_accepts_every_form_that_java_accepts(address: str) -> None:
     cluster = ControlledCluster()
-    assert alter_quota(cluster, (("ip", address),), ("connection_creation_rate", 1.0)) is Errors.NONE
+    assert alter_quota(cluster, (("ip", address),), ("connection_creation_rate", 1.0)) is ErrorCode.NONE
 
 
 @pytest.mark.parametrize("address", ["1.2.3.256", "1.2.3.4.5", "0x7f.1", "a.0x1f", "[10.0.0.1]", "::1%", "1:2"])
 def test_a_quota_of_an_invalid_address_is_refused(address: str) -> None:
     cluster = ControlledCluster()
-    assert alter_quota(cluster, (("ip", address),), ("connection_creation_rate", 1.0)) is Errors.INVALID_REQUEST
+    assert alter_quota(cluster, (("ip", address),), ("connection_creation_rate", 1.0)) is ErrorCode.INVALID_REQUEST
 
 
 def test_more_quotas_than_a_batch_holds_are_refused_even_if_only_validated() -> None:
@@ -84,14 +85,14 @@ def test_more_quotas_than_a_batch_holds_are_refused_even_if_only_validated() -> 
     many = [QuotaAlteration(entity=(("user", f"u{n}"),), ops=[("request_percentage", 1.5)]) for n in range(10_001)]
     with pytest.raises(ControllerApiError) as refusal:
         cluster.run(lambda state: alter_client_quotas(state, many, validate_only=True))
-    assert refusal.value.error is Errors.POLICY_VIOLATION
+    assert refusal.value.error is ErrorCode.POLICY_VIOLATION
 
 
 def test_a_repeated_entity_applies_its_first_alteration_and_is_answered_with_the_refusal() -> None:
     cluster = ControlledCluster()
     twice = [QuotaAlteration(entity=ALICE, ops=[("request_percentage", value)]) for value in (1.5, 2.5)]
     answers = cluster.run(lambda state: alter_client_quotas(state, twice))
-    assert [answer.error for answer in answers.values()] == [Errors.INVALID_REQUEST]
+    assert [answer.error for answer in answers.values()] == [ErrorCode.INVALID_REQUEST]
     assert len(cluster.added) == 1
 
 
@@ -107,36 +108,36 @@ def test_an_acl_is_created_once_and_deleted_by_filters() -> None:
     cluster = ControlledCluster()
     rules = [acl(), acl(), acl(resource_name="ord", pattern_type=4), acl(resource_name="*"), acl(resource_type=3)]
     answers = cluster.run(lambda state: create_acls(state, rules))
-    assert {answer.error for answer in answers} == {Errors.NONE}
+    assert {answer.error for answer in answers} == {ErrorCode.NONE}
     assert len(cluster.added) == 4
     meant = AclFilter(resource_type=2, resource_name="orders", pattern_type=2)
     (deleted,) = cluster.run(lambda state: delete_acls(state, [meant]))
     assert set(deleted.acls) == {rules[0], rules[2], rules[3]}
     assert list(cluster.image.acls.acls.values()) == [rules[4]]
     (nothing,) = cluster.run(lambda state: delete_acls(state, [AclFilter(operation=0)]))
-    assert nothing.error.error is Errors.INVALID_REQUEST
+    assert nothing.error.error is ErrorCode.INVALID_REQUEST
 
 
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
-        ({"resource_type": 1}, Errors.INVALID_REQUEST),
-        ({"pattern_type": 2}, Errors.INVALID_REQUEST),
-        ({"operation": 0}, Errors.INVALID_REQUEST),
-        ({"permission_type": 1}, Errors.INVALID_REQUEST),
-        ({"resource_name": ""}, Errors.INVALID_REQUEST),
-        ({"principal": "alice"}, Errors.INVALID_REQUEST),
-        ({"host": ""}, Errors.INVALID_REQUEST),
-        ({"host": "10.0.0.0/99"}, Errors.INVALID_REQUEST),
-        ({"host": "10.0.0.0/255.0.0.0"}, Errors.INVALID_REQUEST),
-        ({"resource_type": 4, "resource_name": "cluster"}, Errors.INVALID_REQUEST),
-        ({"resource_type": 4, "resource_name": "kafka-cluster"}, Errors.NONE),
-        ({"host": "10.0.0.0/8"}, Errors.NONE),
-        ({"host": "010.0.0.0/8"}, Errors.NONE),
-        ({"host": "[fe80::]/32"}, Errors.NONE),
+        ({"resource_type": 1}, ErrorCode.INVALID_REQUEST),
+        ({"pattern_type": 2}, ErrorCode.INVALID_REQUEST),
+        ({"operation": 0}, ErrorCode.INVALID_REQUEST),
+        ({"permission_type": 1}, ErrorCode.INVALID_REQUEST),
+        ({"resource_name": ""}, ErrorCode.INVALID_REQUEST),
+        ({"principal": "alice"}, ErrorCode.INVALID_REQUEST),
+        ({"host": ""}, ErrorCode.INVALID_REQUEST),
+        ({"host": "10.0.0.0/99"}, ErrorCode.INVALID_REQUEST),
+        ({"host": "10.0.0.0/255.0.0.0"}, ErrorCode.INVALID_REQUEST),
+        ({"resource_type": 4, "resource_name": "cluster"}, ErrorCode.INVALID_REQUEST),
+        ({"resource_type": 4, "resource_name": "kafka-cluster"}, ErrorCode.NONE),
+        ({"host": "10.0.0.0/8"}, ErrorCode.NONE),
+        ({"host": "010.0.0.0/8"}, ErrorCode.NONE),
+        ({"host": "[fe80::]/32"}, ErrorCode.NONE),
     ],
 )
-def test_an_invalid_acl_is_refused(changes: dict[str, Any], error: Errors) -> None:
+def test_an_invalid_acl_is_refused(changes: dict[str, Any], error: ErrorCode) -> None:
     cluster = ControlledCluster()
     (answer,) = cluster.run(lambda state: create_acls(state, [acl(**changes)]))
     assert answer.error is error
@@ -145,7 +146,7 @@ def test_an_invalid_acl_is_refused(changes: dict[str, Any], error: Errors) -> No
 def test_address_ranges_need_their_metadata_version() -> None:
     cluster = ControlledCluster(version=from_feature_level(31))
     (answer,) = cluster.run(lambda state: create_acls(state, [acl(host="10.0.0.0/8")]))
-    assert answer.error is Errors.UNSUPPORTED_VERSION
+    assert answer.error is ErrorCode.UNSUPPORTED_VERSION
 
 
 def test_a_scram_credential_is_that_of_the_rfc() -> None:
@@ -160,7 +161,7 @@ def test_a_scram_credential_is_that_of_the_rfc() -> None:
     answers = cluster.run(
         lambda state: alter_user_scram_credentials(state, [ScramDeletion(name="alice", mechanism=1)], [])
     )
-    assert answers["alice"].error is Errors.NONE
+    assert answers["alice"].error is ErrorCode.NONE
     assert cluster.image.scram.is_empty()
 
 
@@ -168,21 +169,23 @@ def test_a_scram_credential_without_a_salted_password_is_refused_as_kafka_does()
     cluster = ControlledCluster()
     empty = ScramUpsertion(name="alice", mechanism=1, iterations=4096, salt=b"salt", salted_password=b"")
     answers = cluster.run(lambda state: alter_user_scram_credentials(state, [], [empty]))
-    assert answers["alice"].error is Errors.UNKNOWN_SERVER_ERROR
+    assert answers["alice"].error is ErrorCode.UNKNOWN_SERVER_ERROR
     assert cluster.added == []
 
 
 @pytest.mark.parametrize(
     ("deletion", "upsertion", "error"),
     [
-        (ScramDeletion(name="alice", mechanism=1), None, Errors.RESOURCE_NOT_FOUND),
-        (ScramDeletion(name="", mechanism=1), None, Errors.UNACCEPTABLE_CREDENTIAL),
-        (ScramDeletion(name="alice", mechanism=9), None, Errors.UNSUPPORTED_SASL_MECHANISM),
-        (None, 4095, Errors.UNACCEPTABLE_CREDENTIAL),
-        (None, 16385, Errors.UNACCEPTABLE_CREDENTIAL),
+        (ScramDeletion(name="alice", mechanism=1), None, ErrorCode.RESOURCE_NOT_FOUND),
+        (ScramDeletion(name="", mechanism=1), None, ErrorCode.UNACCEPTABLE_CREDENTIAL),
+        (ScramDeletion(name="alice", mechanism=9), None, ErrorCode.UNSUPPORTED_SASL_MECHANISM),
+        (None, 4095, ErrorCode.UNACCEPTABLE_CREDENTIAL),
+        (None, 16385, ErrorCode.UNACCEPTABLE_CREDENTIAL),
     ],
 )
-def test_an_invalid_credential_is_refused(deletion: ScramDeletion | None, upsertion: int | None, error: Errors) -> None:
+def test_an_invalid_credential_is_refused(
+    deletion: ScramDeletion | None, upsertion: int | None, error: ErrorCode
+) -> None:
     cluster = ControlledCluster()
     deletions = [] if deletion is None else [deletion]
     upsertions = (
@@ -199,7 +202,7 @@ def test_a_user_that_is_changed_twice_is_refused() -> None:
     cluster = ControlledCluster()
     twice = [ScramUpsertion.of_password("alice", mechanism, "s", b"salt", 4096) for mechanism in (1, 2)]
     answers = cluster.run(lambda state: alter_user_scram_credentials(state, [], twice))
-    assert answers["alice"].error is Errors.DUPLICATE_RESOURCE
+    assert answers["alice"].error is ErrorCode.DUPLICATE_RESOURCE
     assert cluster.added == []
 
 
@@ -223,16 +226,16 @@ def test_a_delegation_token_is_created_renewed_and_expired() -> None:
     assert renew("User:bob") == cluster.clock.milliseconds() + 5
     with pytest.raises(ControllerApiError) as refused:
         renew("User:eve")
-    assert refused.value.error is Errors.DELEGATION_TOKEN_OWNER_MISMATCH
+    assert refused.value.error is ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
     cluster.clock.advance(6)
     with pytest.raises(ControllerApiError) as refused:
         renew("User:alice")
-    assert refused.value.error is Errors.DELEGATION_TOKEN_EXPIRED
+    assert refused.value.error is ErrorCode.DELEGATION_TOKEN_EXPIRED
     cluster.run(lambda state: expire_delegation_token(state, principal="User:alice", token_hmac=created.hmac))
     assert cluster.added == [r.RemoveDelegationTokenRecord(token_id=token.token_id)]
     with pytest.raises(ControllerApiError) as refused:
         renew("User:alice")
-    assert refused.value.error is Errors.DELEGATION_TOKEN_NOT_FOUND
+    assert refused.value.error is ErrorCode.DELEGATION_TOKEN_NOT_FOUND
 
 
 def test_expired_tokens_are_swept() -> None:
@@ -249,7 +252,7 @@ def test_expired_tokens_are_swept() -> None:
 def test_without_a_secret_key_there_are_no_tokens() -> None:
     with pytest.raises(ControllerApiError) as refused:
         ControlledCluster().run(lambda state: create_delegation_token(state, requester="User:alice"))
-    assert refused.value.error is Errors.DELEGATION_TOKEN_AUTH_DISABLED
+    assert refused.value.error is ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
     with pytest.raises(ControllerApiError) as refused:
         with_tokens().run(lambda state: create_delegation_token(state, requester="User:alice", renewers=["Group:x"]))
-    assert refused.value.error is Errors.INVALID_PRINCIPAL_TYPE
+    assert refused.value.error is ErrorCode.INVALID_PRINCIPAL_TYPE

@@ -6,10 +6,11 @@ import pytest
 
 from kraftlake.controller.cluster.broker_registration import BrokerRegistrationRequest
 from kraftlake.controller.cluster.brokers import maybe_fence_stale_broker, register_broker, unregister_broker
-from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.errors import ControllerApiError
 from kraftlake.controller.replication.directories import assign_replicas_to_dirs
 from kraftlake.controller.replication.elections import ElectionType, elect_leaders
 from kraftlake.image.topics.partition_registration import NO_LEADER
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import (
     BrokerFeature,
     BrokerRegistrationChangeRecord,
@@ -41,7 +42,7 @@ def test_a_new_incarnation_is_refused_until_the_old_session_has_expired() -> Non
     cluster.start(1)
     with pytest.raises(ControllerApiError) as refused:
         cluster.register(1, process=1)
-    assert refused.value.error is Errors.DUPLICATE_BROKER_REGISTRATION
+    assert refused.value.error is ErrorCode.DUPLICATE_BROKER_REGISTRATION
     cluster.clock.advance(9_001)
     epoch = cluster.register(1, process=1)
     registration = cluster.image.cluster.brokers[1]
@@ -71,24 +72,24 @@ def request(**changes: object) -> BrokerRegistrationRequest:
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
-        ({"cluster_id": "another"}, Errors.INCONSISTENT_CLUSTER_ID),
-        ({"is_migrating_zk_broker": True}, Errors.BROKER_ID_NOT_REGISTERED),
-        ({"log_dirs": ()}, Errors.INVALID_REGISTRATION),
-        ({"log_dirs": (Uuid.ZERO,)}, Errors.INVALID_REGISTRATION),
-        ({"log_dirs": (directory(5), directory(5))}, Errors.INVALID_REGISTRATION),
-        ({"log_dirs": (directory(1),)}, Errors.INVALID_REGISTRATION),
-        ({"features": ()}, Errors.INVALID_REGISTRATION),
+        ({"cluster_id": "another"}, ErrorCode.INCONSISTENT_CLUSTER_ID),
+        ({"is_migrating_zk_broker": True}, ErrorCode.BROKER_ID_NOT_REGISTERED),
+        ({"log_dirs": ()}, ErrorCode.INVALID_REGISTRATION),
+        ({"log_dirs": (Uuid.ZERO,)}, ErrorCode.INVALID_REGISTRATION),
+        ({"log_dirs": (directory(5), directory(5))}, ErrorCode.INVALID_REGISTRATION),
+        ({"log_dirs": (directory(1),)}, ErrorCode.INVALID_REGISTRATION),
+        ({"features": ()}, ErrorCode.INVALID_REGISTRATION),
         (
             {"features": (BrokerFeature(name="metadata.version", min_supported_version=1, max_supported_version=20),)},
-            Errors.UNSUPPORTED_VERSION,
+            ErrorCode.UNSUPPORTED_VERSION,
         ),
         (
             {"features": tuple(feature for feature in ALL_FEATURES if feature.name != "group.version")},
-            Errors.UNSUPPORTED_VERSION,
+            ErrorCode.UNSUPPORTED_VERSION,
         ),
     ],
 )
-def test_an_invalid_registration_is_refused_without_a_record(changes: dict[str, object], error: Errors) -> None:
+def test_an_invalid_registration_is_refused_without_a_record(changes: dict[str, object], error: ErrorCode) -> None:
     cluster = ControlledCluster()
     cluster.start(1)
     end = cluster.state.next_offset
@@ -168,7 +169,7 @@ def test_a_heartbeat_of_an_old_broker_epoch_is_refused() -> None:
     cluster = ControlledCluster()
     with pytest.raises(ControllerApiError) as refused:
         cluster.heartbeat(1)
-    assert refused.value.error is Errors.STALE_BROKER_EPOCH
+    assert refused.value.error is ErrorCode.STALE_BROKER_EPOCH
 
 
 def test_the_replicas_of_a_failed_directory_leave_their_isrs() -> None:
@@ -186,7 +187,7 @@ def test_the_replicas_of_a_failed_directory_leave_their_isrs() -> None:
     assert (cluster.partition("orders", 1).leader, cluster.partition("orders", 1).isr) == (2, (2,))
     assert cluster.image.cluster.brokers[1].directories == (directory(1, 0),)
     answers = cluster.run(lambda state: elect_leaders(state, ElectionType.PREFERRED, [("orders", 1)]))
-    assert answers["orders", 1].error is Errors.PREFERRED_LEADER_NOT_AVAILABLE
+    assert answers["orders", 1].error is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
 
 
 def test_an_unregistered_broker_loses_its_leaderships() -> None:
@@ -200,7 +201,7 @@ def test_an_unregistered_broker_loses_its_leaderships() -> None:
     assert 1 not in cluster.image.cluster.brokers
     with pytest.raises(ControllerApiError) as refused:
         cluster.run(lambda state: unregister_broker(state, 1))
-    assert refused.value.error is Errors.BROKER_ID_NOT_REGISTERED
+    assert refused.value.error is ErrorCode.BROKER_ID_NOT_REGISTERED
 
 
 @pytest.mark.parametrize("clean", [True, False])

@@ -9,7 +9,7 @@ import pytest
 from kraftlake.controller.cluster import features
 from kraftlake.controller.cluster.supported_features import FEATURES, default_level
 from kraftlake.controller.configs.config_schema import in_milliseconds
-from kraftlake.controller.errors import Errors
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records import metadata_version as mv
 from kraftlake.settings import TOPIC_CONFIGS
 from tests.interop.kafka_controllers import ask_kafka
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 
 def test_the_error_codes_are_kafkas() -> None:
     codes = ask_kafka("errors")
-    assert {error.name: int(error) for error in Errors} == {name: codes.get(name) for name in Errors.__members__}
+    assert {error.name: int(error) for error in ErrorCode} == {name: codes.get(name) for name in ErrorCode.__members__}
 
 
 def test_the_synonyms_of_topic_configs_are_kafkas() -> None:

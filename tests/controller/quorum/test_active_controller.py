@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.errors import ControllerApiError
 from kraftlake.controller.quorum.active_controller import ActiveController
 from kraftlake.controller.quorum.bootstrap import BootstrapMetadata
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import Command
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import ConfigRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from tests.controller.controlled_cluster import ControlledCluster
@@ -58,7 +59,7 @@ def test_a_result_that_is_not_atomic_is_split_and_one_that_is_and_too_large_is_r
     end = controller.state.next_offset
     with pytest.raises(ControllerApiError) as refused:
         controller.execute(configs(10_001, atomic=True))
-    assert refused.value.error is Errors.POLICY_VIOLATION
+    assert refused.value.error is ErrorCode.POLICY_VIOLATION
     assert controller.state.next_offset == end
     split = controller.execute(configs(25_000, atomic=False))
     assert [len(batch) for batch in split.batches] == [10_000, 10_000, 5_000]

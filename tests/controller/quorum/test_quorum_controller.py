@@ -18,7 +18,7 @@ import pytest
 import kraftlake
 from kraftlake.controller.cluster.brokers import unregister_broker
 from kraftlake.controller.config import ControllerConfig
-from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.errors import ControllerApiError
 from kraftlake.controller.quorum.periodic_tasks import write_no_op
 from kraftlake.controller.quorum.quorum_controller import QuorumController
 from kraftlake.controller.replication.topics import CreatableTopic, create_topics
@@ -26,6 +26,7 @@ from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import MetadataLog
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_version import from_feature_level
@@ -62,7 +63,7 @@ def eventually(question: Callable[[], T]) -> T:
         try:
             return question()
         except ControllerApiError as refusal:
-            if refusal.error is not Errors.NOT_CONTROLLER or time.monotonic() > deadline:
+            if refusal.error is not ErrorCode.NOT_CONTROLLER or time.monotonic() > deadline:
                 raise
             threading.Event().wait(0.02)
 
@@ -86,7 +87,7 @@ def start_broker(made: QuorumController, broker: int) -> None:
     assert not made.heartbeat(beat).result(PATIENCE).is_fenced
 
 
-def create(made: QuorumController, name: str) -> Errors:
+def create(made: QuorumController, name: str) -> ErrorCode:
     answer = made.submit(lambda state: create_topics(state, [CreatableTopic(name=name)])).result(PATIENCE)
     return answer[name].error.error
 
@@ -119,12 +120,12 @@ def test_every_answered_command_is_in_the_log(lake: Path) -> None:
     with controller(lake) as made:
         eventually(lambda: start_broker(made, 1))
         assert [create(made, name) for name in ("a", "b", "a")] == [
-            Errors.NONE, Errors.NONE, Errors.TOPIC_ALREADY_EXISTS,
+            ErrorCode.NONE, ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS,
         ]  # fmt: skip
         assert set(image_of(lake).topics.topics_by_name()) == {"a", "b"} == topic_names(made)
         with pytest.raises(ControllerApiError) as refused:
             made.submit(lambda state: unregister_broker(state, 9)).result(PATIENCE)
-        assert refused.value.error is Errors.BROKER_ID_NOT_REGISTERED
+        assert refused.value.error is ErrorCode.BROKER_ID_NOT_REGISTERED
 
 
 def test_many_commands_are_committed_together_and_answered_in_order(lake: Path) -> None:
@@ -136,7 +137,7 @@ def test_many_commands_are_committed_together_and_answered_in_order(lake: Path) 
             made.submit(lambda state, name=name: create_topics(state, [CreatableTopic(name=name)])) for name in names
         ]
         for name, future in zip(names, futures, strict=True):
-            assert future.result(PATIENCE)[name].error.error is Errors.NONE
+            assert future.result(PATIENCE)[name].error.error is ErrorCode.NONE
         assert MetadataLog.open(lake).version - before < 150
     assert set(image_of(lake).topics.topics_by_name()) == set(names)
 
@@ -145,13 +146,13 @@ def test_a_standby_takes_over_when_the_active_controller_stops(lake: Path) -> No
     with controller(lake, 1) as first:
         eventually(lambda: start_broker(first, 1))
         with controller(lake, 2, at_once=False) as second:
-            assert create(first, "a") is Errors.NONE
+            assert create(first, "a") is ErrorCode.NONE
             with pytest.raises(ControllerApiError) as refused:
                 create(second, "b")
-            assert refused.value.error is Errors.NOT_CONTROLLER
+            assert refused.value.error is ErrorCode.NOT_CONTROLLER
             assert first.is_active
             first.close()
-            assert eventually(lambda: create(second, "b")) is Errors.NONE
+            assert eventually(lambda: create(second, "b")) is ErrorCode.NONE
             assert second.epoch == 2
             assert topic_names(second) == {"a", "b"}
     assert set(image_of(lake).topics.topics_by_name()) == {"a", "b"}
@@ -163,10 +164,10 @@ def test_a_fenced_controller_becomes_a_standby_at_once(lake: Path) -> None:
         MetadataLog.open(lake).claim(7)
         with pytest.raises(ControllerApiError) as refused:
             create(made, "late")
-        assert refused.value.error is Errors.NOT_CONTROLLER
+        assert refused.value.error is ErrorCode.NOT_CONTROLLER
         with pytest.raises(ControllerApiError) as refused:
             topic_names(made)
-        assert refused.value.error is Errors.NOT_CONTROLLER
+        assert refused.value.error is ErrorCode.NOT_CONTROLLER
         assert made.epoch == -1
     assert image_of(lake).topics.is_empty()
 
@@ -182,7 +183,7 @@ def test_a_failed_append_fails_all_waiting_commands_and_drops_the_pending_record
         for command in commands:
             with pytest.raises(ControllerApiError) as refused:
                 command.result(PATIENCE)
-            assert refused.value.error is Errors.NOT_CONTROLLER
+            assert refused.value.error is ErrorCode.NOT_CONTROLLER
     assert image_of(lake).topics.is_empty()
 
 
@@ -202,7 +203,7 @@ def test_a_controller_recovers_when_its_lake_cannot_be_claimed_for_a_while(
 
         monkeypatch.setattr(MetadataLog, "claim", failing)
         made.resign().result(PATIENCE)
-        assert eventually(lambda: create(made, "foo")) is Errors.NONE
+        assert eventually(lambda: create(made, "foo")) is ErrorCode.NONE
         assert made.epoch > epoch
         assert not refused.acquire(blocking=False)
 
@@ -265,7 +266,7 @@ def test_a_request_that_waits_too_long_times_out(lake: Path) -> None:
         first.result(PATIENCE)
         with pytest.raises(ControllerApiError) as refused:
             late.result(PATIENCE)
-        assert refused.value.error is Errors.REQUEST_TIMED_OUT
+        assert refused.value.error is ErrorCode.REQUEST_TIMED_OUT
         assert (made.metrics.operations_timed_out, made.metrics.timed_out_heartbeats) == (1, 0)
 
 
@@ -285,14 +286,14 @@ def test_a_response_without_records_needs_a_commit_within_the_fetch_timeout(lake
         clock.advance(1_000)
         with pytest.raises(ControllerApiError) as refused:
             topic_names(made)
-        assert refused.value.error is Errors.NOT_CONTROLLER
+        assert refused.value.error is ErrorCode.NOT_CONTROLLER
 
 
 def test_a_resigned_controller_follows_and_can_become_active_again(lake: Path) -> None:
     with controller(lake) as made:
         eventually(lambda: start_broker(made, 1))
         made.resign().result(PATIENCE)
-        assert eventually(lambda: create(made, "a")) is Errors.NONE
+        assert eventually(lambda: create(made, "a")) is ErrorCode.NONE
         assert made.epoch == 2
 
 
@@ -311,7 +312,7 @@ def test_of_two_concurrent_claims_the_later_one_wins(lake: Path, monkeypatch: py
     try:
         with pytest.raises(ControllerApiError) as refused:
             topic_names(made)
-        assert refused.value.error is Errors.NOT_CONTROLLER
+        assert refused.value.error is ErrorCode.NOT_CONTROLLER
         assert not made.is_active
     finally:
         made.close()

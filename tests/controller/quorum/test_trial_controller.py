@@ -10,8 +10,9 @@ import attrs
 import pytest
 
 import kraftlake
-from kraftlake.controller import ControllerApiError, Errors, TrialController
+from kraftlake.controller import ControllerApiError, TrialController
 from kraftlake.image import BrokerRegistration, LeaderRecoveryState, MetadataImage
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records import metadata_records as r
 from tests.cli.running import DIRECTORY, TORN
 from tests.diagnosis.trial.clusters import broker, config, directory, features, image_of, topic_id
@@ -185,9 +186,9 @@ def test_a_reassignment_is_done_when_all_have_caught_up() -> None:
     trial = TrialController(cluster(partition(0, 1, 2), partition(1, 1)))
     answers = trial.reassign({("foo", 0): (3, 2), ("foo", 9): (1,), ("foo", 1): (4,)})
     assert {name: answer.error for name, answer in answers.items()} == {
-        ("foo", 0): Errors.NONE,
-        ("foo", 9): Errors.UNKNOWN_TOPIC_OR_PARTITION,
-        ("foo", 1): Errors.INVALID_REPLICA_ASSIGNMENT,
+        ("foo", 0): ErrorCode.NONE,
+        ("foo", 9): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ("foo", 1): ErrorCode.INVALID_REPLICA_ASSIGNMENT,
     }
     assert state(trial) == (1, (1, 2), ())
     trial.catch_up()

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.errors import ControllerApiError
 from kraftlake.controller.replication.placement import UsableBroker, place_replicas
+from kraftlake.protocol.error_code import ErrorCode
 from tests.interop.kafka_controllers import ask_kafka
 
 _MULTIPLIER = 0x5DEECE66D
@@ -89,4 +90,4 @@ def test_every_partition_is_led_by_an_unfenced_broker_and_spread_over_racks(
 def test_more_replicas_than_brokers_or_no_unfenced_broker_is_refused(brokers: list[UsableBroker], factor: int) -> None:
     with pytest.raises(ControllerApiError) as refused:
         place_replicas(brokers, partitions=1, replication_factor=factor, next_int=lambda _: 0)
-    assert refused.value.error is Errors.INVALID_REPLICATION_FACTOR
+    assert refused.value.error is ErrorCode.INVALID_REPLICATION_FACTOR

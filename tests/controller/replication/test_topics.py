@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kraftlake.controller.errors import ControllerApiError, Errors
+from kraftlake.controller.errors import ControllerApiError
 from kraftlake.controller.replication import topics as topic_commands
 from kraftlake.controller.replication.topics import (
     CreatableTopic,
@@ -16,6 +16,7 @@ from kraftlake.controller.replication.topics import (
     delete_topics,
 )
 from kraftlake.image import ConfigResource
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import (
     ClearElrRecord,
     ConfigRecord,
@@ -65,51 +66,51 @@ def test_with_elr_a_new_topic_with_its_own_min_isr_clears_eligible_leaders(clust
     assert ClearElrRecord(topic_name="orders") in cluster.added
 
 
-REFUSED: list[tuple[dict[str, Any], Errors]] = [
-    ({"name": ""}, Errors.INVALID_TOPIC_EXCEPTION),
-    ({"name": "a b"}, Errors.INVALID_TOPIC_EXCEPTION),
-    ({"name": ".."}, Errors.INVALID_TOPIC_EXCEPTION),
-    ({"name": "__cluster_metadata"}, Errors.INVALID_REQUEST),
-    ({"name": "x" * 250}, Errors.INVALID_TOPIC_EXCEPTION),
-    ({"name": "taken"}, Errors.TOPIC_ALREADY_EXISTS),
-    ({"name": "under.score"}, Errors.INVALID_TOPIC_EXCEPTION),
-    ({"num_partitions": 0}, Errors.INVALID_PARTITIONS),
-    ({"replication_factor": 0}, Errors.INVALID_REPLICATION_FACTOR),
-    ({"replication_factor": 4}, Errors.INVALID_REPLICATION_FACTOR),
-    ({"assignments": [(0, (1,))], "replication_factor": 1}, Errors.INVALID_REQUEST),
-    ({"assignments": [(0, (1,))], "num_partitions": 1}, Errors.INVALID_REQUEST),
-    ({"assignments": [(0, (1,)), (0, (2,))]}, Errors.INVALID_REPLICA_ASSIGNMENT),
-    ({"assignments": [(0, (1,)), (2, (2,))]}, Errors.INVALID_REPLICA_ASSIGNMENT),
-    ({"assignments": [(0, (1, 1))]}, Errors.INVALID_REPLICA_ASSIGNMENT),
-    ({"assignments": [(0, (9,))]}, Errors.INVALID_REPLICA_ASSIGNMENT),
-    ({"assignments": [(0, ())]}, Errors.INVALID_REPLICA_ASSIGNMENT),
-    ({"assignments": [(0, (1,)), (1, (1, 2))]}, Errors.INVALID_REPLICA_ASSIGNMENT),
-    ({"configs": {"retention.ms": None}}, Errors.INVALID_CONFIG),
-    ({"configs": {"retention.ms": "soon"}}, Errors.INVALID_CONFIG),
-    ({"configs": {"no.such.config": "1"}}, Errors.INVALID_CONFIG),
-    ({"configs": {"min.compaction.lag.ms": "9", "max.compaction.lag.ms": "8"}}, Errors.INVALID_CONFIG),
+REFUSED: list[tuple[dict[str, Any], ErrorCode]] = [
+    ({"name": ""}, ErrorCode.INVALID_TOPIC_EXCEPTION),
+    ({"name": "a b"}, ErrorCode.INVALID_TOPIC_EXCEPTION),
+    ({"name": ".."}, ErrorCode.INVALID_TOPIC_EXCEPTION),
+    ({"name": "__cluster_metadata"}, ErrorCode.INVALID_REQUEST),
+    ({"name": "x" * 250}, ErrorCode.INVALID_TOPIC_EXCEPTION),
+    ({"name": "taken"}, ErrorCode.TOPIC_ALREADY_EXISTS),
+    ({"name": "under.score"}, ErrorCode.INVALID_TOPIC_EXCEPTION),
+    ({"num_partitions": 0}, ErrorCode.INVALID_PARTITIONS),
+    ({"replication_factor": 0}, ErrorCode.INVALID_REPLICATION_FACTOR),
+    ({"replication_factor": 4}, ErrorCode.INVALID_REPLICATION_FACTOR),
+    ({"assignments": [(0, (1,))], "replication_factor": 1}, ErrorCode.INVALID_REQUEST),
+    ({"assignments": [(0, (1,))], "num_partitions": 1}, ErrorCode.INVALID_REQUEST),
+    ({"assignments": [(0, (1,)), (0, (2,))]}, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+    ({"assignments": [(0, (1,)), (2, (2,))]}, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+    ({"assignments": [(0, (1, 1))]}, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+    ({"assignments": [(0, (9,))]}, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+    ({"assignments": [(0, ())]}, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+    ({"assignments": [(0, (1,)), (1, (1, 2))]}, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+    ({"configs": {"retention.ms": None}}, ErrorCode.INVALID_CONFIG),
+    ({"configs": {"retention.ms": "soon"}}, ErrorCode.INVALID_CONFIG),
+    ({"configs": {"no.such.config": "1"}}, ErrorCode.INVALID_CONFIG),
+    ({"configs": {"min.compaction.lag.ms": "9", "max.compaction.lag.ms": "8"}}, ErrorCode.INVALID_CONFIG),
 ]
 
 
 @pytest.mark.parametrize(("topic", "error"), REFUSED)
 def test_an_invalid_topic_is_refused_and_the_others_are_created(
-    cluster: ControlledCluster, topic: dict[str, Any], error: Errors
+    cluster: ControlledCluster, topic: dict[str, Any], error: ErrorCode
 ) -> None:
     cluster.create("taken")
     cluster.create("under_score")
     topics = [CreatableTopic(**({"name": "new"} | topic)), CreatableTopic(name="fine")]
     answers = cluster.run(lambda state: create_topics(state, topics))
     assert answers[topics[0].name].error.error is error
-    assert answers["fine"].error.error is Errors.NONE
+    assert answers["fine"].error.error is ErrorCode.NONE
     assert [message.name for message in cluster.added if isinstance(message, TopicRecord)] == ["fine"]
 
 
 def test_all_replicas_fenced_is_refused(cluster: ControlledCluster) -> None:
     cluster.heartbeat(1, want_fence=True)
-    assert cluster.create("orders", assignments=[(0, (1,))]).error.error is Errors.INVALID_REPLICA_ASSIGNMENT
+    assert cluster.create("orders", assignments=[(0, (1,))]).error.error is ErrorCode.INVALID_REPLICA_ASSIGNMENT
     for broker in (2, 3):
         cluster.heartbeat(broker, want_fence=True)
-    assert cluster.create("orders").error.error is Errors.INVALID_REPLICATION_FACTOR
+    assert cluster.create("orders").error.error is ErrorCode.INVALID_REPLICATION_FACTOR
 
 
 def test_validating_creates_nothing(cluster: ControlledCluster) -> None:
@@ -125,7 +126,7 @@ def test_more_than_ten_thousand_partitions_at_once_are_refused(cluster: Controll
     ):
         with pytest.raises(ControllerApiError) as refused:
             cluster.run(lambda state, topics=topics: create_topics(state, topics))
-        assert refused.value.error is Errors.POLICY_VIOLATION
+        assert refused.value.error is ErrorCode.POLICY_VIOLATION
         assert cluster.image.topics.is_empty()
 
 
@@ -134,7 +135,7 @@ def test_a_deleted_topic_takes_its_configs_with_it(cluster: ControlledCluster) -
     unknown = Uuid(b"nobody-has-this!")
     answers = cluster.run(lambda state: delete_topics(state, [created.topic_id, unknown]))
     assert [answers[topic_id].error for topic_id in (created.topic_id, unknown)] == [
-        Errors.NONE, Errors.UNKNOWN_TOPIC_ID,
+        ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_ID,
     ]  # fmt: skip
     assert cluster.added == [RemoveTopicRecord(topic_id=created.topic_id)]
     assert cluster.image.configs.config_map(ConfigResource(2, "orders")) == {}
@@ -150,16 +151,16 @@ def test_partitions_are_added_after_the_existing_ones(cluster: ControlledCluster
 @pytest.mark.parametrize(
     ("more", "error"),
     [
-        (NewPartitions(name="nobody", count=3), Errors.UNKNOWN_TOPIC_OR_PARTITION),
-        (NewPartitions(name="orders", count=1), Errors.INVALID_PARTITIONS),
-        (NewPartitions(name="orders", count=0), Errors.INVALID_PARTITIONS),
-        (NewPartitions(name="orders", count=3, assignments=[(1, 2)]), Errors.INVALID_REPLICA_ASSIGNMENT),
-        (NewPartitions(name="orders", count=2, assignments=[(1,)]), Errors.INVALID_REPLICA_ASSIGNMENT),
-        (NewPartitions(name="orders", count=2, assignments=[(1, 9)]), Errors.INVALID_REPLICA_ASSIGNMENT),
+        (NewPartitions(name="nobody", count=3), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (NewPartitions(name="orders", count=1), ErrorCode.INVALID_PARTITIONS),
+        (NewPartitions(name="orders", count=0), ErrorCode.INVALID_PARTITIONS),
+        (NewPartitions(name="orders", count=3, assignments=[(1, 2)]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewPartitions(name="orders", count=2, assignments=[(1,)]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewPartitions(name="orders", count=2, assignments=[(1, 9)]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
     ],
 )
 def test_invalid_additional_partitions_are_refused(
-    cluster: ControlledCluster, more: NewPartitions, error: Errors
+    cluster: ControlledCluster, more: NewPartitions, error: ErrorCode
 ) -> None:
     cluster.assigned("orders", (1, 2))
     assert cluster.run(lambda state: create_partitions(state, [more]))[more.name].error is error
@@ -170,8 +171,8 @@ def test_a_topic_that_a_request_creates_twice_is_refused_and_the_others_are_crea
     wanted = [CreatableTopic(name=name, assignments=[(0, (1,))]) for name in ("orders", "bills", "orders")]
     answers = cluster.run(lambda state: create_topics(state, wanted))
     assert {name: answer.error.error for name, answer in answers.items()} == {
-        "orders": Errors.INVALID_REQUEST,
-        "bills": Errors.NONE,
+        "orders": ErrorCode.INVALID_REQUEST,
+        "bills": ErrorCode.NONE,
     }
     assert [type(message) for message in cluster.added] == [TopicRecord, PartitionRecord]
 
@@ -181,13 +182,13 @@ def test_a_topic_that_a_request_names_twice_is_neither_deleted_nor_extended(clus
     other = cluster.create("bills", assignments=[(0, (1,))]).topic_id
     answers = cluster.run(lambda state: delete_topics(state, [topic_id, other, topic_id]))
     assert {each: error.error for each, error in answers.items()} == {
-        topic_id: Errors.INVALID_REQUEST,
-        other: Errors.NONE,
+        topic_id: ErrorCode.INVALID_REQUEST,
+        other: ErrorCode.NONE,
     }
     assert cluster.added == [RemoveTopicRecord(topic_id=other)]
     more = [NewPartitions(name="orders", count=count) for count in (2, 3)]
     grown = cluster.run(lambda state: create_partitions(state, more))
-    assert {name: error.error for name, error in grown.items()} == {"orders": Errors.INVALID_REQUEST}
+    assert {name: error.error for name, error in grown.items()} == {"orders": ErrorCode.INVALID_REQUEST}
     assert cluster.added == []
 
 
@@ -197,7 +198,7 @@ def test_a_topic_whose_records_do_not_fit_one_batch_is_refused(cluster: Controll
     wanted = [CreatableTopic(name="orders", num_partitions=10_000, replication_factor=1)]
     with pytest.raises(ControllerApiError) as refusal:
         cluster.run(lambda state: create_topics(state, wanted, validate_only=validate_only))
-    assert refusal.value.error is Errors.POLICY_VIOLATION
+    assert refusal.value.error is ErrorCode.POLICY_VIOLATION
 
 
 def test_a_cluster_takes_a_number_of_partitions_for_each_broker(
@@ -211,7 +212,7 @@ def test_a_cluster_takes_a_number_of_partitions_for_each_broker(
         ControllerApiError, match="would have 16 partitions, and may have 15: 5 for each of its 3"
     ) as no:
         cluster.run(lambda state: create_partitions(state, more))
-    assert no.value.api_error.error is Errors.POLICY_VIOLATION
+    assert no.value.api_error.error is ErrorCode.POLICY_VIOLATION
     wanted = [CreatableTopic(name="bills", num_partitions=2, replication_factor=1)]
     with pytest.raises(ControllerApiError, match="would have 16 partitions"):
         cluster.run(lambda state: create_topics(state, wanted))

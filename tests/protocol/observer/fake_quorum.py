@@ -14,12 +14,12 @@ from typing import Any
 from kio.schema.api_versions.v3.response import ApiVersion, ApiVersionsResponse
 from kio.schema.broker_heartbeat.v1.response import BrokerHeartbeatResponse
 from kio.schema.describe_cluster.v1.response import DescribeClusterBroker, DescribeClusterResponse
-from kio.schema.errors import ErrorCode
 from kio.schema.types import BrokerId, TopicName
 from kio.serial import entity_reader
 from kio.static.primitive import i16, i32, i32Timedelta, i64, u16
 
 from kraftlake.protocol import Address, OffsetAndEpoch
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.observer.requests import FetchAnswer
 from tests.protocol.fake_nodes import CLUSTER_ID, encoded, frame, receive_frame, serving
 from tests.protocol.observer.model_quorum import ModelQuorum
@@ -38,16 +38,16 @@ class FakeQuorum:
         self.model = model
         self.fetch_version = fetch_version
         self.cluster_id = CLUSTER_ID
-        self.cluster_error = ErrorCode.none
-        self.refusal = ErrorCode.none
-        self.snapshot_error = ErrorCode.none
+        self.cluster_error = ErrorCode.NONE
+        self.refusal = ErrorCode.NONE
+        self.snapshot_error = ErrorCode.NONE
         self.snapshot_file = b""
         self.spoil: Callable[[bytes], bytes] = lambda data: data
         self.addresses: list[Address] = []
         self.named: list[Address] = []
         self.fetches = 0
         self.heartbeats: list[tuple[int, int]] = []
-        self.heartbeat_error = ErrorCode.none
+        self.heartbeat_error = ErrorCode.NONE
         self.tells_controllers = False
         self.down: set[int] = set()
         self.part_bytes = 1 << 20
@@ -83,7 +83,7 @@ class FakeQuorum:
     def _api_versions(self, node: int, version: int, data: bytes) -> Any:
         versions = {18: (0, 4), 1: (13, self.fetch_version), 59: (0, 1), 60: (0, 1), 55: (0, 1), 63: (0, 1)}
         keys = [ApiVersion(api_key=i16(k), min_version=i16(a), max_version=i16(b)) for k, (a, b) in versions.items()]
-        return ApiVersionsResponse(error_code=ErrorCode.none, api_keys=tuple(keys), throttle_time=_NOW)
+        return ApiVersionsResponse(error_code=ErrorCode.NONE, api_keys=tuple(keys), throttle_time=_NOW)
 
     def _cluster(self, node: int, version: int, data: bytes) -> Any:
         brokers = tuple(
@@ -98,7 +98,7 @@ class FakeQuorum:
     def _heartbeat(self, node: int, version: int, data: bytes) -> Any:
         request = self._request("broker_heartbeat", version, data)
         self.heartbeats.append((node, int(request.broker_id)))
-        error = self.heartbeat_error if node == self.model.leader else ErrorCode.not_controller
+        error = self.heartbeat_error if node == self.model.leader else ErrorCode.NOT_CONTROLLER
         return BrokerHeartbeatResponse(throttle_time=_NOW, error_code=error, should_shut_down=False)
 
     def _request(self, name: str, version: int, data: bytes) -> Any:
@@ -115,9 +115,9 @@ class FakeQuorum:
         (asked,) = request.topics[0].partitions
         at = OffsetAndEpoch(offset=int(asked.fetch_offset), epoch=int(asked.last_fetched_epoch))
         answer = self.model.answer(at, epoch=int(asked.current_leader_epoch), max_batches=2)
-        if node != self.model.leader and answer.error is ErrorCode.none:
-            answer = FetchAnswer(error=ErrorCode.not_leader_or_follower, leader=answer.leader)
-        error = answer.error if self.refusal is ErrorCode.none else self.refusal
+        if node != self.model.leader and answer.error == ErrorCode.NONE:
+            answer = FetchAnswer(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=answer.leader)
+        error = answer.error if self.refusal == ErrorCode.NONE else self.refusal
         options: dict[str, Any] = {}
         if answer.diverging is not None:
             options["diverging_epoch"] = m.EpochEndOffset(
@@ -135,7 +135,7 @@ class FakeQuorum:
         )  # fmt: skip
         topic = m.FetchableTopicResponse(topic_id=uuid.UUID(int=1), partitions=(partition,))
         return m.FetchResponse(
-            throttle_time=_NOW, error_code=ErrorCode.none, responses=(topic,), node_endpoints=self._endpoints(m)
+            throttle_time=_NOW, error_code=ErrorCode.NONE, responses=(topic,), node_endpoints=self._endpoints(m)
         )
 
     def _fetch_snapshot(self, node: int, version: int, data: bytes) -> Any:
@@ -145,9 +145,9 @@ class FakeQuorum:
         at = int(asked.position)
         error = self.snapshot_error
         if int(asked.current_leader_epoch) < self.model.epoch:
-            error = ErrorCode.fenced_leader_epoch
+            error = ErrorCode.FENCED_LEADER_EPOCH
         elif node != self.model.leader:
-            error = ErrorCode.not_leader_or_follower
+            error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         partition = m.PartitionSnapshot(
             index=i32(0), error_code=error, size=i64(len(self.snapshot_file)), position=i64(at),
             snapshot_id=m.SnapshotId(end_offset=asked.snapshot_id.end_offset, epoch=asked.snapshot_id.epoch),
@@ -156,7 +156,7 @@ class FakeQuorum:
         )  # fmt: skip
         topic = m.TopicSnapshot(name=TopicName("__cluster_metadata"), partitions=(partition,))
         return m.FetchSnapshotResponse(
-            throttle_time=_NOW, error_code=ErrorCode.none, topics=(topic,), node_endpoints=self._endpoints(m)
+            throttle_time=_NOW, error_code=ErrorCode.NONE, topics=(topic,), node_endpoints=self._endpoints(m)
         )
 
     def _quorum(self, node: int, version: int, data: bytes) -> Any:
@@ -170,14 +170,14 @@ class FakeQuorum:
             for id_, (end, fetched, caught_up) in self.replicas.items()
         }  # fmt: skip
         partition = m.PartitionData(
-            partition_index=i32(0), error_code=ErrorCode.none if leads else ErrorCode.not_leader_or_follower,
+            partition_index=i32(0), error_code=ErrorCode.NONE if leads else ErrorCode.NOT_LEADER_OR_FOLLOWER,
             leader_id=BrokerId(self.model.leader), leader_epoch=i32(self.model.epoch),
             high_watermark=i64(self.model.high_watermark),
             current_voters=tuple(state for id_, state in states.items() if id_ < len(self.model.logs)),
             observers=tuple(state for id_, state in states.items() if id_ >= len(self.model.logs)),
         )  # fmt: skip
         topic = m.TopicData(topic_name=TopicName("__cluster_metadata"), partitions=(partition,))
-        return m.DescribeQuorumResponse(error_code=ErrorCode.none, topics=(topic,))
+        return m.DescribeQuorumResponse(error_code=ErrorCode.NONE, topics=(topic,))
 
     def _leader(self, m: Any) -> Any:
         return m.LeaderIdAndEpoch(leader_id=BrokerId(self.model.leader), leader_epoch=i32(self.model.epoch))

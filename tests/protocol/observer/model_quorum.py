@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import attrs
-from kio.schema.errors import ErrorCode
 
 from kraftlake.protocol import OffsetAndEpoch, RawBatch
 from kraftlake.protocol.describe import Leader
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.observer.raw_batch import split_batches
 from kraftlake.protocol.observer.requests import FetchAnswer
 from kraftlake.records.batch import RecordBatch, encode_batch
@@ -91,11 +91,11 @@ class ModelQuorum:
         """As KafkaRaftClient.tryCompleteFetchRequest and KafkaRaftLog.validateOffsetAndEpoch."""
         here = Leader(id=self.leader, epoch=self.epoch, address=None)
         if epoch < 0 or at.epoch < 0:
-            return FetchAnswer(error=ErrorCode.invalid_request, leader=here)
+            return FetchAnswer(error=ErrorCode.INVALID_REQUEST, leader=here)
         if epoch != self.epoch:
-            error = ErrorCode.fenced_leader_epoch if epoch < self.epoch else ErrorCode.unknown_leader_epoch
+            error = ErrorCode.FENCED_LEADER_EPOCH if epoch < self.epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
             return FetchAnswer(error=error, leader=here)
-        facts = {"error": ErrorCode.none, "leader": here, "high_watermark": self.high_watermark}
+        facts = {"error": ErrorCode.NONE, "leader": here, "high_watermark": self.high_watermark}
         log = self.logs[self.leader]
         start = OffsetAndEpoch(offset=self.log_start_offset, epoch=self.log_start_epoch)
         if self.snapshot is not None and (

@@ -4,10 +4,10 @@ import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kio.schema.errors import ErrorCode
 
 from kraftlake.protocol import DivergedLogError, ObservedLog, OffsetAndEpoch, RawBatch
 from kraftlake.protocol.describe import Leader
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.observer.requests import FetchAnswer
 from kraftlake.runtime.errors import CorruptDataError
 from tests.protocol.observer.model_quorum import ModelQuorum, raw_batch
@@ -18,7 +18,7 @@ START = OffsetAndEpoch(offset=0, epoch=0)
 
 def answer(*batches: RawBatch, high_watermark: int = -1, diverging: OffsetAndEpoch | None = None) -> FetchAnswer:
     return FetchAnswer(
-        error=ErrorCode.none, leader=LEADER, high_watermark=high_watermark, diverging=diverging, batches=batches
+        error=ErrorCode.NONE, leader=LEADER, high_watermark=high_watermark, diverging=diverging, batches=batches
     )
 
 

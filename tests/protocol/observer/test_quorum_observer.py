@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from kio.schema.errors import ErrorCode
 
 from kraftlake.protocol import (
     Address,
@@ -27,6 +26,7 @@ from kraftlake.protocol import (
     SnapshotGoneError,
     SnapshotNeededError,
 )
+from kraftlake.protocol.error_code import ErrorCode
 from tests.protocol.observer.fake_quorum import FakeQuorum
 from tests.protocol.observer.model_quorum import ModelQuorum
 
@@ -104,7 +104,7 @@ def test_a_leader_that_advertises_an_address_out_of_reach_is_asked_by_the_one_th
 
 
 def test_no_leader_is_told_apart_from_no_answer(quorum: FakeQuorum) -> None:
-    quorum.refusal = ErrorCode.not_leader_or_follower
+    quorum.refusal = ErrorCode.NOT_LEADER_OR_FOLLOWER
     with observing(*quorum.addresses[:2]) as observer, pytest.raises(NoLeaderError, match="does not lead"):
         observer.fetch(ObservedLog(START))
     with observing(NOWHERE) as observer, pytest.raises(NodeError, match="refuses connections") as fault:
@@ -113,11 +113,11 @@ def test_no_leader_is_told_apart_from_no_answer(quorum: FakeQuorum) -> None:
 
 
 def test_a_broker_and_a_refused_client_are_told_in_a_sentence(quorum: FakeQuorum) -> None:
-    quorum.cluster_error = ErrorCode.mismatched_endpoint_type
+    quorum.cluster_error = ErrorCode.MISMATCHED_ENDPOINT_TYPE
     with observing(quorum.addresses[0]) as observer, pytest.raises(NodeError, match=r"is a broker, .* of controllers"):
         observer.fetch(ObservedLog(START))
-    quorum.cluster_error = ErrorCode.none
-    quorum.refusal = ErrorCode.cluster_authorization_failed
+    quorum.cluster_error = ErrorCode.NONE
+    quorum.refusal = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     with (
         observed_by_eve(*quorum.addresses) as observer,
         pytest.raises(NodeError, match="an ACL is missing that allows CLUSTER_ACTION on the cluster for User:eve"),
@@ -146,7 +146,7 @@ def test_a_node_that_refuses_the_login_hides_no_other(quorum: FakeQuorum) -> Non
 
 
 def test_a_controller_that_tells_its_cluster_to_administrators_alone_needs_the_id(quorum: FakeQuorum) -> None:
-    quorum.cluster_error = ErrorCode.cluster_authorization_failed
+    quorum.cluster_error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     with (
         observed_by_eve(*quorum.addresses) as observer,
         pytest.raises(NodeError, match="does not tell its cluster's id for User:eve: give it with --cluster-id"),
@@ -173,7 +173,7 @@ def test_a_snapshot_comes_in_parts_and_one_that_was_deleted_is_an_error(quorum: 
         observer.fetch_snapshot(needed.value.snapshot, file.write, lambda done, of: told.append((done, of)))
         assert file.getvalue() == quorum.snapshot_file
         assert told == [(300, 1000), (600, 1000), (900, 1000), (1000, 1000)]
-        quorum.snapshot_error = ErrorCode.snapshot_not_found
+        quorum.snapshot_error = ErrorCode.SNAPSHOT_NOT_FOUND
         with pytest.raises(NodeError, match="has deleted the snapshot"):
             observer.fetch_snapshot(needed.value.snapshot, file.write)
 
@@ -203,23 +203,23 @@ def heartbeat(observer: QuorumObserver) -> object:
 
 def test_a_request_reaches_the_active_controller_through_any_other_and_follows_it(quorum: FakeQuorum) -> None:
     with observing(quorum.addresses[1]) as observer:
-        assert heartbeat(observer) is ErrorCode.none
+        assert heartbeat(observer) == ErrorCode.NONE
         assert observer.leader.address == quorum.addresses[2]
         assert quorum.model.elect(0, 1)
-        assert heartbeat(observer) is ErrorCode.none
+        assert heartbeat(observer) == ErrorCode.NONE
         assert observer.leader.address == quorum.addresses[0]
-        assert heartbeat(observer) is ErrorCode.none
+        assert heartbeat(observer) == ErrorCode.NONE
     assert quorum.heartbeats[-2:] == [(0, 7)] * 2, "the connection to the active controller is kept"
 
 
 def test_an_error_of_the_active_controller_is_the_askers_affair(quorum: FakeQuorum) -> None:
-    quorum.heartbeat_error = ErrorCode.stale_broker_epoch
+    quorum.heartbeat_error = ErrorCode.STALE_BROKER_EPOCH
     with observing(*quorum.addresses) as observer:
-        assert heartbeat(observer) is ErrorCode.stale_broker_epoch
+        assert heartbeat(observer) == ErrorCode.STALE_BROKER_EPOCH
 
 
 def test_controllers_without_an_active_one_are_told_apart_from_no_answer(quorum: FakeQuorum) -> None:
-    quorum.heartbeat_error = ErrorCode.not_controller
+    quorum.heartbeat_error = ErrorCode.NOT_CONTROLLER
     with observing(*quorum.addresses) as observer, pytest.raises(NoLeaderError, match="does not lead"):
         heartbeat(observer)
 
@@ -227,10 +227,10 @@ def test_controllers_without_an_active_one_are_told_apart_from_no_answer(quorum:
 def test_a_new_leader_is_found_at_an_address_that_only_controllers_gave(quorum: FakeQuorum) -> None:
     quorum.tells_controllers = True
     with observing(quorum.addresses[2]) as observer:
-        assert heartbeat(observer) is ErrorCode.none
+        assert heartbeat(observer) == ErrorCode.NONE
         quorum.down.add(2)
         assert quorum.model.elect(0, 1)
-        assert heartbeat(observer) is ErrorCode.none
+        assert heartbeat(observer) == ErrorCode.NONE
     assert quorum.heartbeats == [(2, 7), (0, 7)]
 
 

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kraftlake.api import open_source
 from kraftlake.kafka_files import write_checkpoint
@@ -20,6 +19,7 @@ from kraftlake.protocol import (
     QuorumObserver,
     SnapshotNeededError,
 )
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.batch import encode_batch
 from kraftlake.replay import FollowStep, Patience, QuorumFollower
 from kraftlake.replay.live.mirror import mirror_quorum
@@ -206,17 +206,17 @@ def test_a_snapshot_that_is_gone_is_asked_for_once_and_the_copy_begins_again(
     quorum: FakeQuorum, tmp_path: Path
 ) -> None:
     snapshot(quorum, tmp_path, at=6)
-    quorum.snapshot_error = ErrorCode.snapshot_not_found
+    quorum.snapshot_error = ErrorCode.SNAPSHOT_NOT_FOUND
     pauses: list[float] = []
 
     def wait(seconds: float) -> None:
         pauses.append(seconds)
-        quorum.snapshot_error = ErrorCode.none
+        quorum.snapshot_error = ErrorCode.NONE
 
     with QuorumObserver(quorum.addresses, connect=NodeConnector(timeout=2.0)) as observer:
         copy = mirror_quorum(observer, tmp_path, name="the quorum", patience=Patience(wait=wait))
     assert (len(pauses), copy.start_offset) == (1, quorum.model.log_start_offset)
-    quorum.snapshot_error = ErrorCode.snapshot_not_found
+    quorum.snapshot_error = ErrorCode.SNAPSHOT_NOT_FOUND
     (tmp_path / "lost").mkdir()
     with (
         QuorumObserver(quorum.addresses, connect=NodeConnector(timeout=2.0)) as observer,
@@ -364,7 +364,7 @@ def test_no_ops_are_held_back_for_five_seconds_and_no_longer(quorum: FakeQuorum,
 
 def test_a_quorum_that_never_answers_makes_no_lake(tmp_path: Path) -> None:
     silent = FakeQuorum(ModelQuorum())
-    silent.refusal = ErrorCode.not_leader_or_follower
+    silent.refusal = ErrorCode.NOT_LEADER_OR_FOLLOWER
     with (
         silent.serving(),
         follower_of(silent, tmp_path / "lake", ManualClock()) as follower,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kraftlake.delta import TopicIdPartition
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records import metadata_records as r
 from kraftlake.replica_manager import MemoryLogManager, TransitionKind
-from kraftlake.replica_manager.errors import ErrorCode, KafkaStorageError
+from kraftlake.replica_manager.errors import KafkaStorageError
 from kraftlake.replica_manager.fetch.log_dir_fetcher import LogDirFetcher, Promotion
 from kraftlake.replica_manager.logs.log_batch import log_batches
 from kraftlake.replica_manager.partition.follower import append_records_to_follower, truncate_to

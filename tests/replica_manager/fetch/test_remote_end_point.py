@@ -19,8 +19,9 @@ from kio.static.primitive import i32, i64
 
 from kraftlake.delta import TopicPartition
 from kraftlake.protocol import Address, NodeConnector
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.errors import ErrorCode, FencedLeaderEpochError, ReplicationError
+from kraftlake.replica_manager.errors import FencedLeaderEpochError, ReplicationError
 from kraftlake.replica_manager.fetch.fetch_session import FetchSession
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
 from kraftlake.replica_manager.fetch.leader_end_point import (
@@ -146,7 +147,7 @@ def test_an_error_of_the_whole_answer_has_no_partitions(pair: tuple[ScriptedNode
         response = end_point.fetch(request)
         assert (response.error.name, response.partitions) == (error.name.upper(), {})
     leader.answers[FETCH] = lambda m, _: fetch_response(m, error=KioError.throttling_quota_exceeded)
-    assert end_point.fetch(request).error is ErrorCode.UNKNOWN_SERVER_ERROR, "an error that no leader answers"
+    assert end_point.fetch(request).error == ErrorCode.UNKNOWN_SERVER_ERROR, "an error that no leader answers"
 
 
 def test_partitions_that_leave_a_session_are_named_by_the_ids_that_they_had_in_it(
@@ -301,7 +302,7 @@ def test_the_ends_of_the_leaders_log_are_asked_for_in_its_epoch(
     leader.answers[LIST_OFFSETS] = lambda m, request: answer(m, request, KioError.not_leader_or_follower)
     with pytest.raises(ReplicationError, match="NOT_LEADER_OR_FOLLOWER") as fault:
         end_point.latest_offset(BAR2, 5)
-    assert fault.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert fault.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     leader.answers[LIST_OFFSETS] = lambda m, request: answer(m, request, name="other")
     with pytest.raises(LeaderUnreachableError, match="did not answer for bar-2"):
         end_point.latest_offset(BAR2, 5)

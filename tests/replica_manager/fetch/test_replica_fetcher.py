@@ -7,7 +7,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from kraftlake.delta import TopicPartition
-from kraftlake.replica_manager.errors import ErrorCode, KafkaStorageError
+from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.replica_manager.errors import KafkaStorageError
 from kraftlake.replica_manager.fetch.fetch_session import FetchSession
 from kraftlake.replica_manager.fetch.fetch_states import ReplicaState
 from kraftlake.replica_manager.fetch.fetcher import InitialFetchState

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kraftlake.image import LeaderRecoveryState
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager import MemoryLogManager
 from kraftlake.replica_manager.controller_channel import LeaderAndIsr
 from kraftlake.replica_manager.errors import (
-    ErrorCode,
     FencedLeaderEpochError,
     NotEnoughReplicasError,
     NotLeaderOrFollowerError,

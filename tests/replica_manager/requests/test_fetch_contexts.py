@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.delta import TopicPartition
-from kraftlake.replica_manager.errors import ErrorCode
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.fetch.leader_end_point import FetchedPartition, FetchRequest
 from kraftlake.replica_manager.logs.partition_log import OffsetAndEpoch
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition

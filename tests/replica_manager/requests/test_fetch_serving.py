@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kraftlake.delta import TopicPartition
-from kraftlake.replica_manager.errors import ErrorCode
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.fetch.leader_end_point import FetchRequest, FetchResponse
 from kraftlake.replica_manager.logs.partition_log import FetchIsolation
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition

@@ -7,13 +7,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 from kio.static.constants import EntityType
 from kio.static.primitive import i8, i32Timedelta
 
 from kraftlake.delta import ConfigurationsDelta
 from kraftlake.image import ConfigurationsImage
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records import metadata_records as r
 from kraftlake.server import BrokerConfig, ListenerAddress
 from kraftlake.server.broker.config_descriptions import with_own_configs
@@ -71,9 +71,9 @@ def neighbours(frame: bytes, version: int, *results: tuple[int, str, ErrorCode])
 
 def described(configs: ConfigurationsImage, *names: str) -> dict[str, tuple[str | None, int, list[str]]]:
     frame = asked(4, (BROKER, "7"), names=names or None)
-    answer = neighbours(frame, 4, (BROKER, "7", ErrorCode.invalid_request))
+    answer = neighbours(frame, 4, (BROKER, "7", ErrorCode.INVALID_REQUEST))
     (result,) = read("describe_configs", 4, with_own_configs(frame, answer, CONFIG, configs)).results
-    assert result.error_code is ErrorCode.none
+    assert result.error_code == ErrorCode.NONE
     return {
         one.name: (one.value, one.config_source, [f"{each.name}={each.value}:{each.source}" for each in one.synonyms])
         for one in result.configs
@@ -84,12 +84,12 @@ def described(configs: ConfigurationsImage, *names: str) -> dict[str, tuple[str 
 def test_its_configs_are_told_in_each_version_and_what_the_neighbour_says_of_the_rest_stays(version: int) -> None:
     resources = (TOPIC, "7"), (BROKER, "7"), (LOGGER, "7"), (BROKER, "8")
     frame = asked(version, *resources)
-    errors = ErrorCode.unknown_topic_or_partition, *[ErrorCode.invalid_request] * 3
+    errors = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, *[ErrorCode.INVALID_REQUEST] * 3
     answer = neighbours(frame, version, *((*one, error) for one, error in zip(resources, errors, strict=True)))
     told = read("describe_configs", version, with_own_configs(frame, answer, CONFIG, image())).results
     assert [(one.resource_type, one.resource_name) for one in told] == [*resources]
-    none = ErrorCode.none
-    assert [one.error_code for one in told] == [ErrorCode.unknown_topic_or_partition, none, none, errors[3]]
+    none = ErrorCode.NONE
+    assert [one.error_code for one in told] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, none, none, errors[3]]
     assert [one.error_message for one in told] == ["a message", None, None, "a message"]
     assert [bool(one.configs) for one in told] == [False, True, False, False]
     assert {one.name for one in told[1].configs} == {name for name, key in BROKER_CONFIGS.items() if not key.internal}
@@ -99,7 +99,7 @@ def test_its_configs_are_told_in_each_version_and_what_the_neighbour_says_of_the
 
 def test_a_client_that_may_not_ask_is_told_nothing() -> None:
     frame = asked(4, (BROKER, "7"))
-    answer = neighbours(frame, 4, (BROKER, "7", ErrorCode.cluster_authorization_failed))
+    answer = neighbours(frame, 4, (BROKER, "7", ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     assert with_own_configs(frame, answer, CONFIG, image()) == answer
 
 

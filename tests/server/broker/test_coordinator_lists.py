@@ -6,10 +6,10 @@ import io
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 from kio.static.constants import EntityType
 
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.broker.coordinator_lists import list_coordinated
 from kraftlake.server.broker.refusals import is_of_any_broker
 from kraftlake.server.requests.messages import entity, of_version, versions_of
@@ -30,7 +30,7 @@ def asked(name: str, version: int) -> bytes:
 def test_it_coordinates_nothing_unless_it_leads_where_that_is_kept(name: str, version: int) -> None:
     frame = asked(name, version)
     assert not is_of_any_broker(frame)
-    for leads, error in ((set[str](), ErrorCode.none), ({TOPICS[name]}, ErrorCode.coordinator_load_in_progress)):
+    for leads, error in ((set[str](), ErrorCode.NONE), ({TOPICS[name]}, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)):
         answer = list_coordinated(frame, leads.__contains__)
         assert answer is not None
         told = read(name, version, answer)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager import DiskLogManager
 from kraftlake.replica_manager.logs.disk.disk_log_manager import open_log_manager
 from kraftlake.replica_manager.logs.log_batch import log_batches
@@ -89,8 +89,8 @@ def test_a_directory_that_has_failed_is_an_error_of_its_own(logs: DiskLogManager
     failed = min(logs.directories)
     logs.handle_log_dir_failure(failed)
     told = {one.log_dir: one.error_code for one in answer(asked(4), 4, logs).results}
-    assert told.pop(failed) is ErrorCode.kafka_storage_error
-    assert set(told.values()) == {ErrorCode.none}
+    assert told.pop(failed) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert set(told.values()) == {ErrorCode.NONE}
 
 
 def test_cordoned_directories_are_told_and_whoever_may_not_ask_is_told_nothing(logs: DiskLogManager) -> None:
@@ -101,7 +101,7 @@ def test_cordoned_directories_are_told_and_whoever_may_not_ask_is_told_nothing(l
         True,
     ]
     refused = answer(asked(version), version, logs, is_allowed=False)
-    assert (refused.error_code, refused.results) == (ErrorCode.cluster_authorization_failed, ())
+    assert (refused.error_code, refused.results) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ())
 
 
 def test_other_requests_are_left_alone(logs: DiskLogManager) -> None:

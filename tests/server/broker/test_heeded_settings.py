@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import NewTopic
-from kio.schema.errors import ErrorCode
 from kio.static.constants import EntityType
 from kio.static.primitive import Records, i32Timedelta
 from structlog.testing import capture_logs
 
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.requests.dispatcher import Peer
 from kraftlake.server.requests.messages import entity, response_in
 from tests.replica_manager.data_batches import batch
@@ -73,7 +73,7 @@ def produced(cluster: LakeCluster, partition: int) -> Any:
     )
     response = asked(cluster, "produce", 9, acks=-1, timeout=milliseconds(10_000), topic_data=(topic,))
     (answer,) = response.responses[0].partition_responses
-    assert answer.error_code is ErrorCode.none
+    assert answer.error_code == ErrorCode.NONE
     return answer
 
 

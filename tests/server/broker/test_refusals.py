@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 from kio.static.primitive import i32, i32Timedelta
 
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.broker.broker_listener import UNREADABLE
 from kraftlake.server.broker.refusals import api_versions, is_of_any_broker, refusal
 from kraftlake.server.requests.messages import entity, of_version, versions_of
@@ -90,7 +90,7 @@ def test_requests_for_data_are_refused_for_each_partition(name: str, version: in
         getattr(one, "index", getattr(one, "partition_index", getattr(one, "partition", None))) for one in partitions
     ]
     assert numbers == [3, 5]
-    assert {one.error_code for one in partitions} == {ErrorCode.not_leader_or_follower}
+    assert {one.error_code for one in partitions} == {ErrorCode.NOT_LEADER_OR_FOLLOWER}
     assert not is_of_any_broker(request(name, version))
 
 
@@ -104,7 +104,7 @@ def test_the_versions_that_a_broker_offers_are_told(version: int) -> None:
     assert answer is not None
     response = read("api_versions", version, answer)
     offered = {one.api_key: (one.min_version, one.max_version) for one in response.api_keys}
-    assert response.error_code is ErrorCode.none
+    assert response.error_code == ErrorCode.NONE
     assert offered[KEYS["fetch"]] == (4, 18)
     assert {KEYS["metadata"], KEYS["create_topics"], KEYS["api_versions"]} <= offered.keys()
     assert not {KEYS["vote"], KEYS["broker_heartbeat"]} & offered.keys()
@@ -113,7 +113,7 @@ def test_the_versions_that_a_broker_offers_are_told(version: int) -> None:
 def test_a_version_from_the_future_gets_the_oldest_answer() -> None:
     answer = api_versions(framed("api_versions", 99, b"", flexible=True))
     assert answer is not None
-    assert read("api_versions", 0, answer).error_code is ErrorCode.unsupported_version
+    assert read("api_versions", 0, answer).error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
 @pytest.mark.parametrize("name", ["metadata", "create_topics", "find_coordinator", "init_producer_id", "api_versions"])

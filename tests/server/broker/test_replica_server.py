@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kraftlake.protocol import Address, NodeError
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server import BrokerConfig, ListenerAddress, ReplicaServer
 from tests.protocol.fake_nodes import receive, serving
 from tests.protocol.observer.fake_quorum import FakeQuorum
@@ -38,7 +38,7 @@ def silent() -> Iterator[Address]:
 def leaderless() -> Iterator[Address]:
     """A controller of a quorum that has no leader."""
     quorum = FakeQuorum(ModelQuorum())
-    quorum.refusal = ErrorCode.not_leader_or_follower
+    quorum.refusal = ErrorCode.NOT_LEADER_OR_FOLLOWER
     with quorum.serving() as addresses:
         yield addresses[0]
 

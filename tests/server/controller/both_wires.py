@@ -6,11 +6,11 @@ import dataclasses
 import uuid
 from collections.abc import Callable
 from datetime import timedelta
+from enum import IntEnum
 from importlib import import_module
 from typing import Any
 
 import attrs
-from kio.schema.errors import ErrorCode
 from kio.static.primitive import i32Timedelta
 
 from tests.controller.kafka_rpc import KafkaRpc
@@ -46,7 +46,7 @@ class Side:
 
     def normal(self, value: Any, key: str = "") -> Any:
         """An answer without what differs for good reasons: ids that are drawn, epochs that are offsets, order."""
-        if isinstance(value, ErrorCode):
+        if isinstance(value, IntEnum):
             return value.name
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}

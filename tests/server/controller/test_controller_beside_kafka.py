@@ -11,8 +11,8 @@ from kio.schema.api_versions.v3.request import ApiVersionsRequest
 from kio.schema.index import api_key_map
 
 from kraftlake.controller.access.acls import create_acls
-from kraftlake.controller.errors import Errors
 from kraftlake.image import StandardAcl
+from kraftlake.protocol.error_code import ErrorCode
 from tests.controller.kafka_rpc import KafkaRpc
 from tests.kafka_node import started_nodes
 from tests.server.controller import wire_requests as w
@@ -52,7 +52,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BothWires]:
     ):
         ours.await_active()
         theirs = KafkaRpc(nodes[NODE].controller)
-        not_yet = Errors.NOT_CONTROLLER
+        not_yet = ErrorCode.NOT_CONTROLLER
         await_(lambda: theirs.ask(w.unregister(999)).error_code != not_yet, "Kafka's controller leads")
         made = BothWires(
             theirs=Side(rpc=theirs, port=nodes[NODE].controller_port),

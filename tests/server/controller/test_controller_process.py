@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.protocol import (
@@ -26,6 +25,7 @@ from kraftlake.protocol import (
     SnapshotNeededError,
     parse_addresses,
 )
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.replay.live.fetch_log import decoded
 from tests.cli.running import fault
@@ -78,7 +78,7 @@ class Controllers:
                     return None
 
         (answer,) = await_(ask, f"topic {name} is created")
-        assert answer.error_code is ErrorCode.none
+        assert answer.error_code == ErrorCode.NONE
         error: ErrorCode = w.inside(request, answer).topics[0].error_code
         return error
 
@@ -118,10 +118,10 @@ def test_a_standby_takes_over_from_a_killed_controller_and_brokers_find_it(contr
         for round_ in range(2 * ROUNDS):
             first = controllers.leader()
             other = 201 - first
-            assert broker.heartbeat() is ErrorCode.none
+            assert broker.heartbeat() == ErrorCode.NONE
             controllers.nodes[first].kill()
             began = time.monotonic()
-            assert broker.heartbeat() is ErrorCode.none
+            assert broker.heartbeat() == ErrorCode.NONE
             assert controllers.leader() == other
             assert time.monotonic() - began < PATIENCE / 2
             controllers.nodes[first].start()
@@ -140,9 +140,9 @@ class StandInBroker:
     def __init__(self, controllers: Controllers) -> None:
         self._observer = controllers.observer()
         answer = self._ask("broker_registration", 4, w.registration(1))
-        assert answer.error_code is ErrorCode.none
+        assert answer.error_code == ErrorCode.NONE
         self.epoch = int(answer.broker_epoch)
-        assert self.heartbeat() is ErrorCode.none
+        assert self.heartbeat() == ErrorCode.NONE
 
     def __enter__(self) -> StandInBroker:
         return self
@@ -163,7 +163,7 @@ class StandInBroker:
                 answer = self._observer.ask_controller(name, range(version, version + 1), lambda _: request)
             except NodeError:
                 return None
-            return None if answer.error_code is ErrorCode.request_timed_out else [answer]
+            return None if answer.error_code == ErrorCode.REQUEST_TIMED_OUT else [answer]
 
         return await_(ask, f"{name} is answered")[0]
 
@@ -177,7 +177,7 @@ def test_a_stale_controller_commits_nothing_and_never_answers_as_the_active_one(
         node.signal(signal.SIGSTOP)
         try:
             other.await_event("active", times=claims + 1)
-            assert controllers.create("of-the-new-one") is ErrorCode.none
+            assert controllers.create("of-the-new-one") == ErrorCode.NONE
             # all of it waits in the sockets of the stale one when it goes on
             requests = [
                 w.create_topics([("of-the-stale-one", {"assignments": [[1]]})]), w.describe_quorum(),
@@ -197,11 +197,11 @@ def test_a_stale_controller_commits_nothing_and_never_answers_as_the_active_one(
             thread.join(PATIENCE)
             rpc.close()
         created, quorum, beat, fetched = answers
-        assert created.topics[0].error_code is ErrorCode.not_controller
-        assert quorum.topics[0].partitions[0].error_code is ErrorCode.not_leader_or_follower
-        assert beat.error_code is ErrorCode.not_controller
+        assert created.topics[0].error_code == ErrorCode.NOT_CONTROLLER
+        assert quorum.topics[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert beat.error_code == ErrorCode.NOT_CONTROLLER
         error = fetched.responses[0].partitions[0].error_code
-        assert error in (ErrorCode.fenced_leader_epoch, ErrorCode.not_leader_or_follower)
+        assert error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         standby = {"leader": other.id, "epoch": other.events("active")[-1]["epoch"]}
         await_(lambda: any(standby.items() <= told.items() for told in node.events("standby")), "it knows that")
         assert controllers.leader() == other.id
@@ -212,11 +212,11 @@ def test_a_stale_controller_commits_nothing_and_never_answers_as_the_active_one(
 def test_a_signal_ends_it_cleanly_and_its_last_records_are_there(controllers: Controllers) -> None:
     leader = controllers.nodes[controllers.leader()]
     StandInBroker(controllers).close()
-    assert controllers.create("last") is ErrorCode.none
+    assert controllers.create("last") == ErrorCode.NONE
     assert leader.stop() == 0
     assert leader.events("resigned")
     assert any(b"last" in b"".join(batch.values) for batch in MetadataLog.open(controllers.lake).batches())
-    assert controllers.create("next") is ErrorCode.none
+    assert controllers.create("next") == ErrorCode.NONE
 
 
 def test_a_follower_gets_the_whole_log_of_an_active_controller_and_of_the_next_one(controllers: Controllers) -> None:
@@ -237,10 +237,10 @@ def test_a_follower_gets_the_whole_log_of_an_active_controller_and_of_the_next_o
             await_(is_there, "the topic is followed")
 
         StandInBroker(controllers).close()
-        assert controllers.create("first") is ErrorCode.none
+        assert controllers.create("first") == ErrorCode.NONE
         follow_to(b"first")
         controllers.nodes[controllers.leader()].kill()
-        assert controllers.create("second") is ErrorCode.none
+        assert controllers.create("second") == ErrorCode.NONE
         follow_to(b"second")
     expected = list(MetadataLog.open(controllers.lake).batches(0, followed[-1].last_offset))
     assert [(one.base_offset, one.epoch, one.values) for one in followed] == [

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kio.schema.errors import ErrorCode
 
 from kraftlake.controller.access.acls import create_acls
 from kraftlake.image import StandardAcl
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.controller.envelope_handler import errors_in
 from kraftlake.server.requests.dispatcher import Peer
 from tests.server.controller import wire_requests as w
@@ -24,7 +24,7 @@ from tests.server.controller.controllers import PATIENCE, ControllerThread, awai
 
 pytestmark = pytest.mark.xdist_group("asked_controllers")
 WITH_ACLS = {"authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
-DENIED = {ErrorCode.cluster_authorization_failed}
+DENIED = {ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
 REQUESTS: list[Any] = [
     w.registration(1), w.heartbeat(1, 0), w.alter_partition(1, 0, w.LOG_ID, 0, [(1, -1)]),
     w.assign(1, 0, 0, w.LOG_ID, 0), w.producer_ids(1, 0), w.unregister(1), w.reassign(("a", 0, None)),
@@ -56,14 +56,14 @@ def open_(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerThread
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: type(request).__name__)
 def test_what_is_done_to_the_cluster_needs_an_acl(closed: ControllerThread, request_: Any) -> None:
     rpc = closed.rpc()
-    assert {*errors_in(rpc.ask(request_))} - {ErrorCode.none} == DENIED
+    assert {*errors_in(rpc.ask(request_))} - {ErrorCode.NONE} == DENIED
 
 
 @pytest.mark.parametrize("request_", OF_TOPICS, ids=lambda request: type(request).__name__)
 def test_what_is_done_to_topics_and_configs_needs_an_acl(closed: ControllerThread, request_: Any) -> None:
     rpc = closed.rpc()
-    denied = {ErrorCode.topic_authorization_failed, ErrorCode.unknown_topic_id}
-    denied |= {*DENIED, ErrorCode.group_authorization_failed}
+    denied = {ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_ID}
+    denied |= {*DENIED, ErrorCode.GROUP_AUTHORIZATION_FAILED}
     found = [*errors_in(rpc.ask(request_))]
     assert found
     assert {*found} <= denied
@@ -81,7 +81,7 @@ def test_an_acl_opens_what_it_names_and_takes_effect_at_once(closed: ControllerT
     answered = {one.name: one.error_code for one in rpc.ask(w.create_topics([("opened", {}), ("shut", {})])).topics}
     # no broker is there, so that no replica can be placed
     assert answered == {
-        "opened": ErrorCode.invalid_replication_factor, "shut": ErrorCode.topic_authorization_failed,
+        "opened": ErrorCode.INVALID_REPLICATION_FACTOR, "shut": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     }  # fmt: skip
 
 
@@ -128,10 +128,10 @@ def test_a_directory_may_be_named_twice(open_: ControllerThread) -> None:
     epoch = rpc.ask(w.registration(77)).broker_epoch
     first, second = (w.assign(77, epoch, 0, w.LOG_ID, index) for index in (0, 1))
     answer = rpc.ask(replace(first, directories=(*first.directories, *second.directories)))
-    assert answer.error_code is ErrorCode.none
+    assert answer.error_code == ErrorCode.NONE
     told = [(topic.topic_id, *topic.partitions) for one in answer.directories for topic in one.topics]
     assert [(id_, one.partition_index, one.error_code) for id_, one in told] == [
-        (w.LOG_ID, index, ErrorCode.unknown_topic_id) for index in (0, 1)
+        (w.LOG_ID, index, ErrorCode.UNKNOWN_TOPIC_ID) for index in (0, 1)
     ]
 
 
@@ -143,7 +143,7 @@ def test_noise_on_a_connection_closes_it_and_others_are_served(open_: Controller
             noisy.sendall(struct.pack(">i", length) + draws.randbytes(min(max(length, 0), 200)))
             noisy.shutdown(socket.SHUT_WR)
             assert noisy.recv(1) == b""
-    assert rpc.ask(w.describe_quorum()).error_code is ErrorCode.none
+    assert rpc.ask(w.describe_quorum()).error_code == ErrorCode.NONE
 
 
 def test_a_hundred_clients_at_once_are_all_answered(open_: ControllerThread) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 import kraftlake
 from kraftlake.controller import ControllerResult, QuorumController
@@ -28,6 +27,7 @@ from kraftlake.protocol import (
     QuorumObserver,
     SnapshotNeededError,
 )
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.batch import read_batches
 from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.records.serde import ApiMessageAndVersion
@@ -81,7 +81,7 @@ def append(controller: ControllerThread, records: int = 1) -> None:
 
 
 def partition_of(answer: Any) -> Any:
-    assert answer.error_code is ErrorCode.none
+    assert answer.error_code == ErrorCode.NONE
     return answer.responses[0].partitions[0]
 
 
@@ -107,7 +107,7 @@ def test_a_fetch_at_the_end_is_answered_with_nothing_when_its_time_is_over(
     def with_nothing() -> bool:
         end, began = end_of(controller), time.monotonic()
         partition = partition_of(rpc.ask(w.fetch(1, end.offset, 1, wait=0.3)))
-        assert partition.error_code is ErrorCode.none
+        assert partition.error_code == ErrorCode.NONE
         if partition.records:  # the controller had to show by a record that it leads: it had written none for long
             return False
         assert time.monotonic() - began >= 0.3
@@ -169,7 +169,7 @@ def test_fetches_that_wait_are_answered_when_the_controller_ends(tmp_path: Path)
         await_(lambda: made.server.fetches.waiting, "the fetch waits")
         made.end()
         asking.join(PATIENCE)
-        assert partition_of(answers[0]).error_code in (ErrorCode.not_leader_or_follower, ErrorCode.broker_not_available)
+        assert partition_of(answers[0]).error_code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.BROKER_NOT_AVAILABLE)
 
 
 @pytest.fixture
@@ -197,9 +197,9 @@ def test_a_controller_that_was_deposed_does_not_lead_in_the_epoch_of_the_next_on
         rpc, port = sure.rpc(), next_.server.listeners[0].port
         for request in (w.fetch(2), w.fetch_snapshot(2, 1, 1)):
             answer = rpc.ask(request)
-            assert told(answer) == (ErrorCode.not_leader_or_follower, 101, 2)
+            assert told(answer) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 101, 2)
             assert [(one.node_id, one.port) for one in answer.node_endpoints] == [(101, port)]
-        assert told(rpc.ask(w.fetch(1))) == (ErrorCode.fenced_leader_epoch, 101, 2)
+        assert told(rpc.ask(w.fetch(1))) == (ErrorCode.FENCED_LEADER_EPOCH, 101, 2)
 
 
 def test_a_controller_that_begins_to_lead_does_not_say_that_nobody_leads(
@@ -220,13 +220,13 @@ def test_a_controller_that_begins_to_lead_does_not_say_that_nobody_leads(
             assert claimed.wait(PATIENCE)
             await_(lambda: made.node.view.leader.epoch == 2, "the log tells of the claim")
             rpc = made.rpc()
-            assert told(rpc.ask(w.fetch(2))) == (ErrorCode.broker_not_available, 100, 2)
+            assert told(rpc.ask(w.fetch(2))) == (ErrorCode.BROKER_NOT_AVAILABLE, 100, 2)
         finally:
             goes_on.set()
         await_(lambda: made.node.controller.is_active, "it leads")
-        assert told(rpc.ask(w.fetch(2))) == (ErrorCode.none, 100, 2)
+        assert told(rpc.ask(w.fetch(2))) == (ErrorCode.NONE, 100, 2)
         made.node.controller.resign().result(PATIENCE)
-        assert told(rpc.ask(w.fetch(2))) == (ErrorCode.not_leader_or_follower, 100, 2)
+        assert told(rpc.ask(w.fetch(2))) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 100, 2)
 
 
 @pytest.mark.parametrize("node_id", [7, EMBEDDED_NODE_ID])
@@ -236,14 +236,14 @@ def test_a_leader_that_nobody_can_reach_is_not_named(sure: ControllerThread, tmp
     rpc = sure.rpc()
     for request in (w.fetch(2), w.fetch_snapshot(2, 1, 1)):
         answer = rpc.ask(request)
-        assert told(answer) == (ErrorCode.not_leader_or_follower, -1, 2)
+        assert told(answer) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1, 2)
         assert answer.node_endpoints == ()
 
 
 def test_a_controller_that_leads_names_itself_before_it_is_registered(sure: ControllerThread) -> None:
     sure.node.view.image = MetadataImage.EMPTY
     answer = sure.rpc().ask(w.fetch(0))
-    assert told(answer) == (ErrorCode.fenced_leader_epoch, 100, 1)
+    assert told(answer) == (ErrorCode.FENCED_LEADER_EPOCH, 100, 1)
     assert [(one.node_id, one.port) for one in answer.node_endpoints] == [(100, sure.server.listeners[0].port)]
 
 
@@ -263,7 +263,7 @@ def test_a_controller_that_does_not_know_of_a_later_claim_sends_nothing_of_that_
         assert MetadataLog.open(tmp_path / "lake").claim(7) == 2
         assert sure.node.leader == LeaderAndEpoch(leader_id=100, epoch=1)
         answer = sure.rpc().ask(w.fetch(1))
-        assert told(answer) == (ErrorCode.fenced_leader_epoch, -1, 2)
+        assert told(answer) == (ErrorCode.FENCED_LEADER_EPOCH, -1, 2)
         assert not partition_of(answer).records
     finally:
         goes_on.set()
@@ -292,11 +292,11 @@ def test_who_is_behind_a_trimmed_log_gets_a_snapshot(tmp_path: Path) -> None:
         assert read_snapshot(DiskFile.at(path)).damage() is None
         assert kraftlake.open(path).image() == replay.image
         rpc = made.rpc()
-        for asked, error in (((5, 1), ErrorCode.snapshot_not_found), ((0, 0), ErrorCode.snapshot_not_found)):
+        for asked, error in (((5, 1), ErrorCode.SNAPSHOT_NOT_FOUND), ((0, 0), ErrorCode.SNAPSHOT_NOT_FOUND)):
             part = rpc.ask(w.fetch_snapshot(1, *asked)).topics[0].partitions[0]
             assert part.error_code is error
         part = rpc.ask(w.fetch_snapshot(1, id_.offset, 1, position=10**6)).topics[0].partitions[0]
-        assert part.error_code is ErrorCode.position_out_of_range
+        assert part.error_code == ErrorCode.POSITION_OUT_OF_RANGE
 
 
 def test_our_own_tools_read_the_cluster_of_a_running_controller(controller: ControllerThread) -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from kraftlake.image import Endpoint, VersionRange
 from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepThread
 from kraftlake.protocol import Address, NodeConnector, ObservedLog, OffsetAndEpoch, QuorumObserver
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher import LakeSnapshotEmitter
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay import LeaderAndEpoch, QuorumState
@@ -51,7 +51,7 @@ def controllers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cont
 
 def errors_of(answer: Any) -> set[ErrorCode]:
     """All errors that an answer tells."""
-    return {*errors_in(answer)} - {ErrorCode.none}
+    return {*errors_in(answer)} - {ErrorCode.NONE}
 
 
 ZERO = w.LOG_ID
@@ -67,7 +67,7 @@ COMMANDS = [
 @pytest.mark.parametrize("request_", COMMANDS, ids=lambda request: type(request).__name__)
 def test_a_standby_refuses_every_command(controllers: tuple[ControllerThread, ControllerThread], request_: Any) -> None:
     rpc = controllers[1].rpc()
-    assert errors_of(rpc.ask(request_)) == {ErrorCode.not_controller}
+    assert errors_of(rpc.ask(request_)) == {ErrorCode.NOT_CONTROLLER}
 
 
 def test_a_standby_says_who_leads_and_where(controllers: tuple[ControllerThread, ControllerThread]) -> None:
@@ -75,8 +75,8 @@ def test_a_standby_says_who_leads_and_where(controllers: tuple[ControllerThread,
     epoch, port = active.node.controller.epoch, active.server.listeners[0].port
     rpc = standby.rpc()
     for asked, error in (
-        (epoch, ErrorCode.not_leader_or_follower), (epoch - 1, ErrorCode.fenced_leader_epoch),
-        (epoch + 1, ErrorCode.unknown_leader_epoch), (-1, ErrorCode.invalid_request),
+        (epoch, ErrorCode.NOT_LEADER_OR_FOLLOWER), (epoch - 1, ErrorCode.FENCED_LEADER_EPOCH),
+        (epoch + 1, ErrorCode.UNKNOWN_LEADER_EPOCH), (-1, ErrorCode.INVALID_REQUEST),
     ):  # fmt: skip
         answer = rpc.ask(w.fetch(asked))
         partition = answer.responses[0].partitions[0]
@@ -84,10 +84,10 @@ def test_a_standby_says_who_leads_and_where(controllers: tuple[ControllerThread,
         assert (partition.current_leader.leader_id, partition.current_leader.leader_epoch) == (ACTIVE, epoch)
         assert [(one.node_id, one.host, one.port) for one in answer.node_endpoints] == [(ACTIVE, "127.0.0.1", port)]
     described = rpc.ask(w.describe_quorum()).topics[0].partitions[0]
-    assert described.error_code is ErrorCode.not_leader_or_follower
+    assert described.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert (described.leader_id, described.leader_epoch) == (ACTIVE, epoch)
     snapshot = rpc.ask(w.fetch_snapshot(epoch, 1, 1))
-    assert snapshot.topics[0].partitions[0].error_code is ErrorCode.not_leader_or_follower
+    assert snapshot.topics[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert [one.node_id for one in snapshot.node_endpoints] == [ACTIVE]
     for each in (rpc, active.rpc()):
         cluster = each.ask(w.describe_cluster())
@@ -96,7 +96,7 @@ def test_a_standby_says_who_leads_and_where(controllers: tuple[ControllerThread,
             ACTIVE: port, STANDBY: standby.server.listeners[0].port,
         }  # fmt: skip
     envelope = rpc.ask(w.envelope(w.encoded(w.create_topics([("a", {})]))))
-    assert (envelope.error_code, envelope.response_data) == (ErrorCode.not_controller, None)
+    assert (envelope.error_code, envelope.response_data) == (ErrorCode.NOT_CONTROLLER, None)
 
 
 def test_a_broker_that_knows_the_standby_alone_finds_the_active_controller(
@@ -183,7 +183,7 @@ def test_a_standby_registers_where_the_log_was_trimmed_past_the_claim_of_the_act
 def test_who_registers_with_the_id_of_a_standby_ends_it(tmp_path: Path) -> None:
     with pair(tmp_path / "lake") as (active, standby):
         rpc = active.rpc()
-        assert rpc.ask(w.controller_registration(STANDBY)).error_code is ErrorCode.none
+        assert rpc.ask(w.controller_registration(STANDBY)).error_code == ErrorCode.NONE
         standby.thread.join(PATIENCE)
         assert [str(fault) for fault in standby.faults] == [
             "Controller 101 has ended: another process has registered as controller 101."

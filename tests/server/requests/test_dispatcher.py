@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
 from kraftlake.protocol import REQUEST_HEADER
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.message_scan import MOST_ELEMENTS
 from kraftlake.records.varint import uvarint
 from kraftlake.server.requests.dispatcher import Api, Dispatcher, NodeFeatures, Peer, Request
@@ -75,7 +75,7 @@ def test_a_request_reaches_its_handler_which_answers_it_at_any_time() -> None:
     assert (request.name, request.version, request.client_id, request.peer) == ("describe_cluster", 0, "me", PEER)
     assert node.answers == []
     response = request.module.DescribeClusterResponse(
-        throttle_time=import_module("kraftlake.server.requests.messages").AT_ONCE, error_code=ErrorCode.none,
+        throttle_time=import_module("kraftlake.server.requests.messages").AT_ONCE, error_code=ErrorCode.NONE,
         cluster_id="c", brokers=(),
     )  # fmt: skip
     request.answer(response)
@@ -119,7 +119,7 @@ def test_a_handlers_fault_is_answered_and_told(fault: type[Exception]) -> None:
     node.ask(frame)
     (answer,) = node.answers
     assert answer is not None
-    assert response_in(frame, answer).error_code is ErrorCode.unknown_server_error
+    assert response_in(frame, answer).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert node.told == ["request_failed"]
 
 
@@ -250,11 +250,11 @@ def test_software_without_a_proper_name_is_told_nothing(name: str) -> None:
     (answer,) = node.answers
     assert answer is not None
     response, _ = entity_reader(entity("api_versions", 4, EntityType.response))(answer, 4)
-    assert response.error_code is ErrorCode.invalid_request
+    assert response.error_code == ErrorCode.INVALID_REQUEST
     assert response.api_keys == ()
 
 
 def test_an_unknown_version_of_api_versions_is_answered_in_the_oldest_with_an_error() -> None:
     response = told_versions(Node(), 9)
-    assert response.error_code is ErrorCode.unsupported_version
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert [int(one.api_key) for one in response.api_keys] == [18]  # with which version to ask again (KIP-511)

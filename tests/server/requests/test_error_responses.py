@@ -10,10 +10,10 @@ from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
-from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 from kio.static.constants import EntityType
 
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.requests.error_responses import error_response
 from kraftlake.server.requests.messages import AT_ONCE, encoded, entity, response_in, versions_of
 from tests.server.requests.test_dispatcher import frame_of
@@ -69,11 +69,11 @@ def parts(message: Any) -> list[Any]:
 @pytest.mark.parametrize(("name", "version"), ALL)
 def test_what_was_named_is_answered_with_the_error(name: str, version: int) -> None:
     asked = made(entity(name, version, EntityType.request))
-    response = error_response(asked, ErrorCode.request_timed_out, "why")
+    response = error_response(asked, ErrorCode.REQUEST_TIMED_OUT, "why")
     frame = frame_of(asked)
     assert response_in(frame, encoded(7, response, flexible_header=response.__flexible__)) == response
     told = parts(response)
-    errors = set() if (name, version) in NOT_TOLD else {ErrorCode.request_timed_out}
+    errors = set() if (name, version) in NOT_TOLD else {ErrorCode.REQUEST_TIMED_OUT}
     assert {one.error_code for one in told} == errors
     if name not in NAMED or (name == "fetch" and version >= 13):
         assert [one is response for one in told] == [True] * len(errors)
@@ -87,7 +87,7 @@ def test_what_was_named_is_answered_with_the_error(name: str, version: int) -> N
 
 def test_a_list_of_plain_numbers_is_answered_one_by_one() -> None:
     kind = entity("list_partition_reassignments", 0, EntityType.request)
-    response = error_response(made(kind), ErrorCode.request_timed_out)
+    response = error_response(made(kind), ErrorCode.REQUEST_TIMED_OUT)
     assert response is not None
     assert [(one.name, [int(each.partition_index) for each in one.partitions]) for one in response.topics] == [
         ("foo", [5])
@@ -97,7 +97,7 @@ def test_a_list_of_plain_numbers_is_answered_one_by_one() -> None:
 def test_a_topic_without_a_name_is_told_in_versions_that_have_no_null() -> None:
     kind = entity("metadata", 10, EntityType.request)
     nameless = replace(made(kind).topics[0], name=None)
-    response = error_response(replace(made(kind), topics=(nameless,)), ErrorCode.invalid_request)
+    response = error_response(replace(made(kind), topics=(nameless,)), ErrorCode.INVALID_REQUEST)
     assert response is not None
     assert response.topics[0].name == ""
     entity_writer(type(response))(io.BytesIO(), response)
@@ -105,4 +105,4 @@ def test_a_topic_without_a_name_is_told_in_versions_that_have_no_null() -> None:
 
 def test_a_produce_that_wants_no_answer_gets_none() -> None:
     kind = entity("produce", 9, EntityType.request)
-    assert error_response(replace(made(kind), acks=0), ErrorCode.unknown_server_error) is None
+    assert error_response(replace(made(kind), acks=0), ErrorCode.UNKNOWN_SERVER_ERROR) is None

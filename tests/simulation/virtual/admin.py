@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kio.schema.errors import ErrorCode
-
 from kraftlake.image import MetadataImage
 from kraftlake.protocol import Address, NodeError
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
 from tests.simulation.virtual.client import Client, milliseconds
 from tests.simulation.virtual.scheduler import active
@@ -52,7 +51,7 @@ class Admin:
                 try:
                     error = act()
                 except NodeError:
-                    error = ErrorCode.network_exception
+                    error = ErrorCode.NETWORK_EXCEPTION
                 self.history.count(act.__name__, error)
             active().sleep(chance.randrange(2 * pause_ns))
 
@@ -68,7 +67,7 @@ class Admin:
 
         answer = self.client.ask_any("create_topics", range(7, 8), make)
         error: ErrorCode = answer.topics[0].error_code
-        if error is ErrorCode.none:
+        if error == ErrorCode.NONE:
             self.history.created[name] = Uuid(answer.topics[0].topic_id.bytes)
         return error
 
@@ -83,7 +82,7 @@ class Admin:
         """Delete one of them."""
         chance = active().process.chance
         if not self.made:
-            return ErrorCode.none
+            return ErrorCode.NONE
         name = chance.choice(self.made)
         self.history.deleted.add(name)
 
@@ -92,7 +91,7 @@ class Admin:
 
         answer = self.client.ask_any("delete_topics", range(5, 6), make)
         error: ErrorCode = answer.responses[0].error_code
-        if error in (ErrorCode.none, ErrorCode.unknown_topic_or_partition):
+        if error in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
             self.made.remove(name)
         return error
 
@@ -114,7 +113,7 @@ class Admin:
 
         answer = self.client.ask_any("incremental_alter_configs", range(2), make)
         error: ErrorCode = answer.responses[0].error_code
-        if error is ErrorCode.none and name not in self._in_doubt:
+        if error == ErrorCode.NONE and name not in self._in_doubt:
             self.retention[name] = value, active().now_ns
         return error
 
@@ -125,7 +124,7 @@ class Admin:
         brokers = sorted(self.client.brokers.keys() - self._still_eligible(name, partition))
         replicas = chance.sample(brokers, min(3, len(brokers)))
         if len(replicas) < 3:
-            return ErrorCode.none
+            return ErrorCode.NONE
 
         def make(module: Any) -> Any:
             one = module.ReassignablePartition(partition_index=partition, replicas=tuple(replicas))
@@ -133,7 +132,7 @@ class Admin:
             return module.AlterPartitionReassignmentsRequest(timeout=_TIMEOUT, topics=(topic,))
 
         answer = self.client.ask_any("alter_partition_reassignments", range(1), make)
-        if answer.error_code is not ErrorCode.none:
+        if answer.error_code != ErrorCode.NONE:
             error: ErrorCode = answer.error_code
             return error
         one_error: ErrorCode = answer.responses[0].partitions[0].error_code

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from kio.schema.errors import ErrorCode
 from kio.static.primitive import i32Timedelta
 
 from kraftlake.protocol import Address, NodeClient, NodeConnector, NodeError
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
 from tests.simulation.virtual.scheduler import active
 
@@ -74,7 +74,7 @@ class Client:
             (str(topic.name), int(one.partition_index)): int(one.leader_id)
             for topic in answer.topics
             for one in topic.partitions
-            if one.error_code is ErrorCode.none
+            if one.error_code == ErrorCode.NONE
         }
         return True
 

@@ -15,7 +15,8 @@ from kraftlake.controller.replication import alter_partition, partition_change
 from kraftlake.metadata_log import log as metadata_log
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.storage.disk import ObjectStoreDisk, is_probe
-from kraftlake.replica_manager.errors import ErrorCode, OffsetOutOfRangeError
+from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.replica_manager.errors import OffsetOutOfRangeError
 from kraftlake.replica_manager.logs import base_log
 from kraftlake.replica_manager.logs.base_log import BasePartitionLog
 from kraftlake.replica_manager.logs.disk import disk_log_manager

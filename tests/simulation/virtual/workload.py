@@ -7,10 +7,10 @@ from typing import Any
 from zlib import crc32
 
 import attrs
-from kio.schema.errors import ErrorCode
 
 from kraftlake.delta import TopicPartition
 from kraftlake.protocol import Address, NodeError
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.logs.log_batch import log_batches
 from tests.replica_manager.data_batches import batch
@@ -20,7 +20,7 @@ from tests.simulation.virtual.scheduler import SECOND, active
 
 PRODUCE_VERSIONS = range(9, 10)
 FETCH_VERSIONS = range(12, 13)
-_GONE = {ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id}
+_GONE = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID}
 _PAUSE_NS = 5 * SECOND
 
 
@@ -88,7 +88,7 @@ class Producer:
         except NodeError:
             return False
         self.history.count("init_producer_id", answer.error_code)
-        if answer.error_code is not ErrorCode.none:
+        if answer.error_code != ErrorCode.NONE:
             return False
         self._id, self._epoch = int(answer.producer_id), int(answer.producer_epoch)
         return True
@@ -106,14 +106,14 @@ class Producer:
         while not self.is_stopped():
             topic_id = self.client.ids.get(topic)
             error, offset = self._send(topic, partition, data)
-            if error is ErrorCode.none:
+            if error == ErrorCode.NONE:
                 self._sequences[topic, partition] = sequence + size
                 self._acknowledged(topic, partition, topic_id, offset=offset, size=size, data=data)
                 return
             if error is not None:
                 self.history.count("produce", error)
             asked, name = self.client.leaders.get((topic, partition), -1), TopicPartition(topic, partition)
-            is_refused = error is ErrorCode.out_of_order_sequence_number
+            is_refused = error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
             if is_refused and led_epoch(self.watch, asked, name) is not None:  # an old leader knows old batches only
                 violated(
                     f"{topic}-{partition} wants another batch of producer {self._id} than {sequence}, and committed are"
@@ -207,13 +207,13 @@ class Consumer:
             answer = self.client.ask(address, "fetch", FETCH_VERSIONS, make)
         except NodeError:
             return False
-        if answer.error_code is not ErrorCode.none or not answer.responses:
+        if answer.error_code != ErrorCode.NONE or not answer.responses:
             return False
         told = answer.responses[0].partitions[0]
-        if told.error_code is not ErrorCode.none:
+        if told.error_code != ErrorCode.NONE:
             self.history.count("fetch", told.error_code)
             is_current = epoch is not None and epoch == led_epoch(self.watch, leader, name)
-            if told.error_code is ErrorCode.offset_out_of_range and is_current:  # an old leader may end below it
+            if told.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and is_current:  # an old leader may end below it
                 violated(f"{name}: broker-{leader} leads, and says that {offset} is out of range, of {position} read")
             return False
         end = self._note(topic_id, partition, bytes(told.records or b""), int(told.high_watermark))

@@ -81,12 +81,13 @@ def register(
 
 
 def _heartbeat(change: Change, broker: int, *, fence: bool = False, shut_down: bool = False) -> BrokerHeartbeatReply:
-    from kraftlake.controller import BrokerHeartbeatRequest, ControllerApiError, Errors, process_heartbeat
+    from kraftlake.controller import BrokerHeartbeatRequest, ControllerApiError, process_heartbeat
+    from kraftlake.protocol.error_code import ErrorCode
 
     state = change.controller.state
     registration = state.registration(broker)
     if registration is None:
-        raise ControllerApiError(Errors.BROKER_ID_NOT_REGISTERED, f"Broker {broker} is not registered.")
+        raise ControllerApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker {broker} is not registered.")
     request = BrokerHeartbeatRequest(
         broker_id=broker,
         broker_epoch=registration.epoch,

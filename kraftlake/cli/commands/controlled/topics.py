@@ -17,8 +17,8 @@ from kraftlake.cli.commands.controlled.change import (
 from kraftlake.cli.options.command import Example, argument, option
 
 if TYPE_CHECKING:
-    from kraftlake.controller import Errors
     from kraftlake.image import PartitionRegistration
+    from kraftlake.protocol.error_code import ErrorCode
 
 _NAME = argument("name", metavar="NAME", help="The topic's name.")
 _PARTITION = argument("partition", metavar="NAME-PARTITION", help="A partition, such as orders-0.")
@@ -128,8 +128,9 @@ def elect(change: Change, *, partitions: tuple[str, ...], unclean: bool) -> None
 @argument("replicas", metavar="IDS", help="The brokers that are in sync: 1,2,3.")
 def isr(change: Change, *, partition: str, replicas: str) -> None:
     """Change the ISR of a partition as its leader would."""
-    from kraftlake.controller import ApiError, Errors
+    from kraftlake.controller import ApiError
     from kraftlake.controller.replication.alter_partition import ANY_EPOCH, IsrChange, alter_partition
+    from kraftlake.protocol.error_code import ErrorCode
 
     name, number = partition_of(partition)
     in_sync = broker_ids(replicas, "IDS")
@@ -137,7 +138,7 @@ def isr(change: Change, *, partition: str, replicas: str) -> None:
     state = None if topic is None else topic.partitions.get(number)
     leader = None if state is None else change.controller.image.cluster.brokers.get(state.leader)
     if topic is None or state is None or leader is None:
-        unknown = ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"There is no {partition}, or it has no leader.")
+        unknown = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no {partition}, or it has no leader.")
         change.result(partition, unknown)
         return
     wish = IsrChange(
@@ -149,13 +150,13 @@ def isr(change: Change, *, partition: str, replicas: str) -> None:
     )
     (answer,) = change.controller.run(lambda state: alter_partition(state, leader.id, leader.epoch, [wish]))
     # NEW_LEADER_ELECTED: the reassignment is complete, only the old leader gets this as an error.
-    done = answer.error is Errors.NEW_LEADER_ELECTED
+    done = answer.error is ErrorCode.NEW_LEADER_ELECTED
     error = None if done else ApiError(answer.error, _why_not(answer.error, state))
     after = change.controller.image.topics.topics_by_id()[topic.id].partitions[number]
     change.result(partition, error, isr=list(after.isr), leader=after.leader)
 
 
-def _why_not(error: Errors, partition: PartitionRegistration) -> str | None:
+def _why_not(error: ErrorCode, partition: PartitionRegistration) -> str | None:
     """A sentence for an error that brokers get as a code only."""
     if error.name == "INVALID_REQUEST":
         shown = ",".join(map(str, partition.replicas))
@@ -207,12 +208,13 @@ def reassign(change: Change, *, partition: str, replicas: str | None, cancel: bo
 @_NAME
 def delete(change: Change, *, name: str) -> None:
     """Delete topic NAME."""
-    from kraftlake.controller import ApiError, Errors
+    from kraftlake.controller import ApiError
     from kraftlake.controller.replication.topics import delete_topics
+    from kraftlake.protocol.error_code import ErrorCode
 
     topic = change.controller.image.topics.get_topic(name)
     if topic is None:
-        change.result(name, ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name!r}."))
+        change.result(name, ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name!r}."))
         return
     error = change.controller.run(lambda state: delete_topics(state, [topic.id]))[topic.id]
     change.result(name, error, deleted=True)

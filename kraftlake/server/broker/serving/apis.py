@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
 from kraftlake.image import AclOperation
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager import DiskLogManager, FetchManager, ReplicationQuota, RequestServer
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.directories import describe_log_dirs
@@ -42,7 +41,7 @@ def _no_coordinator(request: Request) -> None:
     At BROKER_NOT_AVAILABLE Java clients give up their group, and consumers of librdkafka that assign their partitions,
     which have to name a group, go on.
     """
-    error = ErrorCode.broker_not_available
+    error = ErrorCode.BROKER_NOT_AVAILABLE
     request.answer(request.module.FindCoordinatorResponse(error_code=error, node_id=-1, host="", port=-1))
 
 

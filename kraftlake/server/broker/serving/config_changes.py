@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Any, Final
 
 import attrs
-from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 
-from kraftlake.controller import ApiError, ConfigOperation, ControllerApiError, Errors, OpType, altered_value
+from kraftlake.controller import ApiError, ConfigOperation, ControllerApiError, OpType, altered_value
 from kraftlake.image import AclOperation, ConfigResource
 from kraftlake.protocol import REQUEST_HEADER
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher import ConfigType
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.dynamic_config import DynamicConfig
@@ -52,7 +52,7 @@ class ConfigChangesHandler:
             return
         answers = tuple(
             request.module.AlterConfigsResourceResponse(
-                error_code=ErrorCode(problem.error), error_message=problem.message, resource_type=one.resource_type,
+                error_code=problem.error, error_message=problem.message, resource_type=one.resource_type,
                 resource_name=one.resource_name,
             )
             for one, problem in refused
@@ -92,7 +92,7 @@ class ConfigChangesHandler:
         name, context = str(resource.resource_name), self._context
         if not context.authorization.allows_on_cluster(request.peer, AclOperation.ALTER_CONFIGS):
             reason = f"{request.peer.principal} may not alter these configs."
-            return ApiError(Errors.CLUSTER_AUTHORIZATION_FAILED, reason)
+            return ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, reason)
         if name and not is_node_id(name, context.broker_id):
             return _invalid(f"This is broker {context.broker_id}: ask broker {name} to change its configs.")
         node = DynamicConfig.of(self._config.static_settings, context.broker_id, context.cache.image.configs)
@@ -115,7 +115,7 @@ def _altered(resource: ConfigResource, changes: Any, before: Mapping[str, str]) 
     for one in changes:
         operation = _OPERATIONS.get(_operation(one))
         if operation is None:
-            raise ControllerApiError(Errors.INVALID_REQUEST, f"There is no operation {_operation(one)}.")
+            raise ControllerApiError(ErrorCode.INVALID_REQUEST, f"There is no operation {_operation(one)}.")
         value = altered_value(resource, one.name, after.pop(one.name, None), ConfigOperation(operation, one.value))
         if value is not None:
             after[one.name] = value
@@ -127,7 +127,7 @@ def _operation(one: Any) -> int:
 
 
 def _invalid(reason: str) -> ApiError:
-    return ApiError(Errors.INVALID_REQUEST, reason)
+    return ApiError(ErrorCode.INVALID_REQUEST, reason)
 
 
 def _frame_of(request: Request, body: Any) -> bytes:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from kio.schema.errors import ErrorCode
-
 from kraftlake.image import (
     AclOperation,
     ConfigResource,
@@ -15,6 +13,7 @@ from kraftlake.image import (
     ResourceType,
     problem_of_name,
 )
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher import ConfigType
 from kraftlake.runtime import parse_integer
 from kraftlake.server.broker.config_descriptions import (
@@ -89,10 +88,10 @@ class DescribeConfigsHandler:
             known = describe.get(kind)
             found: _Found
             if known is None:
-                found = (ErrorCode.invalid_request, f"Resources of type {kind} are not described here.")
+                found = (ErrorCode.INVALID_REQUEST, f"Resources of type {kind} are not described here.")
             else:
                 found = known(request, resource, image)
-            error, message = ErrorCode.none, None
+            error, message = ErrorCode.NONE, None
             configs: tuple[Any, ...] = ()
             if isinstance(found, tuple):
                 error, message = found
@@ -109,11 +108,11 @@ class DescribeConfigsHandler:
     def _topic(self, request: Request, resource: Any, image: ConfigurationsImage) -> _Found:
         name = str(resource.resource_name)
         if not self._allows(request, ResourceType.TOPIC, name):
-            return ErrorCode.topic_authorization_failed, "Topic authorization failed."
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."
         if (problem := problem_of_name(name)) is not None:
-            return ErrorCode.invalid_topic_exception, problem
+            return ErrorCode.INVALID_TOPIC_EXCEPTION, problem
         if not self._context.cache.contains(name):
-            return ErrorCode.unknown_topic_or_partition, f"There is no topic {name}."
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name}."
         broker = BrokerConfigs(self._config, image)
 
         def fallback(config: str, key: ConfigKey) -> _Fallback:
@@ -126,9 +125,9 @@ class DescribeConfigsHandler:
     def _group(self, request: Request, resource: Any, image: ConfigurationsImage) -> _Found:
         name = str(resource.resource_name)
         if not self._allows(request, ResourceType.GROUP, name):
-            return ErrorCode.group_authorization_failed, "Group authorization failed."
+            return ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed."
         if not name:
-            return ErrorCode.invalid_request, "Give the name of a group."
+            return ErrorCode.INVALID_REQUEST, "Give the name of a group."
         broker = BrokerConfigs(self._config, image)
 
         def fallback(config: str, key: ConfigKey) -> _Fallback:
@@ -145,22 +144,22 @@ class DescribeConfigsHandler:
     def _client_metrics(self, request: Request, resource: Any, image: ConfigurationsImage) -> _Found:
         name = str(resource.resource_name)
         if not self._allows_on_cluster(request):
-            return ErrorCode.cluster_authorization_failed, "Cluster authorization failed."
+            return ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed."
         if not name:
-            return ErrorCode.invalid_request, "Give the name of a subscription."
+            return ErrorCode.INVALID_REQUEST, "Give the name of a subscription."
         fallback = lambda _, key: _Fallback(key.default, [])  # noqa: E731
         return _described(request, resource, image, CLIENT_METRICS_CONFIGS, fallback)
 
     def _broker(self, request: Request, resource: Any, image: ConfigurationsImage) -> _Found:
         name, own_id = str(resource.resource_name), self._context.broker_id
         if not self._allows_on_cluster(request):
-            return ErrorCode.cluster_authorization_failed, "Cluster authorization failed."
+            return ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed."
         configs = BrokerConfigs(self._config, image)
         if not name:
             return configs.described_of_all(request.module, resource, with_synonyms=request.body.include_synonyms)
         if not is_node_id(name, own_id):
             reason = f"This is broker {own_id}, which does not know the configs of broker {name}."
-            return ErrorCode.invalid_request, reason
+            return ErrorCode.INVALID_REQUEST, reason
         return configs.described(request.module, resource, with_synonyms=request.body.include_synonyms)
 
     def _allows(self, request: Request, kind: ResourceType, name: str) -> bool:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import attrs
-from kio.schema.errors import ErrorCode
 
 from kraftlake.delta import TopicPartition
 from kraftlake.image import AclOperation, ResourceType
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher import MetadataCache, Node
 from kraftlake.replica_manager import ReplicaManager
 from kraftlake.server.requests.authorization import Authorization
@@ -80,7 +80,7 @@ _OPERATIONS: Final[dict[ResourceType, Sequence[AclOperation]]] = {
 def fail_after_fault(request: Request) -> None:
     """Answer a request that has waited, and that a fault of ours has ended; where that fails, close."""
     try:
-        request.fail(ErrorCode.unknown_server_error)
+        request.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
     except Exception:
         request.close()
         raise

@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any, Final
 
 import attrs
-from kio.schema.errors import ErrorCode
 
 from kraftlake.delta import TopicPartition
 from kraftlake.image import AclOperation
 from kraftlake.protocol import kafka_id, wire_id
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager import (
     FetchedPartition,
@@ -38,8 +38,8 @@ _LEADER_IN_ANSWER: Final = 16
 _NO_SESSION_EPOCH: Final = -1
 _COMMITTED: Final = 1
 _ISOLATIONS: Final = (0, _COMMITTED)
-_MOVED: Final = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch})
-_NOT_READ: Final = frozenset({ErrorCode.unknown_topic_or_partition, ErrorCode.topic_authorization_failed})
+_MOVED: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
+_NOT_READ: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
 """The errors at which Kafka lists no aborted transaction, where it has null for others."""
 
 
@@ -79,15 +79,15 @@ class FetchHandler:
         if replica_id >= 0 and not self._context.authorization.allows_on_cluster(
             request.peer, AclOperation.CLUSTER_ACTION
         ):
-            self._refuse_all(request, ErrorCode.topic_authorization_failed)
+            self._refuse_all(request, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             return
         if int(body.isolation_level) not in _ISOLATIONS:
-            self._refuse_all(request, ErrorCode.unknown_server_error, whole=True)
+            self._refuse_all(request, ErrorCode.UNKNOWN_SERVER_ERROR, whole=True)
             return
         wanted, unknown = self._wanted(request)
         session_id, session_epoch = int(getattr(body, "session_id", 0)), int(getattr(body, "session_epoch", -1))
         if unknown and session_epoch > 0:
-            self._answer(request, FetchResponse(), {}, error=ErrorCode.fetch_session_topic_id_error)
+            self._answer(request, FetchResponse(), {}, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
             return
         request = _without_partitions(request)
         asked = FetchRequest(
@@ -133,7 +133,7 @@ class FetchHandler:
             key, name, id_ = self._named(topic)
             for one in topic.partitions:
                 if name is None:
-                    unknown[key, int(one.partition)] = ErrorCode.unknown_topic_id
+                    unknown[key, int(one.partition)] = ErrorCode.UNKNOWN_TOPIC_ID
                 else:
                     wanted[TopicPartition(name, int(one.partition))] = _partition(one, id_)
         return wanted, unknown
@@ -149,7 +149,7 @@ class FetchHandler:
         """Refuse each partition, or the `whole` request, which has no partitions in versions with ids."""
         topics = () if whole and request.version >= _WITH_IDS else request.body.topics
         refused = {(self._named(topic)[0], int(one.partition)): error for topic in topics for one in topic.partitions}
-        self._answer(request, FetchResponse(), refused, error=error if whole else ErrorCode.none)
+        self._answer(request, FetchResponse(), refused, error=error if whole else ErrorCode.NONE)
 
     def _answer(
         self,
@@ -157,7 +157,7 @@ class FetchHandler:
         answer: FetchResponse,
         refused: Mapping[tuple[Any, int], ErrorCode],
         *,
-        error: ErrorCode = ErrorCode.none,
+        error: ErrorCode = ErrorCode.NONE,
     ) -> None:
         module, has_ids = request.module, request.version >= _WITH_IDS
         is_committed = int(request.body.isolation_level) == _COMMITTED
@@ -166,7 +166,7 @@ class FetchHandler:
         for (key, number), code in refused.items():
             by_topic[key].append(_refusal(module, number, code))
         for name, one in answer.partitions.items():
-            code = ErrorCode(int(one.error))
+            code = one.error
             more: dict[str, Any] = {}
             if code in _MOVED and request.version >= _LEADER_IN_ANSWER:
                 more["current_leader"] = self._context.leader_of(module, name)
@@ -186,7 +186,7 @@ class FetchHandler:
             of_version(
                 module.FetchResponse,
                 throttle_time=AT_ONCE,
-                error_code=error if error is not ErrorCode.none else ErrorCode(int(answer.error)),
+                error_code=error if error != ErrorCode.NONE else answer.error,
                 session_id=answer.session_id,
                 responses=responses,
                 **({"node_endpoints": endpoints} if endpoints else {}),

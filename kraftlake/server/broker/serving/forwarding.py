@@ -9,8 +9,7 @@ import ipaddress
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from kio.schema.errors import ErrorCode
-
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.varint import uvarint
 from kraftlake.server.broker.serving.context import fail_after_fault
 from kraftlake.server.requests.dispatcher import Peer, Request
@@ -37,19 +36,19 @@ class ForwardingManager:
     def __call__(self, request: Request) -> None:
         """Pass a request on; one that does not fit into an envelope is INVALID_REQUEST."""
         if len(request.frame) > LONGEST_FORWARDED:  # the controller would close the connection, again and again
-            request.fail(ErrorCode.invalid_request)
+            request.fail(ErrorCode.INVALID_REQUEST)
             return
         if not request.may_wait:
-            request.fail(ErrorCode.request_timed_out)
+            request.fail(ErrorCode.REQUEST_TIMED_OUT)
             return
 
         def tell(answer: Any | None) -> None:
             if answer is None:
-                request.fail(ErrorCode.request_timed_out)
-            elif answer.error_code is ErrorCode.unsupported_version:
+                request.fail(ErrorCode.REQUEST_TIMED_OUT)
+            elif answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
                 request.close()
-            elif answer.error_code is not ErrorCode.none or answer.response_data is None:
-                request.fail(ErrorCode.unknown_server_error)  # the client knows nothing of envelopes
+            elif answer.error_code != ErrorCode.NONE or answer.response_data is None:
+                request.fail(ErrorCode.UNKNOWN_SERVER_ERROR)  # the client knows nothing of envelopes
             else:
                 # the controller answers under the number of the request in the envelope, which is the client's
                 request.answer_frame(bytes(answer.response_data))

@@ -7,10 +7,9 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
 
-from kio.schema.errors import ErrorCode
-
 from kraftlake.image import AclOperation, ResourceType, problem_of_name
 from kraftlake.protocol import kafka_id, wire_id
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher import Cursor, PartitionMetadata, TopicMetadata
 from kraftlake.records.uuid import Uuid
 from kraftlake.server.broker.serving.context import NOT_ASKED_FOR, ServingContext
@@ -53,7 +52,7 @@ class MetadataHandler:
         if request.version < _NULL_NAME_SINCE and any(
             topic.name is None or getattr(topic, "topic_id", None) is not None for topic in asked or ()
         ):
-            request.fail(ErrorCode.invalid_request)
+            request.fail(ErrorCode.INVALID_REQUEST)
             return
         is_all = asked is None or (request.version == _FIRST_VERSIONS and not asked)
         ids = [topic for topic in asked or () if getattr(topic, "topic_id", None) is not None]
@@ -61,7 +60,7 @@ class MetadataHandler:
             names: Iterable[str] = sorted(cache.all_topics())
         else:
             if any(topic.name is None and getattr(topic, "topic_id", None) is None for topic in asked):
-                request.fail(ErrorCode.invalid_request)
+                request.fail(ErrorCode.INVALID_REQUEST)
                 return
             names = dict.fromkeys(str(topic.name) for topic in asked) if not ids else ()
         answers: list[Any] = []
@@ -69,9 +68,9 @@ class MetadataHandler:
         for topic in ids:
             name = cache.topic_name(kafka_id(topic.topic_id))
             if name is None:
-                answers.append(_topic(module, ErrorCode.unknown_topic_id, None, topic.topic_id))
+                answers.append(_topic(module, ErrorCode.UNKNOWN_TOPIC_ID, None, topic.topic_id))
             elif not context.allows_on_topic(peer, AclOperation.DESCRIBE, name):
-                answers.append(_topic(module, ErrorCode.topic_authorization_failed, None, topic.topic_id))
+                answers.append(_topic(module, ErrorCode.TOPIC_AUTHORIZATION_FAILED, None, topic.topic_id))
             else:
                 found_ids[name] = topic.topic_id
         allowed = []
@@ -79,7 +78,7 @@ class MetadataHandler:
             if context.allows_on_topic(peer, AclOperation.DESCRIBE, name):
                 allowed.append(name)
             elif not is_all:
-                answers.append(_topic(module, ErrorCode.topic_authorization_failed, name))
+                answers.append(_topic(module, ErrorCode.TOPIC_AUTHORIZATION_FAILED, name))
         missing = {name: None for name in allowed if not cache.contains(name)}
         may_create = not is_all and getattr(body, "allow_auto_topic_creation", True)
         wants_operations = getattr(body, "include_topic_authorized_operations", False)
@@ -111,7 +110,7 @@ class MetadataHandler:
                 cluster_id=context.cluster_id,
                 controller_id=_NO_ONE if controller is None else controller,
                 topics=tuple(answers),
-                error_code=ErrorCode.none,
+                error_code=ErrorCode.NONE,
                 **more,
             )
         )
@@ -124,23 +123,23 @@ class MetadataHandler:
         errors: dict[str, ErrorCode] = {}
         creatable = []
         for name in names:
-            errors[name] = ErrorCode.unknown_topic_or_partition
+            errors[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if problem_of_name(name) is not None:
-                errors[name] = ErrorCode.invalid_topic_exception
+                errors[name] = ErrorCode.INVALID_TOPIC_EXCEPTION
             elif may_create and self._create is not None:
                 if context.authorization.allows_on_cluster(
                     request.peer, AclOperation.CREATE
                 ) or context.allows_on_topic(request.peer, AclOperation.CREATE, name):
                     creatable.append(name)
                 else:
-                    errors[name] = ErrorCode.topic_authorization_failed
+                    errors[name] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         if creatable and self._create is not None:
             errors |= self._create(request, creatable)
         return [
             _topic(
                 module, errors[name], name,
                 operations=context.authorized_operations(request.peer, ResourceType.TOPIC, name)
-                if wants_operations and errors[name] is not ErrorCode.topic_authorization_failed
+                if wants_operations and errors[name] != ErrorCode.TOPIC_AUTHORIZATION_FAILED
                 else NOT_ASKED_FOR,
             )
             for name in names
@@ -155,7 +154,7 @@ class MetadataHandler:
         if cursor is not None:
             is_unknown = not is_all and cursor.topic_name not in names
             if is_unknown or cursor.partition_index < 0:
-                request.fail(ErrorCode.invalid_request)
+                request.fail(ErrorCode.INVALID_REQUEST)
                 return
             names = [name for name in names if name >= cursor.topic_name]
         hidden = {name: None for name in names if not context.allows_on_topic(peer, AclOperation.DESCRIBE, name)}
@@ -174,7 +173,7 @@ class MetadataHandler:
         ]
         if not is_all:
             topics += [
-                _topic(module, ErrorCode.topic_authorization_failed, name, kind="DescribeTopicPartitionsResponseTopic")
+                _topic(module, ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, kind="DescribeTopicPartitionsResponseTopic")
                 for name in hidden
             ]
         following: Cursor | None = described.next_cursor
@@ -196,7 +195,7 @@ class MetadataHandler:
         endpoints = int(getattr(body, "endpoint_type", _BROKERS))
         if endpoints != _BROKERS:
             error = (
-                ErrorCode.mismatched_endpoint_type if endpoints == _CONTROLLERS else ErrorCode.unsupported_endpoint_type
+                ErrorCode.MISMATCHED_ENDPOINT_TYPE if endpoints == _CONTROLLERS else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
             )
             message = "This is a broker, which describes brokers: ask a controller for the controllers."
             refusal = of_version(
@@ -214,7 +213,7 @@ class MetadataHandler:
             of_version(
                 kind,
                 throttle_time=AT_ONCE,
-                error_code=ErrorCode.none,
+                error_code=ErrorCode.NONE,
                 endpoint_type=_BROKERS,
                 cluster_id=context.cluster_id,
                 controller_id=_NO_ONE if controller is None else controller,
@@ -264,7 +263,7 @@ def _described(module: Any, topic: TopicMetadata, operations: int, *, with_elr: 
     kind = module.DescribeTopicPartitionsResponseTopic if with_elr else module.MetadataResponseTopic
     return of_version(
         kind,
-        error_code=ErrorCode(int(topic.error)),
+        error_code=topic.error,
         name=topic.name,
         topic_id=None if topic.topic_id == Uuid.ZERO else wire_id(topic.topic_id),
         is_internal=topic.is_internal,
@@ -278,6 +277,4 @@ def _partitions(module: Any, partitions: Iterable[PartitionMetadata], *, with_el
     kind = module.DescribeTopicPartitionsResponsePartition if with_elr else module.MetadataResponsePartition
     names = tuple(field.name for field in fields(kind) if field.name != "error_code")
     values = attrgetter(*names)
-    return tuple(
-        kind(error_code=ErrorCode(int(one.error)), **dict(zip(names, values(one), strict=True))) for one in partitions
-    )
+    return tuple(kind(error_code=one.error, **dict(zip(names, values(one), strict=True))) for one in partitions)

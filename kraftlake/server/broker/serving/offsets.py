@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from kio.schema.errors import ErrorCode
-
 from kraftlake.delta import TopicPartition
 from kraftlake.image import AclOperation
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager import DeleteRecordsAnswer, FetchIsolation, RequestServer
 from kraftlake.server.broker.serving.context import ServingContext, by_topic, fail_after_fault
 from kraftlake.server.requests.dispatcher import Request
@@ -40,7 +39,7 @@ class OffsetsHandler:
         body, module = request.body, request.module
         refused = self._refused(request, body.topics, "name", AclOperation.DESCRIBE)
         if int(getattr(body, "isolation_level", 0)) not in _ISOLATIONS:
-            refused = {topic.name: ErrorCode.unknown_server_error for topic in body.topics} | refused
+            refused = {topic.name: ErrorCode.UNKNOWN_SERVER_ERROR for topic in body.topics} | refused
         names = [
             TopicPartition(topic.name, int(one.partition_index)) for topic in body.topics for one in topic.partitions
         ]
@@ -66,17 +65,17 @@ class OffsetsHandler:
         def partition(topic: str, index: int) -> Any:
             name, kind = TopicPartition(topic, index), module.ListOffsetsPartitionResponse
             if name not in found:
-                wrong = ErrorCode.invalid_request if name in twice else ErrorCode.unsupported_version
+                wrong = ErrorCode.INVALID_REQUEST if name in twice else ErrorCode.UNSUPPORTED_VERSION
                 error = refused.get(topic, wrong)
                 return kind(partition_index=index, error_code=error)
             answer = found[name]
             at = answer.found
             if at is None:
-                return kind(partition_index=index, error_code=ErrorCode(int(answer.error)))
+                return kind(partition_index=index, error_code=answer.error)
             epoch = -1 if at.leader_epoch is None else at.leader_epoch
             return of_version(
                 kind,
-                partition_index=index, error_code=ErrorCode.none, timestamp=at.timestamp, offset=at.offset,
+                partition_index=index, error_code=ErrorCode.NONE, timestamp=at.timestamp, offset=at.offset,
                 leader_epoch=epoch,
             )  # fmt: skip
 
@@ -109,7 +108,7 @@ class OffsetsHandler:
             if topic in refused:
                 return module.EpochEndOffset(error_code=refused[topic], partition=index)
             answer = found[TopicPartition(topic, index)]
-            error = ErrorCode(int(answer.error))
+            error = answer.error
             if answer.end is None:
                 return module.EpochEndOffset(error_code=error, partition=index)
             end = answer.end
@@ -141,7 +140,7 @@ class OffsetsHandler:
                 answer = answers.get(TopicPartition(topic, index))
                 if answer is None:
                     return kind(partition_index=index, low_watermark=-1, error_code=refused[topic])
-                error = ErrorCode(int(answer.error))
+                error = answer.error
                 return kind(partition_index=index, low_watermark=answer.low_watermark, error_code=error)
 
             topics = by_topic(
@@ -161,7 +160,7 @@ class OffsetsHandler:
         for topic in topics:
             name = getattr(topic, field)
             if not self._context.allows_on_topic(request.peer, operation, name):
-                refused[name] = ErrorCode.topic_authorization_failed
+                refused[name] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             elif not self._context.cache.contains(name):
-                refused[name] = ErrorCode.unknown_topic_or_partition
+                refused[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return refused

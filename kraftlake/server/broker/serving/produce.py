@@ -10,11 +10,11 @@ from functools import partial
 from typing import Any, Final
 
 import attrs
-from kio.schema.errors import ErrorCode
 
 from kraftlake.delta import TopicPartition
 from kraftlake.image import AclOperation
 from kraftlake.protocol import kafka_id
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.batch_format import COMPRESSION_BITS, HEADER, LENGTH_FROM, MAGIC, OFFSET_AND_LENGTH
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager import CorruptRecordError, ProduceAnswer, RequestServer
@@ -70,7 +70,7 @@ class ProduceHandler:
         """Answer a Produce request."""
         body = request.body
         if body.transactional_id is None and _has_transactions(body):
-            self._refuse_all(request, ErrorCode.transactional_id_authorization_failed)
+            self._refuse_all(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
             return
         names = [self._name_of(topic) for topic in _with_partitions(body)]
         failed: dict[TopicPartition, _Failed] = {}
@@ -129,9 +129,9 @@ class ProduceHandler:
 
     def _refused(self, request: Request, topic: str) -> _Failed | None:
         if not self._context.allows_on_topic(request.peer, AclOperation.WRITE, topic):
-            return _Failed(error=ErrorCode.topic_authorization_failed)
+            return _Failed(error=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if not self._context.cache.contains(topic):
-            return _Failed(error=ErrorCode.unknown_topic_or_partition)
+            return _Failed(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return None
 
     def _response(
@@ -147,12 +147,12 @@ class ProduceHandler:
         def partition(name: str | None, index: int) -> Any:
             at = TopicPartition(name or "", index)
             if name is None:
-                answer: ProduceAnswer | _Failed = _Failed(error=ErrorCode.unknown_topic_id)
+                answer: ProduceAnswer | _Failed = _Failed(error=ErrorCode.UNKNOWN_TOPIC_ID)
             else:
                 answer = failed.get(at) or answers[at]
-            error = ErrorCode(int(answer.error))
+            error = answer.error
             more: dict[str, Any] = {}
-            if error is ErrorCode.not_leader_or_follower and request.version >= _LEADER_IN_ANSWER:
+            if error == ErrorCode.NOT_LEADER_OR_FOLLOWER and request.version >= _LEADER_IN_ANSWER:
                 more["current_leader"] = context.leader_of(module, at)
                 moved.append(at)
             if isinstance(answer, ProduceAnswer):
@@ -230,25 +230,25 @@ def _one_batch(request: Request, records: bytes | None) -> bytes | _Failed:
     try:
         first = _first_batch(records or b"")
         if records is None or first is None:
-            return _Failed(error=ErrorCode.invalid_record, message="A produce request has to have a record batch.")
+            return _Failed(error=ErrorCode.INVALID_RECORD, message="A produce request has to have a record batch.")
         magic, end = first
         if magic != MAGIC:
-            return _Failed(error=ErrorCode.invalid_record, message=f"Record batches of format {magic} are too old.")
+            return _Failed(error=ErrorCode.INVALID_RECORD, message=f"Record batches of format {magic} are too old.")
         if _first_batch(records[end:]) is not None:
             message = "A produce request has to have exactly one record batch."
-            return _Failed(error=ErrorCode.invalid_record, message=message)
+            return _Failed(error=ErrorCode.INVALID_RECORD, message=message)
     except CorruptRecordError as problem:
-        return _Failed(error=ErrorCode.corrupt_message, message=str(problem))
+        return _Failed(error=ErrorCode.CORRUPT_MESSAGE, message=str(problem))
     if end < HEADER.size:
-        return _Failed(error=ErrorCode.corrupt_message, message=f"A record batch of {end} bytes has no header.")
+        return _Failed(error=ErrorCode.CORRUPT_MESSAGE, message=f"A record batch of {end} bytes has no header.")
     attributes = HEADER.unpack_from(records)[_ATTRIBUTES]
     if attributes & TRANSACTIONAL_BIT:
         return _Failed(
-            error=ErrorCode.invalid_txn_state,
+            error=ErrorCode.INVALID_TXN_STATE,
             message="There is no coordinator of transactions here: use a producer without transactional.id.",
         )
     if attributes & COMPRESSION_BITS == _ZSTD and request.version < _ZSTD_SINCE:
-        return _Failed(error=ErrorCode.unsupported_compression_type, message="zstd needs version 7 of Produce.")
+        return _Failed(error=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, message="zstd needs version 7 of Produce.")
     return bytes(records[:end])
 
 

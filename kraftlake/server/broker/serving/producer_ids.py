@@ -11,9 +11,9 @@ from threading import Lock
 from typing import Any, Final
 
 import attrs
-from kio.schema.errors import ErrorCode
 
 from kraftlake.image import AclOperation, ResourceType
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager import NodeToControllerChannel
 from kraftlake.server.broker.serving.context import ServingContext
 from kraftlake.server.requests.dispatcher import Request
@@ -88,7 +88,7 @@ def allocated_by(
             return module.AllocateProducerIdsRequest(broker_id=broker_id, broker_epoch=broker_epoch())
 
         def answered(answer: Any | None) -> None:
-            if answer is None or answer.error_code is not ErrorCode.none:
+            if answer is None or answer.error_code != ErrorCode.NONE:
                 take(None)
             else:
                 take((int(answer.producer_id_start), int(answer.producer_id_len)))
@@ -119,15 +119,15 @@ class InitProducerIdHandler:
         body = request.body
         has_id, has_epoch = getattr(body, "producer_id", _NO_ID) >= 0, getattr(body, "producer_epoch", -1) >= 0
         if body.transactional_id == "" or has_id != has_epoch:
-            return ErrorCode.invalid_request, None
+            return ErrorCode.INVALID_REQUEST, None
         if body.transactional_id is not None:
-            return ErrorCode.unsupported_version, None
+            return ErrorCode.UNSUPPORTED_VERSION, None
         authorization, peer, context = self._context.authorization, request.peer, self._context
         may_write = authorization.allows_on_cluster(peer, AclOperation.IDEMPOTENT_WRITE) or any(
             authorization.allows(peer, AclOperation.WRITE, ResourceType.TOPIC, topic)
             for topic in context.cache.all_topics()
         )
         if not may_write:
-            return ErrorCode.cluster_authorization_failed, None
+            return ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None
         made = self._ids.generate()
-        return (ErrorCode.coordinator_load_in_progress, None) if made is None else (ErrorCode.none, made)
+        return (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, None) if made is None else (ErrorCode.NONE, made)

@@ -11,12 +11,12 @@ from importlib import import_module
 from threading import Lock
 from typing import Any, Final
 
-from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 from kio.static.constants import EntityType
 from kio.static.primitive import i32Timedelta
 
 from kraftlake.protocol import REQUEST_HEADER
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.broker.serving.forwarding import ForwardingManager
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import entity, versions_of
@@ -47,7 +47,7 @@ class AutoTopicCreation:
                     self._in_flight.difference_update(new)
 
             self._forwarding.forward(self._frame(new), request.peer, done)
-        return dict.fromkeys(names, ErrorCode.unknown_topic_or_partition)
+        return dict.fromkeys(names, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def _frame(self, names: list[str]) -> bytes:
         kind = entity("create_topics", versions_of("create_topics")[-1], EntityType.request)

@@ -7,10 +7,10 @@ from typing import Any
 
 import attrs
 import pytest
-from kio.schema.errors import ErrorCode
 from kio.static.constants import EntityType
 from kio.static.primitive import i8
 
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher import MetadataCache
 from kraftlake.server import BrokerConfig, ListenerAddress
 from kraftlake.server.broker.serving.config_changes import ConfigChangesHandler
@@ -62,7 +62,7 @@ def test_a_rate_of_throttled_replication_is_a_number(by: tuple[str, int], broker
     name = f"{side}.replication.throttled.rate"
     for value in ("10MB", "-1", "inf"):
         refused = refusal(name, value, by=by, broker=broker)
-        assert refused.error_code is ErrorCode.invalid_request
+        assert refused.error_code == ErrorCode.INVALID_REQUEST
         assert name in refused.error_message
         assert value in refused.error_message
     assert refusal(name, "100000", by=by, broker=broker) is None
@@ -82,16 +82,16 @@ def test_settings_are_refused_that_can_not_change_or_have_a_wrong_value(
 ) -> None:
     refused = refusal(name, value)
     assert (refused is not None) is is_refused
-    assert is_refused is False or refused.error_code is ErrorCode.invalid_request
+    assert is_refused is False or refused.error_code == ErrorCode.INVALID_REQUEST
 
 
 def test_what_is_deleted_needs_no_value() -> None:
     name = "leader.replication.throttled.rate"
     assert refusal(name, None, operation=DELETE) is None
-    assert refusal(name, None).error_code is ErrorCode.invalid_request
+    assert refusal(name, None).error_code == ErrorCode.INVALID_REQUEST
 
 
 def test_a_wrong_secret_is_not_shown() -> None:
     refused = refusal("listener.name.plaintext.ssl.keystore.password", "swordfish", broker="")
-    assert refused.error_code is ErrorCode.invalid_request
+    assert refused.error_code == ErrorCode.INVALID_REQUEST
     assert "swordfish" not in refused.error_message

@@ -14,12 +14,12 @@ import pytest
 from kio.schema.create_topics.v7 import request as create_topics
 from kio.schema.envelope.v0 import request as envelope_request
 from kio.schema.envelope.v0.response import EnvelopeResponse
-from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 from kio.static.constants import EntityType
 from kio.static.primitive import i32Timedelta
 
 from kraftlake.protocol import REQUEST_HEADER
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher import ConfigType
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.serving.config_changes import ConfigChangesHandler
@@ -68,7 +68,7 @@ def test_a_long_request_is_passed_on(tmp_path: Path) -> None:
         server._handle(frame, PEER, answers.put)
         answer = answers.get(timeout=20)
     assert answer is not None
-    assert {one.error_code for one in response_in(frame, answer).topics} == {ErrorCode.invalid_topic_exception}
+    assert {one.error_code for one in response_in(frame, answer).topics} == {ErrorCode.INVALID_TOPIC_EXCEPTION}
 
 
 def test_the_longest_request_that_is_passed_on_fits_into_an_envelope() -> None:
@@ -89,7 +89,7 @@ def test_a_request_that_does_not_fit_into_an_envelope_is_refused() -> None:
     Dispatcher({"create_topics": api}, tell=lambda *_: None).handle(frame, PEER, answers.append)
     (told,) = answers
     assert told is not None
-    assert {one.error_code for one in response_in(frame, told).topics} == {ErrorCode.invalid_request}
+    assert {one.error_code for one in response_in(frame, told).topics} == {ErrorCode.INVALID_REQUEST}
     assert asked == []
 
 
@@ -100,9 +100,9 @@ def envelope(error: ErrorCode, data: bytes | None = None) -> Any:
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (None, ErrorCode.request_timed_out),
-        (envelope(ErrorCode.principal_deserialization_failure), ErrorCode.unknown_server_error),
-        (envelope(ErrorCode.none), ErrorCode.unknown_server_error),
+        (None, ErrorCode.REQUEST_TIMED_OUT),
+        (envelope(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE), ErrorCode.UNKNOWN_SERVER_ERROR),
+        (envelope(ErrorCode.NONE), ErrorCode.UNKNOWN_SERVER_ERROR),
     ],
 )
 def test_what_no_controller_answers_is_told_and_the_connection_lives_on(answer: Any, error: ErrorCode) -> None:
@@ -117,7 +117,7 @@ def test_what_no_controller_answers_is_told_and_the_connection_lives_on(answer: 
 
 
 def test_a_controller_without_the_version_ends_the_connection_so_that_the_client_asks_for_versions() -> None:
-    unsupported = envelope(ErrorCode.unsupported_version)
+    unsupported = envelope(ErrorCode.UNSUPPORTED_VERSION)
     forwarding = ForwardingManager(lambda _name, _versions, _make, answered: answered(unsupported))
     answers: list[bytes | None] = []
     api = Api(versions=versions_of("create_topics"), handle=forwarding)
@@ -153,14 +153,14 @@ def told_of_changes(answer: Any) -> Any:
 
 def test_what_a_broker_refuses_itself_is_told_although_no_controller_answers() -> None:
     assert {int(one.resource_type): one.error_code for one in told_of_changes(None).responses} == {
-        ConfigType.TOPIC: ErrorCode.request_timed_out,
-        ConfigType.BROKER: ErrorCode.invalid_request,
+        ConfigType.TOPIC: ErrorCode.REQUEST_TIMED_OUT,
+        ConfigType.BROKER: ErrorCode.INVALID_REQUEST,
     }
 
 
 def test_an_answer_of_a_controller_that_can_not_be_read_is_an_error_and_no_silence() -> None:
-    told = told_of_changes(envelope(ErrorCode.none, b"\0\0\0\7 no answer"))
+    told = told_of_changes(envelope(ErrorCode.NONE, b"\0\0\0\7 no answer"))
     assert {int(one.resource_type): one.error_code for one in told.responses} == {
-        ConfigType.TOPIC: ErrorCode.unknown_server_error,
-        ConfigType.BROKER: ErrorCode.invalid_request,
+        ConfigType.TOPIC: ErrorCode.UNKNOWN_SERVER_ERROR,
+        ConfigType.BROKER: ErrorCode.INVALID_REQUEST,
     }

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 from kio.static.constants import EntityType
 from kio.static.primitive import Records, i32Timedelta
 
 from kraftlake.protocol import REQUEST_HEADER
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.varint import uvarint
 from kraftlake.server.requests.dispatcher import Peer
 from kraftlake.server.requests.messages import entity, response_in, versions_of
@@ -162,7 +162,7 @@ def test_thousands_of_topics_are_created_by_one_request(cluster: LakeCluster) ->
     frame = frame_of(kind(topics=topics, timeout=i32Timedelta.parse(timedelta(seconds=60)), validate_only=True))
     assert len(frame) > 1024 * 1024
     response = answer_of(cluster.members[1].server, frame)
-    assert {(one.error_code, len(response.topics)) for one in response.topics} == {(ErrorCode.none, 4_900)}
+    assert {(one.error_code, len(response.topics)) for one in response.topics} == {(ErrorCode.NONE, 4_900)}
 
 
 def test_a_fetch_of_20_000_partitions_is_answered(cluster: LakeCluster) -> None:
@@ -176,7 +176,7 @@ def test_a_fetch_of_20_000_partitions_is_answered(cluster: LakeCluster) -> None:
     asked = kind(replica_id=-1, max_wait=wait, min_bytes=1, topics=topics, forgotten_topics_data=(), rack_id="")
     response = answer_of(cluster.members[1].server, frame_of(asked))
     errors = [one.error_code for topic in response.responses for one in topic.partitions]
-    assert errors == [ErrorCode.unknown_topic_or_partition] * 20_000
+    assert errors == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 20_000
 
 
 def test_both_go_on_serving(cluster: LakeCluster) -> None:

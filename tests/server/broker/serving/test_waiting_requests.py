@@ -16,10 +16,10 @@ from typing import Any
 import attrs
 import pytest
 from confluent_kafka.admin import NewTopic
-from kio.schema.errors import ErrorCode
 from kio.static.constants import EntityType
 from kio.static.primitive import Records, i32Timedelta
 
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.varint import uvarint
 from kraftlake.server.requests.dispatcher import Dispatcher, Peer, Request
 from kraftlake.server.requests.messages import entity, response_in
@@ -124,6 +124,6 @@ def test_a_fetch_does_not_wait_while_others_that_wait_hold_too_much(cluster: Lak
     answer = answers.get(timeout=20)
     assert answer is not None
     response = response_in(frame, answer)
-    assert [one.error_code for topic in response.responses for one in topic.partitions] == [ErrorCode.none]
+    assert [one.error_code for topic in response.responses for one in topic.partitions] == [ErrorCode.NONE]
     assert answers.empty(), "the first goes on waiting"
     other.end()

@@ -91,7 +91,7 @@ def written(folder: Path) -> Measures:
 def partition_logs(_: Path) -> Measures:
     """A broker's batches: those of a follower's fetches, and a client's records."""
     from benchmarks.partition_log import fetches, ours
-    from kraftlake.records.batch_format import HEADER
+    from kraftlake.records.batch_header import HEADER
     from kraftlake.replica_manager.logs.batch_run import find_batches
     from kraftlake.replica_manager.logs.client_records import RecordRules, check_records
     from kraftlake.replica_manager.logs.log_batch import log_batches

@@ -13,13 +13,12 @@ if TYPE_CHECKING:
     from kraftlake.kafka_files.archives.archive import open_archive
     from kraftlake.kafka_files.archives.members import ArchiveLimits
     from kraftlake.kafka_files.check import check_directory
-    from kraftlake.kafka_files.directory import MetadataDirectory, open_directory
+    from kraftlake.kafka_files.directory import MetadataDirectory, NodeFiles, open_directory
     from kraftlake.kafka_files.faults import BrokenFileError, RemovedFileError
     from kraftlake.kafka_files.file_names import METADATA_DIRECTORY, segment_name, snapshot_name
     from kraftlake.kafka_files.follow import DirectoryFollower, TruncatedLogError
     from kraftlake.kafka_files.node.broker_directory import BrokerDirectory, ReplicaLog, read_broker_directory
     from kraftlake.kafka_files.node.meta_properties import find_properties, write_meta_properties
-    from kraftlake.kafka_files.node.node_files import NodeFiles
     from kraftlake.kafka_files.open_source import node_files, open_kafka_files
     from kraftlake.kafka_files.problem import Problem
     from kraftlake.kafka_files.snapshots.batches import checkpoint_batches

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from kraftlake.kafka_files.faults import BrokenFileError, unreadable
 from kraftlake.kafka_files.file_names import METADATA_DIRECTORY, segment_base_offset, segment_name, snapshot_id
-from kraftlake.kafka_files.segments.batch_header import HEADER_SIZE
 from kraftlake.kafka_files.segments.batch_walk import READ_CHUNK, Damage, walk
 from kraftlake.kafka_files.segments.segment import LogPosition, decode, skip_before
 from kraftlake.kafka_files.snapshots.snapshot import Snapshot, read_snapshot
 from kraftlake.kafka_files.stored_file import DiskFile, Window
 from kraftlake.records.batch import RecordBatch
+from kraftlake.records.batch_header import HEADER_SIZE
 from kraftlake.runtime.errors import KraftlakeError, NotASourceError, OffsetError
 
 

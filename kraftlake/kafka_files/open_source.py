@@ -13,9 +13,8 @@ from typing import BinaryIO, Final, TypeVar
 
 import attrs
 
-from kraftlake.kafka_files.directory import MetadataDirectory, log_of, nodes_in_directory
+from kraftlake.kafka_files.directory import MetadataDirectory, NodeFiles, log_of, node_named, nodes_in_directory
 from kraftlake.kafka_files.node.meta_properties import MetaProperties, find_properties
-from kraftlake.kafka_files.node.node_files import NodeFiles, node_named
 from kraftlake.kafka_files.sniffing.sniffing import archives_of, sniff
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.kafka_files.stored_file import DiskFile

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         parse_client_config,
         read_client_config,
     )
-    from kraftlake.protocol.connection import AuthenticationError, Connection, NodeError
+    from kraftlake.protocol.connection import Connection
     from kraftlake.protocol.describe import (
         BROKERS,
         CONTROLLERS,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kraftlake.protocol.message_scan import MessageScan, end_of_message, read_message
     from kraftlake.protocol.node_client import REQUEST_HEADER, NodeClient
     from kraftlake.protocol.node_connector import NodeConnector, connector_of
+    from kraftlake.protocol.node_error import AuthenticationError, NodeError
     from kraftlake.protocol.observer.observed_log import DivergedLogError, ObservedLog
     from kraftlake.protocol.observer.quorum_observer import (
         OlderLeaderError,

@@ -12,35 +12,17 @@ import socket
 import ssl
 import struct
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from kraftlake.protocol.abort import Abort
 from kraftlake.protocol.address import Address
+from kraftlake.protocol.node_error import ClosedConnectionError, NodeError, SilentNodeError
+from kraftlake.protocol.tls import Tls
 from kraftlake.runtime.clock import Clock, SystemClock
-from kraftlake.runtime.errors import KraftlakeError
-
-if TYPE_CHECKING:
-    from kraftlake.protocol.tls import Tls
 
 MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 _LENGTH = struct.Struct(">i")
 _NANOSECONDS = 1_000_000_000
-
-
-class NodeError(KraftlakeError):
-    """A node that can't be reached, is no Kafka node, or answers with an error; the message names its address."""
-
-
-class SilentNodeError(NodeError):
-    """A node that accepted the connection and did not answer in time."""
-
-
-class ClosedConnectionError(NodeError):
-    """A connection that ended in place of an answer."""
-
-
-class AuthenticationError(NodeError):
-    """A node whose certificate is not trusted, or that refuses the client's; another configuration is needed."""
 
 
 class Connection:

@@ -13,9 +13,9 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32
 
 from kraftlake.protocol.address import Address
-from kraftlake.protocol.connection import NodeError
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.node_client import NodeClient
+from kraftlake.protocol.node_error import NodeError
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime import shown
 from kraftlake.runtime.errors import ImportConflictError

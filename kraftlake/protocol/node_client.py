@@ -20,9 +20,10 @@ from kio.serial.errors import SerialError
 
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.client_config import ClientConfig, SaslConfig
-from kraftlake.protocol.connection import ClosedConnectionError, Connection, NodeError
+from kraftlake.protocol.connection import Connection
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.message_scan import read_message
+from kraftlake.protocol.node_error import ClosedConnectionError, NodeError
 from kraftlake.protocol.sasl import authenticate
 from kraftlake.records.varint import MalformedError
 from kraftlake.runtime import Clock

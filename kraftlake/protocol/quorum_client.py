@@ -11,7 +11,6 @@ from typing import Self
 import attrs
 
 from kraftlake.protocol.address import Address
-from kraftlake.protocol.connection import AuthenticationError, NodeError, SilentNodeError
 from kraftlake.protocol.describe import (
     BROKERS,
     CONTROLLERS,
@@ -24,6 +23,7 @@ from kraftlake.protocol.describe import (
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.node_client import NodeClient
 from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.protocol.node_error import AuthenticationError, NodeError, SilentNodeError
 
 
 @attrs.frozen(kw_only=True)

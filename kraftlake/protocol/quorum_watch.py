@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable
 from typing import Protocol
 
-from kraftlake.protocol.connection import NodeError
 from kraftlake.protocol.describe import NoLeaderError
+from kraftlake.protocol.node_error import NodeError
 from kraftlake.protocol.quorum_client import QuorumPosition
 from kraftlake.runtime import Backoff, Clock
 from kraftlake.runtime.clock import SystemClock

@@ -19,8 +19,8 @@ from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.client_config import OAUTHBEARER, PLAIN, SaslConfig, read_limited
-from kraftlake.protocol.connection import AuthenticationError
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.node_error import AuthenticationError
 from kraftlake.protocol.scram import ScramError, scram_messages
 from kraftlake.runtime import UsageError, in_words, shown
 

@@ -17,7 +17,7 @@ import attrs
 
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.client_config import StoreConfig, TlsConfig, read_limited
-from kraftlake.protocol.connection import AuthenticationError, NodeError
+from kraftlake.protocol.node_error import AuthenticationError, NodeError
 from kraftlake.runtime import UsageError
 from kraftlake.runtime.extras import require
 

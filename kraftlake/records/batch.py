@@ -12,21 +12,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import attrs
 
-from kraftlake.records.batch_format import (
-    CHECKED_HEADER,
+from kraftlake.records.batch_format import join_records, split_records
+from kraftlake.records.batch_header import (
     COMPRESSION_BITS,
     COMPRESSIONS,
     CONTROL_BIT,
     CRC_FROM,
     HEADER,
-    LARGEST_LONG,
+    HEADER_SIZE,
     LENGTH_FROM,
     MAGIC,
+    MIN_LENGTH,
     NO_PRODUCER,
     OFFSET_AND_LENGTH,
-    UNCHECKED_HEADER,
-    join_records,
-    split_records,
+    BatchHeader,
 )
 from kraftlake.records.crc32c import crc32c
 from kraftlake.records.fast_construct import mutable_class
@@ -44,6 +43,7 @@ from kraftlake.records.varint import MalformedError
 from kraftlake.runtime.errors import CorruptDataError, UnwritableMetadataError
 from kraftlake.runtime.value import Value
 
+_LARGEST_LONG = 0x7FFF_FFFF_FFFF_FFFF
 _ZEROS_OF_A_TORN_WRITE = 8  # a shorter run of zeros at the end is as likely to be data
 NO_TIMESTAMP = -1
 LATEST_TIMESTAMP = 253_402_300_799_999  # the end of the year 9999, where timestamps of other formats end
@@ -172,17 +172,17 @@ def framed(
     if compression not in COMPRESSIONS:
         raise ValueError(f"{compression!r} is not a compression of Kafka's: {', '.join(COMPRESSIONS)}")
     attributes = COMPRESSIONS.index(compression) | (CONTROL_BIT if control else 0)
+    header = BatchHeader(
+        base_offset, 0, epoch, MAGIC, 0, attributes, count - 1, first_timestamp, timestamp, *NO_PRODUCER, count
+    )
     if attributes & COMPRESSION_BITS:
         from kraftlake.records.compression import compress
 
         records = compress(compression, records)
     try:
-        checked = CHECKED_HEADER.pack(attributes, count - 1, first_timestamp, timestamp, *NO_PRODUCER, count)
-        crc = crc32c(records, crc32c(checked))
-        head = UNCHECKED_HEADER.pack(base_offset, HEADER.size - LENGTH_FROM + len(records), epoch, MAGIC, crc)
+        return header.framed(records)
     except struct.error as fault:
         raise UnwritableMetadataError(f"The batch at offset {base_offset} can't be written: {fault}.") from None
-    return b"".join((head, checked, records))
 
 
 def gathered(batches: Iterable[RecordBatch], records: int) -> Iterator[list[RecordBatch]]:
@@ -236,7 +236,7 @@ class _Reader(Value):
         if left < LENGTH_FROM:
             raise self.torn(start, None, f"only {left} bytes of it are there")
         base_offset, length = OFFSET_AND_LENGTH.unpack_from(view, start)
-        if length < HEADER.size - LENGTH_FROM or base_offset < 0:
+        if length < MIN_LENGTH or base_offset < 0:
             zeros = zeros_from(view, start) - start
             if zeros < LENGTH_FROM:
                 raise self.torn(
@@ -258,25 +258,26 @@ class _Reader(Value):
 
     def batch_at(self, start: int, size: int) -> RecordBatch:
         """The batch at `start`, checked."""
-        (base_offset, _, epoch, magic, crc, attributes, last_delta, base_timestamp, timestamp, producer_id,
-         producer_epoch, sequence, count) = HEADER.unpack_from(self.view, start)  # fmt: skip
-        if magic != MAGIC or crc != crc32c(self.view[start + CRC_FROM : start + size]):
+        header = BatchHeader(*HEADER.unpack_from(self.view, start))
+        base_offset, count, timestamp = header.base_offset, header.record_count, header.max_timestamp
+        compression = header.attributes & COMPRESSION_BITS
+        if header.magic != MAGIC or header.crc != crc32c(self.view[start + CRC_FROM : start + size]):
             zeros = zeros_from(self.view, start)
             if zeros < start + size and len(self.view) - zeros >= _ZEROS_OF_A_TORN_WRITE:
                 raise self.torn(start, base_offset, "it ends in zeros, and its CRC is wrong")
             raise self.corrupt(start, "its CRC is wrong")
-        if attributes & ~(COMPRESSION_BITS | CONTROL_BIT) or attributes & COMPRESSION_BITS >= len(COMPRESSIONS):
-            raise self.corrupt(start, f"its attributes {attributes:#x} are not those of a metadata log")
-        if (producer_id, producer_epoch, sequence) != NO_PRODUCER:
+        if header.attributes & ~(COMPRESSION_BITS | CONTROL_BIT) or compression >= len(COMPRESSIONS):
+            raise self.corrupt(start, f"its attributes {header.attributes:#x} are not those of a metadata log")
+        if header.producer != NO_PRODUCER:
             raise self.corrupt(start, "it was written by a producer, which a metadata log has none of")
-        if not 0 < count <= self.limits.records or last_delta != count - 1:
-            raise self.corrupt(start, f"it has {count} records, and offsets up to {base_offset + last_delta}")
-        if epoch < -1 or base_offset + count > LARGEST_LONG:
-            raise self.corrupt(start, f"its epoch {epoch} or its offset can't be")
-        control = bool(attributes & CONTROL_BIT)
+        if not 0 < count <= self.limits.records or header.last_offset_delta != count - 1:
+            raise self.corrupt(start, f"it has {count} records, and offsets up to {header.last_offset}")
+        if header.epoch < -1 or base_offset + count > _LARGEST_LONG:
+            raise self.corrupt(start, f"its epoch {header.epoch} or its offset can't be")
+        control = header.is_control
         try:
-            records = self._records(start + HEADER.size, start + size, attributes & COMPRESSION_BITS)
-            values, timestamps, control_types = split_records(records, count, base_timestamp, control)
+            records = self._records(start + HEADER_SIZE, start + size, compression)
+            values, timestamps, control_types = split_records(records, count, header.base_timestamp, control)
         except (MalformedError, CorruptDataError) as fault:
             raise self.corrupt(start, str(fault)) from None
         except IndexError:
@@ -285,7 +286,7 @@ class _Reader(Value):
             raise self.corrupt(start, f"its timestamp {timestamp} is not the largest of its records', or out of range")
         batch = _new(_Mutable)
         batch.base_offset = base_offset
-        batch.epoch = epoch
+        batch.epoch = header.epoch
         batch.timestamp = timestamp
         batch.control = control
         batch.values = values

@@ -1,31 +1,16 @@
-"""The bytes of a record batch v2: its header, and the records behind it, taken apart and put together.
+"""The records behind the header of a batch of a metadata log, taken apart and put together.
 
-Source: org.apache.kafka.common.record.DefaultRecordBatch and DefaultRecord.
+Source: org.apache.kafka.common.record.DefaultRecord.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 
 from kraftlake.records.serde import control_key, control_type_of
 from kraftlake.records.varint import MalformedError, read_varint, read_varlong, varint
 
-MAGIC = 2
-HEADER = struct.Struct(">qiibIhiqqqhii")
-"""base offset, length, leader epoch, magic, CRC, attributes, last offset delta, base and max timestamp, producer id and
-epoch, base sequence, count of records."""
-UNCHECKED_HEADER, CHECKED_HEADER = struct.Struct(">qiibI"), struct.Struct(">hiqqqhii")
-"""The same in two parts: up to the CRC, and behind it, where the CRC covers all bytes."""
-OFFSET_AND_LENGTH = struct.Struct(">qi")
-LENGTH_FROM = 12  # the length field counts the bytes behind itself
-CRC_FROM = 21  # the CRC covers everything behind itself
-LARGEST_LONG = 0x7FFF_FFFF_FFFF_FFFF
 SMALLEST_RECORD = 7  # bytes: length, attributes, timestamp, offset, no key, no value, no headers
-COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
-CONTROL_BIT = 0x20
-COMPRESSION_BITS = 0x07
-NO_PRODUCER = (-1, -1, -1)  # producer id, producer epoch, base sequence
 
 _DATA_PREFIXES = tuple(b"\0\0" + varint(delta) + b"\x01" for delta in range(2048))
 

@@ -20,7 +20,7 @@ from kraftlake.kernels.batches.batch_columns import (
 )
 from kraftlake.kernels.compiled import split_plain, walk_plain
 from kraftlake.records.batch import DEFAULT, LATEST_TIMESTAMP, BatchLimits, RecordBatch, read_batches
-from kraftlake.records.batch_format import LENGTH_FROM
+from kraftlake.records.batch_header import LENGTH_FROM
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.runtime.value import Value
 

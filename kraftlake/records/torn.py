@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from itertools import islice
-
-from kraftlake.records.batch_format import CRC_FROM, HEADER, LENGTH_FROM, OFFSET_AND_LENGTH
-from kraftlake.records.crc32c import crc32c
+from kraftlake.records.batch_header import batch_starts, parse_header
 
 _SCANNED_BYTES = 16 * 1024 * 1024
 _SUMMED_BYTES = 256 * 1024 * 1024
-_CANDIDATES = 1_000_000
-# an offset that is not negative, a length below 32 MiB, an epoch, and the magic
-_BATCH_CANDIDATE = re.compile(rb"(?s)(?=[\x00-\x7f].{7}[\x00\x01].{7}\x02)")
 
 
 def zeros_from(view: memoryview, start: int) -> int:
@@ -30,18 +23,17 @@ def zeros_from(view: memoryview, start: int) -> int:
 def whole_batch_behind(view: memoryview, start: int) -> int | None:
     """The position of a batch with a good CRC at or behind `start`: then what is before it is no torn tail.
 
-    Looks at the first 16 MiB, and gives up after a bounded number of candidates and of bytes summed.
+    Looks at the first 16 MiB, and gives up after a bounded number of bytes summed.
     """
     budget = _SUMMED_BYTES
-    for match in islice(_BATCH_CANDIDATE.finditer(view[start : start + _SCANNED_BYTES]), _CANDIDATES):
-        at = start + match.start()
-        _, length = OFFSET_AND_LENGTH.unpack_from(view, at)
-        if length < HEADER.size - LENGTH_FROM or at + LENGTH_FROM + length > len(view):
+    for place in batch_starts(view[start : start + _SCANNED_BYTES]):
+        at = start + place
+        header = parse_header(view, at)
+        if header is None or header.fault() is not None or header.size > len(view) - at:
             continue
-        budget -= length
+        budget -= header.size
         if budget < 0:
             return None
-        crc = int.from_bytes(view[at + 17 : at + CRC_FROM], "big")
-        if crc == crc32c(view[at + CRC_FROM : at + LENGTH_FROM + length]):
+        if header.crc_is_good(view[at : at + header.size]):
             return at
     return None

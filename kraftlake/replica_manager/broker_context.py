@@ -14,7 +14,6 @@ from kraftlake.replica_manager.config import ReplicaManagerConfig
 from kraftlake.replica_manager.controller_channel import AlterPartitionManager, DirectoryEventHandler
 from kraftlake.replica_manager.logs.log_manager import LogManager
 from kraftlake.replica_manager.metadata_view import MetadataView
-from kraftlake.replica_manager.replication_metrics import ReplicationMetrics
 from kraftlake.replica_manager.transitions import Transition, TransitionKind, TransitionListener
 from kraftlake.runtime.clock import Clock
 
@@ -27,6 +26,18 @@ class DelayedOperations(Protocol):
 
     def complete_when_not_leader(self, topic_partition: TopicPartition) -> None:
         """Complete the requests that wait for a partition that this broker no longer leads: produce, then fetch."""
+
+
+@attrs.define(kw_only=True)
+class ReplicationMetrics:
+    """Counters since the start; a rate is the difference of two readings.
+
+    Source: the metrics IsrExpandsPerSec, IsrShrinksPerSec and FailedIsrUpdatesPerSec of kafka.server.ReplicaManager.
+    """
+
+    isr_expands: int = 0
+    isr_shrinks: int = 0
+    failed_isr_updates: int = 0
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)

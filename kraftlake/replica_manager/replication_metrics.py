@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-import attrs
-
+from kraftlake.replica_manager.fetch.fetcher import FetcherFigures
+from kraftlake.replica_manager.fetch.fetcher_manager import FetcherManager
+from kraftlake.replica_manager.replica_manager import ReplicaManager
 from kraftlake.runtime.metrics import MetricName, MetricsRegistry, Tags
 
-if TYPE_CHECKING:
-    from kraftlake.replica_manager.fetch.fetcher import FetcherFigures
-    from kraftlake.replica_manager.fetch.fetcher_manager import FetcherManager
-    from kraftlake.replica_manager.replica_manager import ReplicaManager
-
 _GROUP: Final = "kafka.server"
-
-
-@attrs.define(kw_only=True)
-class ReplicationMetrics:
-    """Counters since the start; a rate is the difference of two readings.
-
-    Source: the metrics IsrExpandsPerSec, IsrShrinksPerSec and FailedIsrUpdatesPerSec of kafka.server.ReplicaManager.
-    """
-
-    isr_expands: int = 0
-    isr_shrinks: int = 0
-    failed_isr_updates: int = 0
 
 
 def gauges(manager: ReplicaManager) -> dict[str, int]:

@@ -32,14 +32,6 @@ def checked_tables(names: Sequence[str]) -> list[str]:
     return named
 
 
-def made_anew(table: Location) -> str:
-    """The way out for a table of another shape."""
-    return (
-        f"delete the folder {table.name}/ and run `kraftlake tables {table.parent} {table.name}`, which makes it anew "
-        "from what the log holds"
-    )
-
-
 def derived_table(lake: Location, table: str) -> TableState:
     """The state of a derived table.
 

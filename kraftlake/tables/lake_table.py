@@ -30,7 +30,7 @@ from kraftlake.metadata_log.delta_table.row_files import rewrite_row_file, write
 from kraftlake.metadata_log.delta_table.schema import COMMENT, differing_column, extended_schema
 from kraftlake.metadata_log.maintenance.checkpointing import checkpoint_if_due, clean_up_commits
 from kraftlake.metadata_log.maintenance.compaction import compact_rows
-from kraftlake.metadata_log.maintenance.derived_tables import APPEND_ONLY, SOURCE_LOG, app_id_of
+from kraftlake.metadata_log.maintenance.derived_tables import APPEND_ONLY, SOURCE_LOG, app_id_of, made_anew
 from kraftlake.metadata_log.maintenance.trimming import set_properties
 from kraftlake.metadata_log.maintenance.vacuum import vacuum
 from kraftlake.metadata_log.storage.disk import disk_for
@@ -43,7 +43,6 @@ from kraftlake.tables.cluster_id import (
     has_cluster_id,
     with_cluster_id,
 )
-from kraftlake.tables.derived_tables import made_anew
 from kraftlake.tables.encoded_schema import encoded
 from kraftlake.tables.lazy_table import LazyTable
 

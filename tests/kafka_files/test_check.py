@@ -7,7 +7,7 @@ import pytest
 
 from kraftlake.kafka_files import Problem, check_directory, open_directory
 from kraftlake.records.batch import encode_batch
-from kraftlake.records.batch_format import CRC_FROM
+from kraftlake.records.batch_header import CRC_FROM
 from tests.kafka_files.sample_files import CRASH_TORN, KAFKA_44, NEWEST_44, SAMPLES, SEGMENTS_44, copy_of, no_ops
 
 

@@ -15,11 +15,12 @@ from kraftlake.records import (
     BatchLimits,
     RecordBatch,
     TornBatchError,
+    batch_header,
     encode_batch,
     read_batches,
     torn,
 )
-from kraftlake.records.batch_format import COMPRESSIONS, HEADER
+from kraftlake.records.batch_header import COMPRESSIONS, HEADER
 from kraftlake.records.control_records import LeaderChangeMessage, SnapshotFooterRecord
 from kraftlake.records.metadata_records import NoOpRecord, TopicRecord
 from kraftlake.records.varint import varint
@@ -186,10 +187,10 @@ def test_the_search_for_a_batch_behind_a_torn_one_is_bounded(monkeypatch: pytest
         summed.append(len(data))
         return 0
 
-    monkeypatch.setattr(torn, "crc32c", counting)
-    candidate = struct.pack(">qiib", 0, 1_000_000, 0, 2) + b"\x01\x01\x01\x01"
+    monkeypatch.setattr(batch_header, "crc32c", counting)
+    candidate = HEADER.pack(0, 1_000_000, 0, 2, 1, 0, 0, 0, 0, -1, -1, -1, 1)
     with pytest.raises(TornBatchError):
-        read(with_field(">i", 8, 20_000_000) + candidate * 100_000)
+        read(with_field(">i", 8, 20_000_000) + candidate * 20_000)
     assert 0 < sum(summed) <= torn._SUMMED_BYTES
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.records.batch_format import COMPRESSIONS
+from kraftlake.records.batch_header import COMPRESSIONS
 from kraftlake.records.compression import compress, decompress
 from kraftlake.runtime import CorruptDataError
 

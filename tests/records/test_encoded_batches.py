@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from kraftlake.records.batch import RecordBatch, encode_batch
-from kraftlake.records.batch_format import COMPRESSIONS
+from kraftlake.records.batch_header import COMPRESSIONS
 from kraftlake.records.batch_values import BatchValues, read_values
 from kraftlake.records.encoded_batches import encode_batches
 from tests.metadata_log.log_batches import data_batch

@@ -15,7 +15,7 @@ from kraftlake.records import (
     log_records,
     read_batches,
 )
-from kraftlake.records.batch_format import COMPRESSIONS
+from kraftlake.records.batch_header import COMPRESSIONS
 from kraftlake.records.rows import from_rows, to_rows
 from tests.at_least_one import at_least_one
 from tests.records.sample_logs import LOG_FILES, dumped_records, whole_batches

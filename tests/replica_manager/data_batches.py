@@ -7,9 +7,8 @@ from zlib import crc32
 
 from google_crc32c import value as crc32c
 
-from kraftlake.records.batch_format import CRC_FROM, HEADER, LENGTH_FROM
+from kraftlake.records.batch_header import CONTROL_BIT, CRC_FROM, HEADER, LENGTH_FROM, TRANSACTIONAL_BIT
 from kraftlake.records.varint import varint
-from kraftlake.replica_manager.logs.log_batch import CONTROL_BIT, TRANSACTIONAL_BIT
 
 _HORIZON_BIT = 0x40
 

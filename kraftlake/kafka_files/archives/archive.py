@@ -15,10 +15,9 @@ from kraftlake.kafka_files.archives.compression import codec_faults, codec_of
 from kraftlake.kafka_files.archives.members import DEFAULT_LIMITS, ArchiveLimits, Members
 from kraftlake.kafka_files.archives.tar_archive import read_tar
 from kraftlake.kafka_files.archives.zip_archive import read_zip
-from kraftlake.kafka_files.directory import MetadataDirectory, log_of
+from kraftlake.kafka_files.directory import MetadataDirectory, NodeFiles, log_of, node_named
 from kraftlake.kafka_files.file_names import METADATA_DIRECTORY
 from kraftlake.kafka_files.node.meta_properties import MetaProperties, find_properties, nearest_properties
-from kraftlake.kafka_files.node.node_files import NodeFiles, node_named
 from kraftlake.kafka_files.sniffing.sniffing import look_into
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.kafka_files.stored_file import DiskFile, StoredFile

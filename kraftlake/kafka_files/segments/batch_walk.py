@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import attrs
 
-from kraftlake.kafka_files.segments.batch_header import HEADER_SIZE, BatchHeader, crc_is_good, parse_header, size_said
 from kraftlake.kafka_files.stored_file import StoredFile, Window
+from kraftlake.records.batch_header import HEADER_SIZE, BatchHeader, batch_starts, parse_header, size_said
 from kraftlake.runtime.value import Value
 
 READ_CHUNK = 1024 * 1024
 HEADER_CHUNK = 64 * 1024
 _CANDIDATE_CRC_BYTES = 256 * 1024 * 1024
 """Limit of the bytes checksummed, besides four times the file's size, in the search for a whole batch after damage."""
-
-_NO_PRODUCER = re.compile(rb"\xff{14,}")
-"""Producer id, epoch and base sequence of a metadata batch are all −1; the record count behind them is not negative."""
-_NO_PRODUCER_END = 57
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -82,7 +77,7 @@ def _step(window: Window, position: int, end: int, headers_only: bool) -> Whole 
     data = window.at(position, header.size)
     if len(data) < header.size:
         return f"the file was cut to {position + len(data)} bytes while it was read"
-    if not crc_is_good(header, data):
+    if not header.crc_is_good(data):
         return "a batch whose CRC does not match its bytes"
     return Whole(position, header, data)
 
@@ -109,10 +104,9 @@ class _Search:
             chunk = bytes(window.at(begin, min(READ_CHUNK, self._end - begin)))
             if len(chunk) < HEADER_SIZE:
                 break
-            for match in _NO_PRODUCER.finditer(chunk):
-                candidate = begin + match.end() - _NO_PRODUCER_END
-                if candidate > position and self._is_whole(probe, candidate):
-                    return candidate
+            for place in batch_starts(chunk):
+                if self._is_whole(probe, begin + place):
+                    return begin + place
             begin += len(chunk) - HEADER_SIZE + 1
         return self._end
 
@@ -121,7 +115,7 @@ class _Search:
         if header is None or header.fault() is not None or header.size > min(self._end - position, self._budget):
             return False
         self._budget -= header.size
-        return crc_is_good(header, probe.at(position, header.size))
+        return header.crc_is_good(probe.at(position, header.size))
 
     def _only_zeros(self, window: Window, position: int) -> bool:
         while position < self._end:

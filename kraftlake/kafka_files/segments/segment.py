@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import attrs
 
 from kraftlake.kafka_files.faults import BrokenFileError, TornTail
-from kraftlake.kafka_files.segments.batch_header import HEADER_SIZE, parse_header, pass_whole, size_said
 from kraftlake.kafka_files.segments.batch_walk import READ_CHUNK, Damage, Whole, walk
 from kraftlake.kafka_files.stored_file import StoredFile, Window
 from kraftlake.kernels.compiled import pass_good
 from kraftlake.records.batch import RecordBatch, read_batches
+from kraftlake.records.batch_header import HEADER_SIZE, batch_headers, parse_header, size_said
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.runtime.value import Value
 
@@ -120,6 +120,31 @@ class Segment(Value):
         if isinstance(step, Damage):
             raise BrokenFileError(self.file.name, position, at.offset, step.reason)
         return step
+
+
+def pass_whole(
+    data: memoryview, *, check_crc: bool, offset: int | None = None, before: int | None = None
+) -> tuple[int, int]:
+    """Skip the whole batches at the start of `data`; return the position after them and the next offset.
+
+    With `offset`, only batches that follow each other from there on are skipped; with `before`, only those that end
+    below that offset. It stops at the first other byte, without saying why. The next offset is −1 when nothing was
+    skipped and `offset` is None.
+    """
+    end = 0
+    next_offset = -1 if offset is None else offset
+    for position, header in batch_headers(data):
+        if header.base_offset < 0 or header.record_count < 0:
+            break
+        if (offset is not None and header.base_offset != next_offset) or (
+            before is not None and header.last_offset >= before
+        ):
+            break
+        if check_crc and not header.crc_is_good(data[position : position + header.size]):
+            break
+        end = position + header.size
+        next_offset = header.last_offset + 1
+    return end, next_offset
 
 
 def skip_before(offset: int, window: Window, end: int, next_offset: int) -> tuple[int, int]:

@@ -8,10 +8,9 @@ import struct
 import attrs
 
 from kraftlake.kafka_files.file_names import segment_base_offset
-from kraftlake.kafka_files.segments.batch_header import HEADER_SIZE, BatchHeader, crc_is_good, parse_header
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.records.batch import RecordBatch, read_batches
-from kraftlake.records.batch_format import MAGIC, NO_PRODUCER
+from kraftlake.records.batch_header import HEADER_SIZE, MAGIC, NO_PRODUCER, BatchHeader, parse_header
 from kraftlake.records.control_records import LeaderChangeMessage, SnapshotHeaderRecord
 from kraftlake.records.crc32c import crc32c
 from kraftlake.records.serde import UnknownRecord
@@ -22,7 +21,6 @@ HEAD_SIZE = 1024 * 1024
 """Number of bytes from a file's start that are enough to recognise it."""
 
 TAR_BLOCK = 512
-_TRANSACTIONAL_BIT = 0x10
 _MAX_LIKELY_API_KEY = 255
 """Later Kafka releases add types after the known ones; a much larger number only looks like a frame by chance."""
 _PRODUCER_SNAPSHOT_HEAD = struct.Struct(">hI")
@@ -94,11 +92,10 @@ def _is_producer_snapshot(size: int, head: bytes) -> bool:
 
 def _tell_batch(header: BatchHeader, head: bytes) -> Content:
     """Recognise a file that starts with a record batch."""
-    producer = (header.producer_id, header.producer_epoch, header.base_sequence)
-    if producer != NO_PRODUCER or header.attributes & _TRANSACTIONAL_BIT:
+    if header.producer != NO_PRODUCER or header.is_transactional:
         return _data_topic("its records come from an idempotent or transactional producer")
     data = head[: header.size]
-    if not crc_is_good(header, data):
+    if not header.crc_is_good(data):
         # The rest of the file may be sound: reading it reports the faults.
         return Content(SourceKind.SEGMENT)
     try:

@@ -17,11 +17,11 @@ from kraftlake.kafka_files.file_names import (
     snapshot_id,
     unpacked_name,
 )
-from kraftlake.kafka_files.segments.batch_header import MIN_LENGTH
 from kraftlake.kafka_files.sniffing.file_content import HEAD_SIZE, Content, tell
 from kraftlake.kafka_files.sniffing.nested import archives_below, metadata_directories
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind, has_lake_log
 from kraftlake.kafka_files.stored_file import DiskFile, StoredFile
+from kraftlake.records.batch_header import MIN_LENGTH
 from kraftlake.runtime import shown
 from kraftlake.runtime.errors import CorruptDataError, NotASourceError
 

@@ -9,9 +9,6 @@ from kraftlake.kernels.batches.checksum import crc32c
 from kraftlake.kernels.batches.record_values import split_values
 from kraftlake.kernels.language import Bytes, Int8, Int64, LongRows, LongRowsOut, LongsOut, UInt64, compiled, inlined
 
-_LENGTH_FROM = 12
-_CRC_AT, _CRC_FROM = 17, 21
-_MAGIC = 2
 _LARGEST_LONG = 2**63 - 1
 
 
@@ -41,12 +38,12 @@ def walk_plain(
     offset, epoch = -1, -1
     while p + column.HEADER_SIZE <= size and batches < len(found):
         length = number(data, p + 8, 4)
-        stop = p + _LENGTH_FROM + length
+        stop = p + column.LENGTH_FROM + length
         base, of_epoch, count = number(data, p, 8), number(data, p + 12, 4), number(data, p + 57, 4)
         time, max_time = number(data, p + 27, 8), number(data, p + 35, 8)
         if (
-            data[p + 16] != _MAGIC or data[p + 21] != 0 or data[p + 22] != 0
-            or length < column.HEADER_SIZE - _LENGTH_FROM or stop > size or stop - p > largest
+            data[p + 16] != column.MAGIC or data[p + 21] != 0 or data[p + 22] != 0
+            or length < column.HEADER_SIZE - column.LENGTH_FROM or stop > size or stop - p > largest
             or base < 0 or count < 1 or number(data, p + 23, 4) != count - 1 or count * column.SMALLEST_RECORD > length
             or count > most
             or base > _LARGEST_LONG - count or of_epoch < -1
@@ -80,7 +77,7 @@ def split_plain(
     for index in range(batches):
         first, stop, count = found[index, column.FIRST], found[index, column.STOP], found[index, column.COUNT]
         head = first - column.HEADER_SIZE
-        if crc32c(data, head + _CRC_FROM, stop) != number(data, head + _CRC_AT, 4) & 0xFFFFFFFF:
+        if crc32c(data, head + column.CRC_FROM, stop) != number(data, head + column.CRC_AT, 4) & 0xFFFFFFFF:
             return index, at
         time, max_time = found[index, column.TIME], found[index, column.MAX_TIME]
         if not split_values(data, first, stop, count, time, max_time, starts, stops, times, at):
@@ -93,19 +90,19 @@ def split_plain(
 def pass_good(data: Bytes) -> tuple[Int64, Int64]:
     """Go over the whole batches with good CRCs that `data` starts with, of any kind; where they end, the next offset.
 
-    The next offset is -1 where there is none. The compiled form of `kraftlake.kafka_files.segments.batch_header`.
+    The next offset is -1 where there is none. The compiled form of `kraftlake.records.batch_header`.
     """
     size = len(data)
     p = 0
     offset = -1
     while p + column.HEADER_SIZE <= size:
         length = number(data, p + 8, 4)
-        end = p + _LENGTH_FROM + length
+        end = p + column.LENGTH_FROM + length
         base, delta = number(data, p, 8), number(data, p + 23, 4)
         if (
-            data[p + 16] != _MAGIC or length < column.HEADER_SIZE - _LENGTH_FROM or end > size
+            data[p + 16] != column.MAGIC or length < column.HEADER_SIZE - column.LENGTH_FROM or end > size
             or base < 0 or delta < 0 or number(data, p + 57, 4) < 0
-            or crc32c(data, p + _CRC_FROM, end) != number(data, p + _CRC_AT, 4) & 0xFFFFFFFF
+            or crc32c(data, p + column.CRC_FROM, end) != number(data, p + column.CRC_AT, 4) & 0xFFFFFFFF
         ):  # fmt: skip
             break
         p = end

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from kraftlake.kernels.batches import log_columns as column
-from kraftlake.kernels.batches.batch_columns import HEADER_SIZE
+from kraftlake.kernels.batches.batch_columns import CRC_AT, CRC_FROM, HEADER_SIZE, LENGTH_FROM, MAGIC
 from kraftlake.kernels.batches.batch_walk import number
 from kraftlake.kernels.batches.checksum import crc32c
 from kraftlake.kernels.language import Bool, Bytes, Int64, LongRows, LongRowsOut, compiled, inlined
-
-_LENGTH_FROM, _CRC_AT, _CRC_FROM = 12, 17, 21
-_MAGIC = 2
 
 
 @inlined
@@ -73,8 +70,8 @@ def count_batches(data: Bytes) -> Int64:
     count: Int64 = 0
     while p + HEADER_SIZE <= len(data):
         length = number(data, p + 8, 4)
-        p += _LENGTH_FROM + length
-        if length < HEADER_SIZE - _LENGTH_FROM or p > len(data):
+        p += LENGTH_FROM + length
+        if length < HEADER_SIZE - LENGTH_FROM or p > len(data):
             break
         count += 1
     return count
@@ -95,13 +92,13 @@ def find(
     newest: Int64 = -(2**63 - 1)
     while p + HEADER_SIZE <= size and count < len(rows):
         length = number(data, p + 8, 4)
-        stop = p + _LENGTH_FROM + length
+        stop = p + LENGTH_FROM + length
         base, epoch, delta = number(data, p, 8), number(data, p + 12, 4), number(data, p + 23, 4)
         last = base + delta
         if (
-            data[p + 16] != _MAGIC or length < HEADER_SIZE - _LENGTH_FROM or stop > size or delta < 0
+            data[p + 16] != MAGIC or length < HEADER_SIZE - LENGTH_FROM or stop > size or delta < 0
             or epoch > latest_epoch or last < lowest or last > highest or (expected >= 0 and base < expected)
-            or crc32c(data, p + _CRC_FROM, stop) != number(data, p + _CRC_AT, 4) & 0xFFFFFFFF
+            or crc32c(data, p + CRC_FROM, stop) != number(data, p + CRC_AT, 4) & 0xFFFFFFFF
         ):  # fmt: skip
             break
         time = number(data, p + 35, 8)

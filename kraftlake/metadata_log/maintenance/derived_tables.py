@@ -32,6 +32,14 @@ def app_id_of(name: str) -> str:
     return f"kraftlake.{name}"
 
 
+def made_anew(table: Location) -> str:
+    """The way out for a table of another shape."""
+    return (
+        f"delete the folder {table.name}/ and run `kraftlake tables {table.parent} {table.name}`, which makes it anew "
+        "from what the log holds"
+    )
+
+
 @attrs.frozen(kw_only=True)
 class DerivedTable:
     """A table that was made of the lake's log; `covers` is the last offset that it covers, None for nothing yet.

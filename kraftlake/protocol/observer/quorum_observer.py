@@ -11,7 +11,6 @@ from typing import Any, Final, Protocol, Self, TypeVar
 import attrs
 
 from kraftlake.protocol.address import Address
-from kraftlake.protocol.connection import AuthenticationError, NodeError
 from kraftlake.protocol.describe import (
     CONTROLLERS,
     OF_ANOTHER_TYPE,
@@ -26,6 +25,7 @@ from kraftlake.protocol.describe import (
 )
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.node_client import NodeClient
+from kraftlake.protocol.node_error import AuthenticationError, NodeError
 from kraftlake.protocol.observer.observed_log import ObservedLog
 from kraftlake.protocol.observer.raw_batch import RawBatch
 from kraftlake.protocol.observer.requests import (

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from kraftlake.records.batch_format import CRC_FROM, HEADER, LENGTH_FROM, MAGIC, OFFSET_AND_LENGTH
-from kraftlake.records.crc32c import crc32c
+from kraftlake.records.batch_header import batch_headers, parse_header
 from kraftlake.runtime.errors import CorruptDataError
 
 
@@ -28,19 +27,17 @@ def split_batches(data: bytes) -> Iterator[RawBatch]:
     Raises CorruptDataError where the bytes are no batches.
     """
     view = memoryview(data)
-    start = 0
-    while start + HEADER.size <= len(view):
-        base_offset, length = OFFSET_AND_LENGTH.unpack_from(view, start)
-        if length < HEADER.size - LENGTH_FROM or base_offset < 0:
-            raise CorruptDataError(f"the batch at byte {start} has the length {length} and the offset {base_offset}")
-        end = start + LENGTH_FROM + length
-        if end > len(view):
-            return
-        (_, _, epoch, magic, crc, _, last_delta, _, timestamp, *_) = HEADER.unpack_from(view, start)
-        if magic != MAGIC or last_delta < 0 or crc != crc32c(view[start + CRC_FROM : end]):
-            raise CorruptDataError(f"the batch at offset {base_offset} is damaged: its CRC is wrong")
+    end = 0
+    for start, header in batch_headers(view):
+        end = start + header.size
+        if header.base_offset < 0 or not header.crc_is_good(view[start:end]):
+            raise CorruptDataError(f"the batch at offset {header.base_offset} is damaged: its CRC is wrong")
         yield RawBatch(
-            base_offset=base_offset, last_offset=base_offset + last_delta, epoch=epoch, timestamp=timestamp,
-            data=bytes(view[start:end]),
+            base_offset=header.base_offset, last_offset=header.last_offset, epoch=header.epoch,
+            timestamp=header.max_timestamp, data=bytes(view[start:end]),
         )  # fmt: skip
-        start = end
+    rest = parse_header(view, end)
+    if rest is not None and not rest.is_possible:
+        raise CorruptDataError(
+            f"the batch at byte {end} has the length {rest.length} and the offset {rest.base_offset}"
+        )

@@ -11,12 +11,12 @@ import attrs
 from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
 
-from kraftlake.protocol.connection import NodeError
 from kraftlake.protocol.describe import METADATA_TOPIC, UNKNOWN_LEADER, Leader, leader_of, only_partition
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.fetch_request import FETCH, FetchHeader, encode_fetch, encode_partition
 from kraftlake.protocol.fetch_response import decode_fetch
 from kraftlake.protocol.node_client import NodeClient
+from kraftlake.protocol.node_error import NodeError
 from kraftlake.protocol.observer.raw_batch import RawBatch, split_batches
 from kraftlake.runtime.errors import CorruptDataError
 

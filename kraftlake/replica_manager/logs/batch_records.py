@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kraftlake.records.batch_format import COMPRESSIONS
+from kraftlake.records.batch_header import COMPRESSIONS
 
 LARGEST_RECORDS: Final = 128 * 1024 * 1024
 """The decompressed bytes of one batch. A compressed batch of a hundred kilobytes may hold gigabytes, and a broker reads

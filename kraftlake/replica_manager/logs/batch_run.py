@@ -12,8 +12,6 @@ import attrs
 
 from kraftlake.kernels import compiled
 from kraftlake.kernels.batches import log_columns as column
-from kraftlake.records.batch_format import CRC_FROM
-from kraftlake.records.crc32c import crc32c
 from kraftlake.replica_manager.errors import CorruptRecordError, ReplicationError, UnexpectedAppendOffsetError
 from kraftlake.replica_manager.logs.log_batch import LogBatch, batch_at, headers, joined, size_said
 
@@ -219,11 +217,10 @@ def problem_at(
     """What is wrong with the batch at a position of `data`, as `find_batches` says; None where nothing is."""
     try:
         for start, stop, header in headers(data, position):
-            base, _, epoch, _, crc, _, delta, *_ = header
-            last = base + delta
-            if epoch > latest_epoch:
+            base, last = header.base_offset, header.last_offset
+            if header.epoch > latest_epoch:
                 return None
-            if crc32c(memoryview(data)[start + CRC_FROM : stop]) != crc:
+            if not header.crc_is_good(memoryview(data)[start:stop]):
                 return CorruptRecordError(f"The record batch at offset {base} fails its checksum.")
             if base < expected and expected >= 0:
                 message = f"A batch at offset {base} is no continuation of a log that ends at {expected}."

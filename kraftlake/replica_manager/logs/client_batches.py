@@ -9,7 +9,17 @@ from typing import Final
 
 import attrs
 
-from kraftlake.records.batch_format import COMPRESSION_BITS, COMPRESSIONS, CONTROL_BIT, CRC_FROM, HEADER, LENGTH_FROM
+from kraftlake.records.batch_header import (
+    APPEND_TIME_BIT,
+    COMPRESSION_BITS,
+    COMPRESSIONS,
+    CONTROL_BIT,
+    CRC_FROM,
+    HEADER_SIZE,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    parse_header,
+)
 from kraftlake.records.crc32c import crc32c
 from kraftlake.replica_manager.errors import (
     CorruptRecordError,
@@ -27,51 +37,16 @@ from kraftlake.replica_manager.logs.client_records import (
     check_sizes,
     rewritten,
 )
-from kraftlake.replica_manager.logs.log_batch import TRANSACTIONAL_BIT, headers
+from kraftlake.replica_manager.logs.log_batch import headers
 from kraftlake.replica_manager.logs.log_config import COMPACT, LogConfig
 from kraftlake.runtime.errors import CorruptDataError
 
 LOG_APPEND_TIME: Final = "LogAppendTime"
 _PRODUCERS_OWN: Final = "producer"
 _UNCOMPRESSED: Final = "uncompressed"
-_APPEND_TIME_BIT: Final = 0x08
 _HORIZON_BIT: Final = 0x40
 _NO_PRODUCER: Final = -1
 _NO_TIME: Final = -1
-
-
-@attrs.frozen
-class _Header:
-    """The fields of a batch's header, in their order."""
-
-    base_offset: int
-    length: int
-    epoch: int
-    magic: int
-    crc: int
-    attributes: int
-    last_delta: int
-    first_time: int
-    max_time: int
-    producer: int
-    producer_epoch: int
-    sequence: int
-    count: int
-
-    @property
-    def codec(self) -> str:
-        """The compression. Raises InvalidRecordError for an unknown one."""
-        kind = self.attributes & COMPRESSION_BITS
-        if kind >= len(COMPRESSIONS):
-            raise InvalidRecordError(f"A batch has an unknown kind of compression: {kind}.")
-        return COMPRESSIONS[kind]
-
-    def before(self, body: bytes | memoryview) -> bytes:
-        """A batch of this header and other records, with the length and the checksum of both."""
-        length = HEADER.size - LENGTH_FROM + len(body)
-        made = bytearray(HEADER.pack(*attrs.astuple(attrs.evolve(self, length=length, crc=0))) + body)
-        made[CRC_FROM - 4 : CRC_FROM] = crc32c(bytes(made[CRC_FROM:])).to_bytes(4, "big")
-        return bytes(made)
 
 
 def prepared_batches(data: bytes, config: LogConfig, now_ms: int) -> tuple[bytes, int | None]:
@@ -81,47 +56,45 @@ def prepared_batches(data: bytes, config: LogConfig, now_ms: int) -> tuple[bytes
     (message.timestamp.type). Raises InvalidRecordError or InvalidTimestampError for a batch that its topic can't take,
     RecordTooLargeError or RecordBatchTooLargeError for a large one, CorruptRecordError for what is no batch.
     """
-    if len(data) >= HEADER.size and _Header(*HEADER.unpack_from(data)).last_delta < 0:
+    first = parse_header(data)
+    if first is not None and first.last_offset_delta < 0:
         raise InvalidRecordError("A batch ends before it begins.")
     append_time = now_ms if config.message_timestamp_type == LOG_APPEND_TIME else None
-    parts = [
-        _prepared(data[start:end], _Header(*header), config, now_ms, append_time)
-        for start, end, header in headers(data)
-    ]
+    parts = [_prepared(data[start:end], header, config, now_ms, append_time) for start, end, header in headers(data)]
     return parts[0] if len(parts) == 1 else b"".join(parts), append_time
 
 
-def _prepared(data: bytes, header: _Header, config: LogConfig, now_ms: int, append_time: int | None) -> bytes:
+def _prepared(data: bytes, header: BatchHeader, config: LogConfig, now_ms: int, append_time: int | None) -> bytes:
     _check_batch(data, header, config)
     _check_header(header)
-    codec = header.codec
+    codec = _codec(header)
     wanted = codec if config.compression_type == _PRODUCERS_OWN else _codec_of(config.compression_type)
-    is_stamped = bool(header.attributes & _APPEND_TIME_BIT)
+    is_stamped = bool(header.attributes & APPEND_TIME_BIT)
     rules = RecordRules(needs_key=COMPACT in config.cleanup_policy)
     of_times = rules
     if append_time is None:
         before, after = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
         of_times = attrs.evolve(rules, earliest=now_ms - before, latest=now_ms + after)
     records: bytes | memoryview
-    records, start = (data, HEADER.size) if codec == COMPRESSIONS[0] else (_unpacked(data, codec), 0)
+    records, start = (data, HEADER_SIZE) if codec == COMPRESSIONS[0] else (_unpacked(data, codec), 0)
     if codec != COMPRESSIONS[0]:
         check_sizes(records, config.max_decompressed_message_bytes)
-    found = check_records(records, start, header.count, header.first_time, rules if is_stamped else of_times)
+    found = check_records(records, start, header.record_count, header.base_timestamp, rules if is_stamped else of_times)
     if is_stamped:
         _check_stamp(header, of_times, is_allowed=append_time is None)
-    largest = header.max_time if is_stamped else found.largest_time
+    largest = header.max_timestamp if is_stamped else found.largest_time
     kind = header.attributes & TRANSACTIONAL_BIT | COMPRESSIONS.index(wanted)
     if append_time is not None:
-        kind, largest = kind | _APPEND_TIME_BIT, append_time
+        kind, largest = kind | APPEND_TIME_BIT, append_time
     if wanted == codec and (found.is_usual or codec == COMPRESSIONS[0]):
-        if largest == header.max_time and (header.attributes ^ kind) & _APPEND_TIME_BIT == 0:
+        if largest == header.max_timestamp and (header.attributes ^ kind) & APPEND_TIME_BIT == 0:
             return data
         kind |= header.attributes & _HORIZON_BIT
-        return attrs.evolve(header, attributes=kind, max_time=largest).before(data[HEADER.size :])
+        return header._replace(attributes=kind, max_timestamp=largest).framed(data[HEADER_SIZE:])
     return _repacked(header, records, start, wanted, config, is_usual=found.is_usual, kind=kind, largest=largest)
 
 
-def _check_batch(data: bytes, header: _Header, config: LogConfig) -> None:
+def _check_batch(data: bytes, header: BatchHeader, config: LogConfig) -> None:
     """What every log asks for, before it looks at what is in a batch."""
     if header.base_offset != 0:
         raise InvalidRecordError(f"A client's batch has the base offset {header.base_offset}, not 0.")
@@ -141,31 +114,33 @@ def _check_size(size: int, config: LogConfig) -> None:
         )
 
 
-def _check_header(header: _Header) -> None:
-    if header.count <= 0 or header.last_delta != header.count - 1:
+def _check_header(header: BatchHeader) -> None:
+    if header.record_count <= 0 or header.last_offset_delta != header.record_count - 1:
         raise InvalidRecordError(
-            f"A batch says that it has {header.count} records, and {header.last_delta + 1} offsets."
+            f"A batch says that it has {header.record_count} records, and {header.last_offset_delta + 1} offsets."
         )
     if header.attributes & CONTROL_BIT:
         raise InvalidRecordError("A client can't append a control batch.")
-    if header.producer > _NO_PRODUCER and header.sequence < 0:
-        raise InvalidRecordError(f"A batch of producer {header.producer} has no sequence number.")
+    if header.producer_id > _NO_PRODUCER and header.base_sequence < 0:
+        raise InvalidRecordError(f"A batch of producer {header.producer_id} has no sequence number.")
 
 
-def _check_stamp(header: _Header, rules: RecordRules, *, is_allowed: bool) -> None:
+def _check_stamp(header: BatchHeader, rules: RecordRules, *, is_allowed: bool) -> None:
     """Check a batch that says to have the time of an append, which then is that of each of its records."""
     if not is_allowed:
         message = "A producer can't say that its records have the time of their append."
-    elif header.max_time != _NO_TIME and not rules.earliest <= header.max_time <= rules.latest:
-        message = f"The time {header.max_time} is not between {rules.earliest} and {rules.latest}."
+    elif header.max_timestamp != _NO_TIME and not rules.earliest <= header.max_timestamp <= rules.latest:
+        message = f"The time {header.max_timestamp} is not between {rules.earliest} and {rules.latest}."
     else:
         return
-    errors = tuple(RecordError(place, message, is_of_time=True) for place in range(min(header.count, MOST_ERRORS)))
+    errors = tuple(
+        RecordError(place, message, is_of_time=True) for place in range(min(header.record_count, MOST_ERRORS))
+    )
     raise InvalidTimestampError(message, errors)
 
 
 def _repacked(
-    header: _Header,
+    header: BatchHeader,
     records: bytes | memoryview,
     start: int,
     codec: str,
@@ -176,16 +151,24 @@ def _repacked(
     largest: int,
 ) -> bytes:
     """A batch of the same records with another compression, or with those as a producer writes them."""
-    body, first_time = records[start:], header.first_time
+    body, first_time = records[start:], header.base_timestamp
     if not is_usual:
-        body, first_time = rewritten(records, start, header.count, header.first_time)
+        body, first_time = rewritten(records, start, header.record_count, header.base_timestamp)
     if first_time < _NO_TIME:
         raise InvalidRecordError(f"The records of a batch have times before 1970: {first_time}.")
-    if header.producer != _NO_PRODUCER and min(header.producer, header.producer_epoch) < 0:
-        raise InvalidRecordError(f"A batch of producer {header.producer} has epoch {header.producer_epoch}.")
+    if header.producer_id != _NO_PRODUCER and min(header.producer_id, header.producer_epoch) < 0:
+        raise InvalidRecordError(f"A batch of producer {header.producer_id} has epoch {header.producer_epoch}.")
     packed = _packed(body, codec, _level_of(config))
-    _check_size(HEADER.size + len(packed), config)
-    return attrs.evolve(header, attributes=kind, first_time=first_time, max_time=largest).before(packed)
+    _check_size(HEADER_SIZE + len(packed), config)
+    return header._replace(attributes=kind, base_timestamp=first_time, max_timestamp=largest).framed(packed)
+
+
+def _codec(header: BatchHeader) -> str:
+    """The compression. Raises InvalidRecordError for an unknown one."""
+    kind = header.attributes & COMPRESSION_BITS
+    if kind >= len(COMPRESSIONS):
+        raise InvalidRecordError(f"A batch has an unknown kind of compression: {kind}.")
+    return COMPRESSIONS[kind]
 
 
 def _codec_of(compression_type: str) -> str:
@@ -202,7 +185,7 @@ def _level_of(config: LogConfig) -> int | None:
 
 def _unpacked(data: bytes, codec: str) -> memoryview:
     try:
-        return unpacked_records(data[HEADER.size :], codec)
+        return unpacked_records(data[HEADER_SIZE:], codec)
     except CorruptDataError as fault:
         raise InvalidRecordError(f"A batch can't be decompressed: {fault}") from None
 

@@ -9,12 +9,21 @@ from zlib import crc32
 
 import attrs
 
-from kraftlake.records.batch_format import CONTROL_BIT, HEADER, LENGTH_FROM, MAGIC, OFFSET_AND_LENGTH
+from kraftlake.records import batch_header
+from kraftlake.records.batch_header import (
+    HEADER,
+    HEADER_SIZE,
+    LENGTH_FROM,
+    OFFSET_AND_LENGTH,
+    BatchHeader,
+    batch_headers,
+    parse_header,
+)
 from kraftlake.records.varint import read_varlong
 from kraftlake.replica_manager.errors import CorruptRecordError, UnsupportedForMessageFormatError
 
-TRANSACTIONAL_BIT: Final = 0x10
 NO_PRODUCER_ID: Final = -1
+_LARGEST_LENGTH: Final = (1 << 31) - 1
 OLD_HEADER: Final = Struct(">qiIb")
 """Offset, length, CRC and magic number of a message of format 0 or 1; the CRC covers all from the last one on."""
 _SMALLEST_OLD: Final = 14
@@ -76,7 +85,7 @@ class LogBatch:
 
     def _control_key(self) -> int:
         """Where the key of the one record is, which has a version and the type."""
-        start = HEADER.size + 2  # behind length and attributes, a single byte each
+        start = HEADER_SIZE + 2  # behind length and attributes, a single byte each
         # a compacting leader measures the record's time from a day or more later: this delta takes several bytes
         _, size = read_varlong(bytes(self.data[start : start + 10]), 0)
         return start + size + 2  # behind offset delta and the length of the key, a single byte each
@@ -84,47 +93,39 @@ class LogBatch:
 
 def batch_at(data: bytes | memoryview, start: int, stop: int) -> LogBatch:
     """The batch at some bytes of `data`."""
-    return _batch_of(data[start:stop], HEADER.unpack_from(data, start))
+    return _batch_of(data[start:stop], BatchHeader(*HEADER.unpack_from(data, start)))
 
 
-def _batch_of(data: bytes | memoryview, header: tuple[int, ...]) -> LogBatch:
-    (
-        base_offset, _, epoch, _, _, attributes, last_delta, _, max_timestamp,
-        producer_id, producer_epoch, base_sequence, count,
-    ) = header  # fmt: skip
+def _batch_of(data: bytes | memoryview, header: BatchHeader) -> LogBatch:
     return LogBatch(
         data=data,
-        base_offset=base_offset,
-        last_offset=base_offset + last_delta,
-        leader_epoch=epoch,
-        max_timestamp=max_timestamp,
-        count=count,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        base_sequence=base_sequence,
-        transactional=bool(attributes & TRANSACTIONAL_BIT),
-        control=bool(attributes & CONTROL_BIT),
+        base_offset=header.base_offset,
+        last_offset=header.last_offset,
+        leader_epoch=header.epoch,
+        max_timestamp=header.max_timestamp,
+        count=header.record_count,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        transactional=header.is_transactional,
+        control=header.is_control,
     )
 
 
-def headers(data: bytes, position: int = 0) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-    """Where the whole batches from `position` on begin and end, and their headers' fields.
+def headers(data: bytes, position: int = 0) -> Iterator[tuple[int, int, BatchHeader]]:
+    """Where the whole batches from `position` on begin and end, and their headers.
 
     A last batch that is cut off, as in a fetch response, is left out. Raises CorruptRecordError for bytes that are no
     batch of format v2, UnsupportedForMessageFormatError where they are a whole message of an older one.
     """
-    while len(data) - position >= HEADER.size:
-        header = HEADER.unpack_from(data, position)
-        base_offset, length, _, magic, _, _, last_delta, *_ = header
-        if magic != MAGIC or length < HEADER.size - LENGTH_FROM or last_delta < 0:
-            refuse_old_format(data, position)
-            raise CorruptRecordError(f"At byte {position} there is no record batch of format 2 (offset {base_offset}).")
-        end = position + LENGTH_FROM + length
-        if end > len(data):
-            return
-        yield position, end, header
-        position = end
-    refuse_old_format(data, position)  # which may be smaller than the header of a batch
+    end = position
+    for start, header in batch_headers(data, position):
+        end = start + header.size
+        yield start, end, header
+    refuse_old_format(data, end)  # which may be smaller than the header of a batch
+    rest = parse_header(data, end)
+    if rest is not None and not rest.is_possible:
+        raise CorruptRecordError(f"At byte {end} there is no record batch of format 2 (offset {rest.base_offset}).")
 
 
 def log_batches(data: bytes) -> Iterator[LogBatch]:
@@ -155,10 +156,7 @@ def refuse_old_format(data: bytes, position: int = 0) -> None:
 
 def size_said(head: bytes) -> int:
     """The size of the batch that begins with `head`, or what a header takes at least where that is too short."""
-    if len(head) < OFFSET_AND_LENGTH.size:
-        return HEADER.size
-    size: int = LENGTH_FROM + OFFSET_AND_LENGTH.unpack_from(head)[1]
-    return max(HEADER.size, size)
+    return batch_header.size_said(head, largest=_LARGEST_LENGTH) or HEADER_SIZE
 
 
 def joined(batches: Iterable[LogBatch]) -> bytes:

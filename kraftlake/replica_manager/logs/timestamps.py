@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kraftlake.records.batch_format import COMPRESSION_BITS, COMPRESSIONS, HEADER
+from kraftlake.records.batch_header import APPEND_TIME_BIT, COMPRESSION_BITS, COMPRESSIONS, HEADER, BatchHeader
 from kraftlake.records.varint import read_varint, read_varlong
 from kraftlake.replica_manager.logs.batch_records import unpacked_records
 from kraftlake.replica_manager.logs.log_batch import LogBatch
@@ -18,21 +18,22 @@ EARLIEST_LOCAL_TIMESTAMP: Final = -4
 LATEST_TIERED_TIMESTAMP: Final = -5
 EARLIEST_PENDING_UPLOAD_TIMESTAMP: Final = -6
 NO_TIMESTAMP: Final = -1
-_LOG_APPEND_TIME_BIT = 0x08
 
 
 def record_times(batch: LogBatch) -> Iterator[tuple[int, int]]:
     """Offset and timestamp (epoch ms) of each record of a batch."""
-    _, _, _, _, _, attributes, _, base_timestamp, max_timestamp, *_ = HEADER.unpack_from(batch.data)
+    header = BatchHeader(*HEADER.unpack_from(batch.data))
+    codec = header.attributes & COMPRESSION_BITS
     data: bytes | memoryview = bytes(batch.data[HEADER.size :])
-    if attributes & COMPRESSION_BITS:
-        data = unpacked_records(bytes(data), COMPRESSIONS[attributes & COMPRESSION_BITS])
+    if codec:
+        data = unpacked_records(bytes(data), COMPRESSIONS[codec])
+    is_stamped = bool(header.attributes & APPEND_TIME_BIT)
     position = 0
     for _ in range(batch.count):
         length, position = read_varint(data, position)
         delta, place = read_varlong(data, position + 1)
         offset_delta, _ = read_varint(data, place)
-        timestamp = max_timestamp if attributes & _LOG_APPEND_TIME_BIT else base_timestamp + delta
+        timestamp = header.max_timestamp if is_stamped else header.base_timestamp + delta
         yield batch.base_offset + offset_delta, timestamp
         position += length
 

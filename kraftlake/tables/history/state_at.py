@@ -12,13 +12,13 @@ import pyarrow as pa
 from kraftlake.metadata_log import TableState
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.delta_table.schema import differing_column
-from kraftlake.metadata_log.maintenance.derived_tables import app_id_of
+from kraftlake.metadata_log.maintenance.derived_tables import app_id_of, made_anew
 from kraftlake.metadata_log.storage.location import Location, lake_location
 from kraftlake.runtime.arguments import text
 from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
 from kraftlake.runtime.moments import LogTime, Moment, moment_of
 from kraftlake.tables.cluster_id import CLUSTER_ID_FIELD, cluster_id_of, cluster_ids, has_cluster_id
-from kraftlake.tables.derived_tables import columns_of, derived_table, first_offset_of, made_anew
+from kraftlake.tables.derived_tables import columns_of, derived_table, first_offset_of
 from kraftlake.tables.encoded_schema import encoded
 from kraftlake.tables.history.columns import PARTITION_HISTORY_SCHEMA
 from kraftlake.tables.history.rows_at import FROM, TO, last_change, rows_at

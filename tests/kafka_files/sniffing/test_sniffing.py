@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from kraftlake.kafka_files import SourceKind, sniff
 from kraftlake.records.batch import encode_batch
-from kraftlake.records.batch_format import CRC_FROM
+from kraftlake.records.batch_header import CRC_FROM
 from kraftlake.runtime.errors import KraftlakeError, NotASourceError
 from tests.kafka_files.sample_files import (
     CRASH_TORN,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.records.batch_format import COMPRESSION_BITS, COMPRESSIONS, CRC_FROM, HEADER, LENGTH_FROM
+from kraftlake.records.batch_header import COMPRESSION_BITS, COMPRESSIONS, CRC_FROM, HEADER, LENGTH_FROM
 from kraftlake.records.compression import compress, decompress
 from kraftlake.records.crc32c import crc32c
 from kraftlake.replica_manager import LogConfig

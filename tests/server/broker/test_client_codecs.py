@@ -7,7 +7,7 @@ from pathlib import Path
 from confluent_kafka.admin import NewTopic
 
 from kraftlake.delta import TopicPartition
-from kraftlake.records.batch_format import COMPRESSION_BITS, COMPRESSIONS
+from kraftlake.records.batch_header import COMPRESSION_BITS, COMPRESSIONS
 from kraftlake.replica_manager.logs.log_batch import headers
 from tests.server.broker.lake_cluster import lake_cluster
 from tests.server.broker.load import write

@@ -34,7 +34,7 @@ def test_it_coordinates_nothing_unless_it_leads_where_that_is_kept(name: str, ve
         answer = list_coordinated(frame, leads.__contains__)
         assert answer is not None
         told = read(name, version, answer)
-        assert told.error_code is error
+        assert told.error_code == error
         assert (told.groups if name == "list_groups" else told.transaction_states) == ()
 
 

@@ -294,7 +294,7 @@ def test_who_is_behind_a_trimmed_log_gets_a_snapshot(tmp_path: Path) -> None:
         rpc = made.rpc()
         for asked, error in (((5, 1), ErrorCode.SNAPSHOT_NOT_FOUND), ((0, 0), ErrorCode.SNAPSHOT_NOT_FOUND)):
             part = rpc.ask(w.fetch_snapshot(1, *asked)).topics[0].partitions[0]
-            assert part.error_code is error
+            assert part.error_code == error
         part = rpc.ask(w.fetch_snapshot(1, id_.offset, 1, position=10**6)).topics[0].partitions[0]
         assert part.error_code == ErrorCode.POSITION_OUT_OF_RANGE
 

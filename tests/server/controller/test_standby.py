@@ -80,7 +80,7 @@ def test_a_standby_says_who_leads_and_where(controllers: tuple[ControllerThread,
     ):  # fmt: skip
         answer = rpc.ask(w.fetch(asked))
         partition = answer.responses[0].partitions[0]
-        assert partition.error_code is error
+        assert partition.error_code == error
         assert (partition.current_leader.leader_id, partition.current_leader.leader_epoch) == (ACTIVE, epoch)
         assert [(one.node_id, one.host, one.port) for one in answer.node_endpoints] == [(ACTIVE, "127.0.0.1", port)]
     described = rpc.ask(w.describe_quorum()).topics[0].partitions[0]

@@ -14,7 +14,7 @@ from uuid import UUID
 import attrs
 from kio.schema.index import api_key_map
 
-from kraftlake.records.batch_format import COMPRESSION_BITS, COMPRESSIONS, CRC_FROM, HEADER
+from kraftlake.records.batch_header import COMPRESSION_BITS, COMPRESSIONS, CRC_FROM, HEADER
 from kraftlake.records.compression import decompress
 from kraftlake.records.crc32c import crc32c
 from kraftlake.replica_manager.logs.log_batch import headers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kraftlake.records.batch_format import COMPRESSIONS
+from kraftlake.records.batch_header import COMPRESSIONS
 from tests.replica_manager.data_batches import batch, emptied, marker
 from tests.server.matrix.batches import changed, packed, with_records
 from tests.server.matrix.records import DAY, NOW, by_name, good, read

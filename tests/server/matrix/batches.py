@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftlake.records.batch_format import COMPRESSIONS, CRC_FROM, HEADER, LENGTH_FROM
+from kraftlake.records.batch_header import COMPRESSIONS, CRC_FROM, HEADER, LENGTH_FROM
 from kraftlake.records.compression import compress
 from kraftlake.records.crc32c import crc32c
 from kraftlake.records.varint import varint

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import attrs
 
-from kraftlake.records.batch_format import COMPRESSION_BITS
+from kraftlake.records.batch_header import COMPRESSION_BITS
 from kraftlake.replica_manager.logs.log_batch import headers
 from tests.replica_manager.data_batches import batch
 from tests.server.matrix.records import DAY, NOW, by_name, fetched

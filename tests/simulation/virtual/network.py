@@ -16,7 +16,8 @@ from zlib import crc32
 import attrs
 
 from kraftlake.protocol import Address, NodeError
-from kraftlake.protocol.connection import MAX_RESPONSE_BYTES, ClosedConnectionError, SilentNodeError
+from kraftlake.protocol.connection import MAX_RESPONSE_BYTES
+from kraftlake.protocol.node_error import ClosedConnectionError, SilentNodeError
 from kraftlake.server.requests.dispatcher import Peer
 from tests.simulation.virtual import threads
 from tests.simulation.virtual.scheduler import FOREVER, MILLISECOND, SECOND, Killed, Process, Scheduler, Task, active

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kraftlake.records.batch_format import HEADER
+from kraftlake.records.batch_header import HEADER, BatchHeader
 from kraftlake.replica_manager.errors import CorruptRecordError, UnsupportedForMessageFormatError
 from kraftlake.replica_manager.logs.disk.files import LogFile
 from kraftlake.replica_manager.logs.disk.log_segment import LOG, LogSegment, batches_in
@@ -27,7 +27,6 @@ further back only in a partition that gets more than 8 MiB a second.
 """
 _READ: Final = 1024 * 1024
 """Bytes that are read at once."""
-_PRODUCER: Final = 9
 """The place of the producer id in a batch's header."""
 
 
@@ -75,10 +74,10 @@ def _producers(file: LogFile, position: int, stop: int) -> Iterator[tuple[int, i
     while position < stop and len(data := file.read(position, min(stop - position, _READ))) >= HEADER.size:
         size = 0
         for start, size, header in headers(data):  # noqa: B007 - the last end is how much was gone over
-            yield position + start, header[_PRODUCER]
+            yield position + start, header.producer_id
         if not size:  # the batch is larger than what was read
             size = size_said(data)
             if size > stop - position:
                 raise CorruptRecordError(f"At byte {position} there is no whole record batch.")
-            yield position, HEADER.unpack_from(data)[_PRODUCER]
+            yield position, BatchHeader(*HEADER.unpack_from(data)).producer_id
         position += size

@@ -10,7 +10,7 @@ from typing import Final
 
 import attrs
 
-from kraftlake.records.batch_format import HEADER
+from kraftlake.records.batch_header import HEADER
 from kraftlake.replica_manager.errors import CorruptRecordError
 from kraftlake.replica_manager.logs.batch_run import BatchRun, find_batches
 from kraftlake.replica_manager.logs.disk.entry_file import EntryFile

@@ -15,10 +15,17 @@ from kraftlake.delta import TopicPartition
 from kraftlake.image import AclOperation
 from kraftlake.protocol import kafka_id
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.records.batch_format import COMPRESSION_BITS, HEADER, LENGTH_FROM, MAGIC, OFFSET_AND_LENGTH
+from kraftlake.records.batch_header import (
+    COMPRESSION_BITS,
+    HEADER,
+    LENGTH_FROM,
+    MAGIC,
+    OFFSET_AND_LENGTH,
+    BatchHeader,
+    parse_header,
+)
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager import CorruptRecordError, ProduceAnswer, RequestServer
-from kraftlake.replica_manager.logs.log_batch import TRANSACTIONAL_BIT
 from kraftlake.server.broker.serving.context import ServingContext, by_topic, fail_after_fault
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import AT_ONCE, of_version
@@ -26,7 +33,6 @@ from kraftlake.server.requests.messages import AT_ONCE, of_version
 _LEADER_IN_ANSWER: Final = 10
 """The version of Produce from which on an answer names the leader (KIP-951)."""
 _ZSTD_SINCE: Final = 7
-_ATTRIBUTES: Final = 5
 """The place of the attributes among the fields of a batch's header."""
 _MAGIC_AT: Final = 16
 _SMALLEST: Final = 14
@@ -241,13 +247,13 @@ def _one_batch(request: Request, records: bytes | None) -> bytes | _Failed:
         return _Failed(error=ErrorCode.CORRUPT_MESSAGE, message=str(problem))
     if end < HEADER.size:
         return _Failed(error=ErrorCode.CORRUPT_MESSAGE, message=f"A record batch of {end} bytes has no header.")
-    attributes = HEADER.unpack_from(records)[_ATTRIBUTES]
-    if attributes & TRANSACTIONAL_BIT:
+    header = BatchHeader(*HEADER.unpack_from(records))
+    if header.is_transactional:
         return _Failed(
             error=ErrorCode.INVALID_TXN_STATE,
             message="There is no coordinator of transactions here: use a producer without transactional.id.",
         )
-    if attributes & COMPRESSION_BITS == _ZSTD and request.version < _ZSTD_SINCE:
+    if header.attributes & COMPRESSION_BITS == _ZSTD and request.version < _ZSTD_SINCE:
         return _Failed(error=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, message="zstd needs version 7 of Produce.")
     return bytes(records[:end])
 
@@ -255,9 +261,7 @@ def _one_batch(request: Request, records: bytes | None) -> bytes | _Failed:
 def _has_transactions(body: Any) -> bool:
     """Whether one of the batches is of a transaction."""
     return any(
-        len(one.records or b"") >= HEADER.size
-        and one.records[_MAGIC_AT] == MAGIC
-        and HEADER.unpack_from(one.records)[_ATTRIBUTES] & TRANSACTIONAL_BIT
+        (header := parse_header(one.records or b"")) is not None and header.magic == MAGIC and header.is_transactional
         for topic in body.topic_data
         for one in topic.partition_data
     )

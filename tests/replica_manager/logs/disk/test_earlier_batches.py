@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.records.batch_format import HEADER
+from kraftlake.records.batch_header import HEADER
 from kraftlake.replica_manager import MemoryPartitionLog
 from kraftlake.replica_manager.errors import OutOfOrderSequenceError
 from kraftlake.replica_manager.logs.base_log import BasePartitionLog

@@ -1,0 +1,73 @@
+"""Prints the circles of imports between files of the package: each as its files in order, none where all is well.
+
+`python tools/import_circles.py` looks at every import, also those for types alone and those inside functions. A name
+that a room's `__init__.py` passes on is taken as imported from the file that has it.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def main() -> int:
+    """Print each circle; the exit code is 1 where there is one."""
+    found = list(circles(imports_of(ROOT / "kraftlake")))
+    for circle in found:
+        print(" → ".join(circle))
+    return 1 if found else 0
+
+
+def imports_of(package: Path) -> dict[str, set[str]]:
+    """The modules that each module of a package imports, without those of others."""
+    trees: dict[str, ast.Module] = {}
+    for path in package.rglob("*.py"):
+        parts = path.relative_to(package.parent).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        trees[name] = ast.parse(path.read_text("utf-8"))
+    return {name: set(_imports(name, trees)) for name in trees}
+
+
+def circles(imports: Mapping[str, set[str]]) -> Iterator[list[str]]:
+    """A circle for each group of modules that import each other; one import of each is left out for the next."""
+    left = {name: set(imported) for name, imported in imports.items()}
+    while True:
+        try:
+            TopologicalSorter(left).prepare()
+        except CycleError as error:
+            circle: list[str] = error.args[1][::-1]
+            yield circle
+            left[circle[0]].discard(circle[1])
+        else:
+            return
+
+
+def _imports(name: str, trees: Mapping[str, ast.Module]) -> Iterator[str]:
+    for node in ast.walk(trees[name]):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in trees)
+        elif isinstance(node, ast.ImportFrom) and node.module in trees:
+            for alias in node.names:
+                home = _home_of(node.module, alias.name, trees)
+                if home != name:
+                    yield home
+
+
+def _home_of(module: str, name: str, trees: Mapping[str, ast.Module]) -> str:
+    """The module that has a name which another one passes on."""
+    if f"{module}.{name}" in trees:
+        return f"{module}.{name}"
+    for node in ast.walk(trees[module]):
+        if isinstance(node, ast.ImportFrom) and node.module in trees and node.module != module:
+            if name in [alias.asname or alias.name for alias in node.names]:
+                return _home_of(node.module, name, trees)
+    return module
+
+
+if __name__ == "__main__":
+    sys.exit(main())

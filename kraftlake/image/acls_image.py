@@ -14,11 +14,10 @@ from kraftlake.image.short_repr import short_repr
 from kraftlake.records.metadata_records import AccessControlEntryRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime import Value
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class StandardAcl(Value):
+@attrs.frozen(kw_only=True)
+class StandardAcl:
     """One rule; types, operation and permission are the codes of Kafka's enums, `principal` is `Type:name`.
 
     Source: org.apache.kafka.metadata.authorizer.StandardAcl.
@@ -52,8 +51,8 @@ class StandardAcl(Value):
         )
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class AclsImage(Value):
+@attrs.frozen(kw_only=True)
+class AclsImage:
     """The rules by id. Source: org.apache.kafka.image.AclsImage."""
 
     EMPTY: ClassVar[AclsImage]

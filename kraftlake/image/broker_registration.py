@@ -19,15 +19,15 @@ from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime import ReplayError, Value
+from kraftlake.runtime import ReplayError
 
 
 def _sorted(directories: tuple[Uuid, ...]) -> tuple[Uuid, ...]:
     return tuple(sorted(directories, key=Uuid.sort_key))
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class BrokerRegistration(Value):
+@attrs.frozen(kw_only=True)
+class BrokerRegistration:
     """One incarnation of a broker: `epoch` is the offset of its registration.
 
     `directories` are the ids of the online log directories, sorted; `cordoned_directories` are those that get no new

@@ -12,7 +12,6 @@ from rpds import HashTrieMap
 from kraftlake.image.short_repr import short_repr
 from kraftlake.records.metadata_records import ClientQuotaRecord, EntityData
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.runtime import Value
 
 
 @attrs.frozen
@@ -35,8 +34,8 @@ class ClientQuotaEntity:
         return json.dumps(dict(self.entries), ensure_ascii=False, separators=(",", ":"))
 
 
-@attrs.frozen(eq=False, repr=False)
-class ClientQuotaImage(Value):
+@attrs.frozen
+class ClientQuotaImage:
     """The quotas of one entity: values by quota key. Source: org.apache.kafka.image.ClientQuotaImage."""
 
     EMPTY: ClassVar[ClientQuotaImage]
@@ -57,8 +56,8 @@ class ClientQuotaImage(Value):
 ClientQuotaImage.EMPTY = ClientQuotaImage()
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class ClientQuotasImage(Value):
+@attrs.frozen(kw_only=True)
+class ClientQuotasImage:
     """Quotas by entity; entities without quotas are absent. Source: org.apache.kafka.image.ClientQuotasImage."""
 
     EMPTY: ClassVar[ClientQuotasImage]

@@ -13,11 +13,10 @@ from kraftlake.image.controller_registration import ControllerRegistration
 from kraftlake.image.short_repr import short_repr
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.runtime import Value
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class ClusterImage(Value):
+@attrs.frozen(kw_only=True)
+class ClusterImage:
     """Registrations by node id. Source: org.apache.kafka.image.ClusterImage."""
 
     EMPTY: ClassVar[ClusterImage]

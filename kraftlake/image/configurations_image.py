@@ -12,7 +12,7 @@ from kraftlake.image.kafka_names import CONFIG_RESOURCES
 from kraftlake.image.short_repr import short_repr
 from kraftlake.records.metadata_records import ConfigRecord
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.runtime import Value, in_words, shown
+from kraftlake.runtime import in_words, shown
 
 TOPIC_RESOURCE: Final = 2
 BROKER_RESOURCE: Final = 4
@@ -33,8 +33,8 @@ class ConfigResource:
         return CONFIG_RESOURCES.get(self.type, f"UNKNOWN({self.type})")
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class ConfigurationImage(Value):
+@attrs.frozen(kw_only=True)
+class ConfigurationImage:
     """The configs of one resource: values by name. Source: org.apache.kafka.image.ConfigurationImage."""
 
     resource: ConfigResource
@@ -53,8 +53,8 @@ class ConfigurationImage(Value):
             yield ApiMessageAndVersion(record, 0)
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class ConfigurationsImage(Value):
+@attrs.frozen(kw_only=True)
+class ConfigurationsImage:
     """Configs by resource; resources without configs are absent. Source: org.apache.kafka.image.ConfigurationsImage.
 
     `ignored` has the configs that the records set and Kafka 4.4 does not know. They are no part of the state: they are

@@ -17,11 +17,11 @@ from kraftlake.image.kafka_names import SECURITY_PROTOCOLS
 from kraftlake.records.metadata_records import ControllerEndpoint, ControllerFeature, RegisterControllerRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime import ReplayError, Value
+from kraftlake.runtime import ReplayError
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class ControllerRegistration(Value):
+@attrs.frozen(kw_only=True)
+class ControllerRegistration:
     """One incarnation of a controller (KIP-919). Source: org.apache.kafka.metadata.ControllerRegistration."""
 
     id: int

@@ -13,11 +13,11 @@ from kraftlake.image.short_repr import short_repr
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import DelegationTokenRecord
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.runtime import ReplayError, Value
+from kraftlake.runtime import ReplayError
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False, field_transformer=secrets_hidden(DelegationTokenRecord))
-class DelegationTokenData(Value):
+@attrs.frozen(kw_only=True, field_transformer=secrets_hidden(DelegationTokenRecord))
+class DelegationTokenData:
     """One token; principals are `Type:name`, times epoch ms. Source: org.apache.kafka.metadata.DelegationTokenData."""
 
     token_id: str
@@ -43,8 +43,8 @@ class DelegationTokenData(Value):
         return ApiMessageAndVersion(record, 0)
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class DelegationTokenImage(Value):
+@attrs.frozen(kw_only=True)
+class DelegationTokenImage:
     """Tokens by id. Source: org.apache.kafka.image.DelegationTokenImage."""
 
     EMPTY: ClassVar[DelegationTokenImage]

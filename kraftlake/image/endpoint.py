@@ -8,13 +8,11 @@ from typing import Any, TypeVar
 import attrs
 from rpds import HashTrieMap
 
-from kraftlake.runtime import Value
-
 E = TypeVar("E", bound=Any)
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class Endpoint(Value):
+@attrs.frozen(kw_only=True)
+class Endpoint:
     """The address of a listener; `security_protocol` is the id of Kafka's SecurityProtocol."""
 
     host: str
@@ -22,8 +20,8 @@ class Endpoint(Value):
     security_protocol: int
 
 
-@attrs.frozen(eq=False, repr=False)
-class VersionRange(Value):
+@attrs.frozen
+class VersionRange:
     """The levels of a feature that a process supports, both ends included."""
 
     min: int

@@ -12,7 +12,6 @@ from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import FeatureLevelRecord
 from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.runtime import Value
 
 METADATA_VERSION: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"
@@ -20,8 +19,8 @@ KRAFT_VERSION: Final = "kraft.version"
 ELR_VERSION: Final = "eligible.leader.replicas.version"
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class FeaturesImage(Value):
+@attrs.frozen(kw_only=True)
+class FeaturesImage:
     """Finalized levels by feature name, without metadata.version. Source: org.apache.kafka.image.FeaturesImage."""
 
     EMPTY: ClassVar[FeaturesImage]

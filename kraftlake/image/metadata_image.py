@@ -21,11 +21,10 @@ from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.encoded_values import EncodedValues
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.runtime import Value
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class MetadataImage(Value):
+@attrs.frozen(kw_only=True)
+class MetadataImage:
     """The state of the cluster up to `provenance`. Immutable; images share the objects of equal parts.
 
     Source: org.apache.kafka.image.MetadataImage.

@@ -9,11 +9,10 @@ import attrs
 
 from kraftlake.records.metadata_records import ProducerIdsRecord
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.runtime import Value
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class ProducerIdsImage(Value):
+@attrs.frozen(kw_only=True)
+class ProducerIdsImage:
     """The first producer id of the next block, -1 before any. Source: org.apache.kafka.image.ProducerIdsImage."""
 
     EMPTY: ClassVar[ProducerIdsImage]

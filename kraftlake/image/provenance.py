@@ -6,11 +6,9 @@ from typing import Any, ClassVar
 
 import attrs
 
-from kraftlake.runtime import Value
 
-
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class MetadataProvenance(Value):
+@attrs.frozen(kw_only=True)
+class MetadataProvenance:
     """The last offset that an image holds.
 
     `epoch` and `timestamp` (epoch milliseconds, -1: unknown) are those of the offset's batch; `batch_aligned` is true

@@ -14,7 +14,6 @@ from kraftlake.image.short_repr import short_repr
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import UserScramCredentialRecord
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.runtime import Value
 
 
 def known_mechanism(mechanism: int) -> int:
@@ -27,8 +26,8 @@ def mechanism_name(mechanism: int) -> str:
     return SCRAM_MECHANISMS.get(mechanism, f"UNKNOWN({mechanism})")
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False, field_transformer=secrets_hidden(UserScramCredentialRecord))
-class ScramCredentialData(Value):
+@attrs.frozen(kw_only=True, field_transformer=secrets_hidden(UserScramCredentialRecord))
+class ScramCredentialData:
     """One credential; its keys never appear in a repr. Source: org.apache.kafka.metadata.ScramCredentialData."""
 
     salt: bytes
@@ -48,8 +47,8 @@ class ScramCredentialData(Value):
         return ApiMessageAndVersion(record, 0)
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class ScramImage(Value):
+@attrs.frozen(kw_only=True)
+class ScramImage:
     """Credentials by mechanism (a key of SCRAM_MECHANISMS) and user; mechanisms without users are absent.
 
     Source: org.apache.kafka.image.ScramImage.

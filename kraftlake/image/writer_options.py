@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from kraftlake.records.metadata_version import MINIMUM_OF_KAFKA_4, MetadataVersion
-from kraftlake.runtime import UnwritableMetadataError, Value
+from kraftlake.runtime import UnwritableMetadataError
 
 if TYPE_CHECKING:
     from kraftlake.image.metadata_image import MetadataImage
@@ -41,8 +41,8 @@ class CollectedLosses:
         return tuple(self._losses)
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class ImageWriterOptions(Value):
+@attrs.frozen(kw_only=True)
+class ImageWriterOptions:
     """The metadata.version to write records for, whether ELR is enabled, and the handler of losses.
 
     `loss_handler` may raise (the default raises UnwritableMetadataError) or accept the loss and return. Kafka silently

@@ -30,7 +30,6 @@ from kraftlake.kafka_files.stored_file import DiskFile, StoredFile
 from kraftlake.records.batch import RecordBatch
 from kraftlake.runtime import shown
 from kraftlake.runtime.errors import CorruptDataError, NotASourceError
-from kraftlake.runtime.value import Value
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
@@ -40,8 +39,8 @@ _NAMED = 8
 """How many nodes a message names."""
 
 
-@attrs.frozen(eq=False, repr=False)
-class BrokenRange(Value):
+@attrs.frozen
+class BrokenRange:
     """Offsets `first` to `last` that no segment holds, or that two hold; `fault` is what reading them raises."""
 
     first: int
@@ -49,8 +48,8 @@ class BrokenRange(Value):
     fault: BrokenFileError
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class MetadataDirectory(Value):
+@attrs.frozen(kw_only=True)
+class MetadataDirectory:
     """A log of Kafka as stored in files: in a directory, in one file, or in an archive.
 
     It shows the files as they were when it was opened: what a live node appends later is not seen. `start_offset` is
@@ -144,8 +143,8 @@ class MetadataDirectory(Value):
         return self._ends[index]
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class NodeFiles(Value):
+@attrs.frozen(kw_only=True)
+class NodeFiles:
     """The metadata log of one node.
 
     `folder` is where it lies: a path, or a folder of the `archive` of that path. `properties` are those of the

@@ -7,11 +7,10 @@ import os
 import attrs
 
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, NotASourceError
-from kraftlake.runtime.value import Value
 
 
-@attrs.frozen(eq=False, repr=False)
-class TornTail(Value):
+@attrs.frozen
+class TornTail:
     """The bytes after the last whole batch of a log: the rest of a write that a crash or a copy interrupted.
 
     `position` is where it starts in `file`, in bytes, and `offset` the one that its first batch would have had, which

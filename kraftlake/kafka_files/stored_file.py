@@ -13,7 +13,6 @@ from typing import TypeAlias
 import attrs
 
 from kraftlake.kafka_files.faults import unreadable
-from kraftlake.runtime.value import Value
 
 BLOCK_SIZE = 1024 * 1024
 
@@ -49,8 +48,8 @@ class DiskStream:
         os.close(self._descriptor)
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class DiskFile(Value):
+@attrs.frozen(kw_only=True)
+class DiskFile:
     """A file on disk, or the `size` bytes of it that begin at `start`."""
 
     path: str
@@ -72,8 +71,8 @@ class DiskFile(Value):
         return DiskStream(self)
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class BlockFile(Value):
+@attrs.frozen(kw_only=True)
+class BlockFile:
     """A file held in memory as compressed blocks of `BLOCK_SIZE` bytes, for what came out of a compressed archive.
 
     A metadata log is mostly no-op records and shrinks to a tenth or less; any position is reached by one block.

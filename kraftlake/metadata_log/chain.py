@@ -13,13 +13,12 @@ from kraftlake.metadata_log.append.log_file import FIRST_HASH, LogEnd
 from kraftlake.metadata_log.delta_table.table_state import TableState
 from kraftlake.metadata_log.log_facts import CHAIN_BASE, CHAIN_START, START_OFFSET
 from kraftlake.runtime.errors import UsageError
-from kraftlake.runtime.value import Value
 
 _LINK = re.compile(r"(\d{1,19})(?::([0-9a-f]{16}))?")
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class ChainLink(Value):
+@attrs.frozen(kw_only=True)
+class ChainLink:
     """The hash of a chain after the row at `offset`, None where only the offset is known; text as OFFSET[:HASH]."""
 
     offset: int
@@ -41,8 +40,8 @@ class ChainLink(Value):
         return str(self.offset) if self.hash is None else f"{self.offset}:{self.hash % 2**64:016x}"
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class Chain(Value):
+@attrs.frozen(kw_only=True)
+class Chain:
     """A log's chain: the offset of its first row, the one after its last row, and the hash there."""
 
     start: int

@@ -41,7 +41,6 @@ from kraftlake.records.serde import (
 from kraftlake.records.torn import whole_batch_behind, zeros_from
 from kraftlake.records.varint import MalformedError
 from kraftlake.runtime.errors import CorruptDataError, UnwritableMetadataError
-from kraftlake.runtime.value import Value
 
 _LARGEST_LONG = 0x7FFF_FFFF_FFFF_FFFF
 _ZEROS_OF_A_TORN_WRITE = 8  # a shorter run of zeros at the end is as likely to be data
@@ -65,8 +64,8 @@ class TornBatchError(CorruptDataError):
         super().__init__(f"{file}: the batch at position {position}{offset} is torn: {reason}.")
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class BatchLimits(Value):
+@attrs.frozen(kw_only=True)
+class BatchLimits:
     """What a batch may hold before it is refused, in bytes and records. Kafka's own stay below 8 MiB."""
 
     batch_bytes: int = 32 * 1024 * 1024
@@ -77,8 +76,8 @@ class BatchLimits(Value):
 DEFAULT = BatchLimits()
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False, weakref_slot=False)
-class RecordBatch(Value):
+@attrs.frozen(kw_only=True, weakref_slot=False)
+class RecordBatch:
     """The records that were appended together: they are in the log all or not at all.
 
     `base_offset` is the first record's offset, `epoch` the partition leader epoch, `timestamp` the largest of
@@ -220,8 +219,8 @@ _Mutable = mutable_class(RecordBatch)
 _new = object.__new__
 
 
-@attrs.frozen(eq=False, repr=False)
-class _Reader(Value):
+@attrs.frozen
+class _Reader:
     """Bytes of a file, which begin at `position` in it."""
 
     view: memoryview

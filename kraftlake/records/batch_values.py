@@ -22,11 +22,10 @@ from kraftlake.kernels.compiled import split_plain, walk_plain
 from kraftlake.records.batch import DEFAULT, LATEST_TIMESTAMP, BatchLimits, RecordBatch, read_batches
 from kraftlake.records.batch_header import LENGTH_FROM
 from kraftlake.runtime.errors import CorruptDataError
-from kraftlake.runtime.value import Value
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class BatchEnd(Value):
+@attrs.frozen(kw_only=True)
+class BatchEnd:
     """What a batch says of all its records."""
 
     last_offset: int

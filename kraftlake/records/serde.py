@@ -25,7 +25,6 @@ from kraftlake.records.schema import Message, type_name
 from kraftlake.records.varint import MalformedError, read_uvarint, uvarint
 from kraftlake.runtime.errors import CorruptDataError, UnwritableMetadataError
 from kraftlake.runtime.lazy_module import LazyModule
-from kraftlake.runtime.value import Value
 
 if TYPE_CHECKING:
     from kraftlake.records import control_records
@@ -41,8 +40,8 @@ UNKNOWN = "UNKNOWN"
 """The type name of a record that this release does not know."""
 
 
-@attrs.frozen(eq=False, repr=False)
-class UnknownRecord(Value):
+@attrs.frozen
+class UnknownRecord:
     """A record of a type or version that this release does not know, kept as it was.
 
     `api_key` is the control type of a control record; `payload` is the whole value, frame included.
@@ -56,8 +55,8 @@ class UnknownRecord(Value):
 AnyMessage: TypeAlias = Message | UnknownRecord
 
 
-@attrs.frozen(eq=False, repr=False, weakref_slot=False)
-class ApiMessageAndVersion(Value):
+@attrs.frozen(weakref_slot=False)
+class ApiMessageAndVersion:
     """A message and the version that it was read at or is to be written at."""
 
     message: AnyMessage

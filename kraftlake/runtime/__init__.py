@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     )
     from kraftlake.runtime.process_setup import configure_service, return_freed_memory
     from kraftlake.runtime.scheduler import Scheduler
-    from kraftlake.runtime.value import Value
     from kraftlake.runtime.whole_file import check_folder_of, write_readable, write_whole
     from kraftlake.runtime.words import counted, did_you_mean, duration, in_words, shown
 
@@ -86,7 +85,6 @@ __all__ = [
     "UnknownRecordError",
     "UnwritableMetadataError",
     "UsageError",
-    "Value",
     "__version__",
     "camel_case",
     "check_folder_of",

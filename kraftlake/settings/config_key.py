@@ -11,7 +11,6 @@ from typing import Any, Final
 import attrs
 
 from kraftlake.runtime.java_values import parse_boolean, parse_double, parse_integer, split_list, trim
-from kraftlake.runtime.value import Value
 from kraftlake.settings.checks import Check
 from kraftlake.settings.uses import Heeded, Ignored, Use
 
@@ -34,8 +33,8 @@ PER_BROKER: Final = UpdateMode.PER_BROKER
 CLUSTER_WIDE: Final = UpdateMode.CLUSTER_WIDE
 
 
-@attrs.frozen(eq=False, repr=False)
-class ConfigKey(Value):
+@attrs.frozen
+class ConfigKey:
     """A config: its type under Kafka's name, its default (or None), its validator and its use here.
 
     `synonyms` are the broker configs that a topic config falls back on; the first one that is set counts. `update`

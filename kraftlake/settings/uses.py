@@ -7,14 +7,12 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from kraftlake.runtime.value import Value
-
 BROKER_ROLE: Final = "broker"
 CONTROLLER_ROLE: Final = "controller"
 
 
-@attrs.frozen(eq=False, repr=False)
-class Ignored(Value):
+@attrs.frozen
+class Ignored:
     """A config without effect here; `reason` completes "NAME has no effect: …".
 
     `is_non_goal` says that the thing it is about is not meant to be here.
@@ -24,8 +22,8 @@ class Ignored(Value):
     is_non_goal: bool = False
 
 
-@attrs.frozen(eq=False, repr=False)
-class Heeded(Value):
+@attrs.frozen
+class Heeded:
     """A config that nodes of the roles `by` heed; a value, or member of a list, in `but` has no effect.
 
     `live` says that a running node heeds a change where Kafka's does; without it the next start does, and of the

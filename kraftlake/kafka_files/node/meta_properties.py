@@ -15,7 +15,6 @@ from kraftlake.kafka_files.file_names import META_PROPERTIES
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.java_properties import parse_properties
-from kraftlake.runtime.value import Value
 from kraftlake.runtime.whole_file import write_whole
 
 MAX_SIZE = 64 * 1024
@@ -26,8 +25,8 @@ _ESCAPED = re.compile(r"[\\=:#!]")
 _NODE_ID = re.compile(r"[0-9]{1,10}")
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class MetaProperties(Value):
+@attrs.frozen(kw_only=True)
+class MetaProperties:
     """The properties in a `meta.properties`; None for those that are missing or malformed."""
 
     cluster_id: str | None = None

@@ -12,7 +12,6 @@ import attrs
 
 from kraftlake.kafka_files.faults import unreadable
 from kraftlake.runtime.errors import CorruptDataError
-from kraftlake.runtime.value import Value
 
 QUORUM_STATE = "quorum-state"
 MAX_SIZE = 1024 * 1024
@@ -20,8 +19,8 @@ _DATA_VERSIONS = (0, 1)
 """The versions that Kafka 4.4 reads."""
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class ElectionState(Value):
+@attrs.frozen(kw_only=True)
+class ElectionState:
     """The epoch of a node, the leader of that epoch and the candidate that the node voted for; None where unknown."""
 
     leader_epoch: int

@@ -8,7 +8,6 @@ import attrs
 
 from kraftlake.kafka_files.stored_file import StoredFile, Window
 from kraftlake.records.batch_header import HEADER_SIZE, BatchHeader, batch_starts, parse_header, size_said
-from kraftlake.runtime.value import Value
 
 READ_CHUNK = 1024 * 1024
 HEADER_CHUNK = 64 * 1024
@@ -16,8 +15,8 @@ _CANDIDATE_CRC_BYTES = 256 * 1024 * 1024
 """Limit of the bytes checksummed, besides four times the file's size, in the search for a whole batch after damage."""
 
 
-@attrs.frozen(eq=False, repr=False)
-class Whole(Value):
+@attrs.frozen
+class Whole:
     """A batch with all of its bytes. `data` is empty when only headers were read."""
 
     position: int
@@ -30,8 +29,8 @@ class Whole(Value):
         return self.position + self.header.size
 
 
-@attrs.frozen(eq=False, repr=False)
-class Damage(Value):
+@attrs.frozen
+class Damage:
     """Bytes [position, end) that hold no whole batch; `end` is where the next whole batch starts, or the file ends."""
 
     position: int

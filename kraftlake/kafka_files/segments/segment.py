@@ -14,7 +14,6 @@ from kraftlake.kernels.compiled import pass_good
 from kraftlake.records.batch import RecordBatch, read_batches
 from kraftlake.records.batch_header import HEADER_SIZE, batch_headers, parse_header, size_said
 from kraftlake.runtime.errors import CorruptDataError
-from kraftlake.runtime.value import Value
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
@@ -46,8 +45,8 @@ class LogPosition:
         self.epoch = epoch
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class Segment(Value):
+@attrs.frozen(kw_only=True)
+class Segment:
     """One `*.log` file. `end_position` is where its usable bytes end: before its size where a tail is torn off."""
 
     file: StoredFile
@@ -210,8 +209,8 @@ def decode(file: StoredFile, step: Whole) -> RecordBatch:
     return batch
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class LogEnd(Value):
+@attrs.frozen(kw_only=True)
+class LogEnd:
     """The end of a log by its last segment: that of the last whole batch with a good CRC, and the torn tail."""
 
     offset: int

@@ -18,14 +18,13 @@ from kraftlake.kafka_files.stored_file import StoredFile
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import SnapshotFooterRecord, SnapshotHeaderRecord
 from kraftlake.runtime.errors import CorruptDataError
-from kraftlake.runtime.value import Value
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class Snapshot(Value):
+@attrs.frozen(kw_only=True)
+class Snapshot:
     """The metadata after all offsets below `end_offset`, the last of which has `epoch`.
 
     Only the file's name tells the two: where `named` is false they are 0 and mean nothing. `finished` says that

@@ -14,7 +14,7 @@ from kraftlake.records.batch_header import HEADER_SIZE, MAGIC, NO_PRODUCER, Batc
 from kraftlake.records.control_records import LeaderChangeMessage, SnapshotHeaderRecord
 from kraftlake.records.crc32c import crc32c
 from kraftlake.records.serde import UnknownRecord
-from kraftlake.runtime import Value, shown
+from kraftlake.runtime import shown
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
 
 HEAD_SIZE = 1024 * 1024
@@ -39,8 +39,8 @@ _KNOWN_NAMES = {
 _INDEX_SUFFIX = re.compile(r"\.(index|timeindex|txnindex)(\.deleted)?")
 
 
-@attrs.frozen(eq=False, repr=False)
-class Content(Value):
+@attrs.frozen
+class Content:
     """The kind of SOURCE of a file, or None and `instead`, the end of a sentence that starts with "is"."""
 
     kind: SourceKind | None

@@ -41,7 +41,6 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.crc32c import crc32c
 from kraftlake.records.rows import LOG_SCHEMA, columns_to_rows, to_columns
 from kraftlake.records.varint import uvarint
-from kraftlake.runtime.value import Value
 
 STATISTICS_COLUMNS = ("offset", "epoch", "timestamp", "batch", "type")
 """The columns whose bounds every file of the log states."""
@@ -68,8 +67,8 @@ _CREATED_BY = b"kraftlake version 0"
 _I32, _I64, _BINARY, _LIST, _STRUCT = 5, 6, 8, 9, 12
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class LogEnd(Value):
+@attrs.frozen(kw_only=True)
+class LogEnd:
     """Where a log ends: the offset after its last one, the epoch of its last batch, the hash of its chain.
 
     `chain` is None where it has none: no row was appended yet, or the last one by a release that keeps no chain.

@@ -14,14 +14,13 @@ import attrs
 
 from kraftlake.records.crc32c import crc32c
 from kraftlake.runtime.errors import CorruptDataError, LakeError
-from kraftlake.runtime.value import Value
 
 SEAL = "kraftlake.seal"
 """In a commitInfo of ours: the checksum of the commit's other actions."""
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class FileStatistics(Value):
+@attrs.frozen(kw_only=True)
+class FileStatistics:
     """What an add says about its rows. Times in `min_values` and `max_values` are ISO 8601 strings."""
 
     record_count: int
@@ -41,8 +40,8 @@ class FileStatistics(Value):
         )
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class AddFile(Value):
+@attrs.frozen(kw_only=True)
+class AddFile:
     """A data file of a table: `path` relative to the table, decoded; `modification_time` in epoch milliseconds."""
 
     path: str
@@ -119,8 +118,8 @@ class AddFile(Value):
             return None
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class RemoveFile(Value):
+@attrs.frozen(kw_only=True)
+class RemoveFile:
     """A file that was removed from a table at `deletion_timestamp` (epoch ms, None where unknown)."""
 
     path: str
@@ -136,8 +135,8 @@ def check_data_path(encoded: str, file: str) -> str:
     return path
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class Protocol(Value):
+@attrs.frozen(kw_only=True)
+class Protocol:
     """Which readers and writers a table asks for."""
 
     min_reader_version: int
@@ -167,8 +166,8 @@ class Protocol(Value):
         )
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class TableMetadata(Value):
+@attrs.frozen(kw_only=True)
+class TableMetadata:
     """A table's identity, schema (Spark's JSON form) and properties."""
 
     id: str
@@ -208,8 +207,8 @@ class TableMetadata(Value):
         )
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class Commit(Value):
+@attrs.frozen(kw_only=True)
+class Commit:
     """One version of a table. `transactions` holds the txn actions, application id to version."""
 
     version: int

@@ -26,7 +26,6 @@ from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.records.crc32c import crc32c
 from kraftlake.runtime.arrow import pc, pq
 from kraftlake.runtime.errors import CorruptDataError
-from kraftlake.runtime.value import Value
 
 ROW_GROUP_ROWS = 65_536
 """Small enough to skip within a file and to hold in memory, large enough to compress and to scan."""
@@ -198,8 +197,8 @@ def may_hold_time_before(file: AddFile, time_ms: int) -> bool:
     return low is None or low <= time_ms
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class OffsetSpan(Value):
+@attrs.frozen(kw_only=True)
+class OffsetSpan:
     """A file, the offsets that it may hold, both ends included, the first batch of which it may hold a part, its rows.
 
     -1 (low, first_batch) and None (high, rows) where its add doesn't say.

@@ -23,7 +23,6 @@ from kraftlake.metadata_log.delta_table.data_files import (
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.runtime.arrow import pc, pq
 from kraftlake.runtime.errors import CorruptDataError
-from kraftlake.runtime.value import Value
 
 
 def scan(table: Location, spans: Iterable[OffsetSpan], low: int, high: int, schema: pa.Schema) -> Iterator[pa.Table]:
@@ -59,8 +58,8 @@ def scan(table: Location, spans: Iterable[OffsetSpan], low: int, high: int, sche
         yield _sorted(held)
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class _RowGroup(Value):
+@attrs.frozen(kw_only=True)
+class _RowGroup:
     path: Location
     parquet: pq.ParquetFile
     index: int

@@ -26,7 +26,6 @@ from kraftlake.records.crc32c import crc32c
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.runtime.arrow import pc, pq
 from kraftlake.runtime.errors import LakeError
-from kraftlake.runtime.value import Value
 
 _ZEROS = bytes(1 << 20)
 
@@ -46,8 +45,8 @@ STATISTICS_COLUMNS = (END_OFFSET, EPOCH, "offset", "epoch", "timestamp", "batch"
 """The columns whose bounds every file of the table states."""
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class SnapshotFacts(Value):
+@attrs.frozen(kw_only=True)
+class SnapshotFacts:
     """What a lake keeps of a snapshot beside its records: the state after all offsets below `end_offset`.
 
     The last of these offsets has `epoch`, and `last_contained_log_timestamp` is its append time in epoch ms.

@@ -17,7 +17,6 @@ import attrs
 
 from kraftlake.runtime.errors import EnvironmentFaultError, UsageError
 from kraftlake.runtime.extras import require
-from kraftlake.runtime.value import Value
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -34,8 +33,8 @@ def is_object_uri(place: object) -> bool:
     return isinstance(place, ObjectPath) or str(place).startswith(tuple(f"{scheme}://" for scheme in SCHEMES))
 
 
-@attrs.frozen(eq=False, repr=False)
-class ObjectPath(Value):
+@attrs.frozen
+class ObjectPath:
     """The object, or the prefix that stands for a folder, `key` of the store `bucket` (as s3://name)."""
 
     bucket: str

@@ -17,7 +17,6 @@ from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.progress import LOADING, REPLAYING, Progress, with_progress
 from kraftlake.replay.reading.replay_base import check_covered, choose_base, readable_batches, snapshot_provenance
 from kraftlake.runtime.arguments import whole
-from kraftlake.runtime.value import Value
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log import LakeSnapshot
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
     from kraftlake.replay.loader.manifest import SkippedRecord
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class Replay(Value):
+@attrs.frozen(kw_only=True)
+class Replay:
     """An image and what it was replayed from.
 
     `base` names the snapshot that the replay started from (None: the empty image); `skipped` are the records that a

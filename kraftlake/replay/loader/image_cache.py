@@ -18,7 +18,6 @@ from kraftlake.records.serde import decode_control, encode_control
 from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.reading.replay_base import snapshot_provenance
 from kraftlake.runtime.errors import KraftlakeError
-from kraftlake.runtime.value import Value
 from kraftlake.runtime.whole_file import write_whole
 
 if TYPE_CHECKING:
@@ -31,8 +30,8 @@ _FORMAT = "kraftlake image columns 2"
 _MAGIC, _HEADER_BYTES = b"KLIMAGE\x01", 64
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class CachedImage(Value):
+@attrs.frozen(kw_only=True)
+class CachedImage:
     """The image of a snapshot, and the state of the quorum in its control records."""
 
     image: MetadataImage

@@ -7,11 +7,10 @@ from typing import ClassVar
 import attrs
 
 from kraftlake.image import MetadataProvenance
-from kraftlake.runtime import Value
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class LogDeltaManifest(Value):
+@attrs.frozen(kw_only=True)
+class LogDeltaManifest:
     """A change that came from the log (LoaderManifestType.LOG_DELTA).
 
     `base_offset` is the first offset that the change covers, `num_batches`, `num_records` and `num_bytes` (on disk,
@@ -32,8 +31,8 @@ class LogDeltaManifest(Value):
     num_skipped: int = 0
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class SnapshotManifest(Value):
+@attrs.frozen(kw_only=True)
+class SnapshotManifest:
     """A change that came from a snapshot as a whole, or from an image that is new to the publisher.
 
     The fields are those of `LogDeltaManifest`. Source: org.apache.kafka.image.loader.SnapshotManifest.
@@ -48,8 +47,8 @@ LoaderManifest = LogDeltaManifest | SnapshotManifest
 """Source: org.apache.kafka.image.loader.LoaderManifest."""
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class LeaderAndEpoch(Value):
+@attrs.frozen(kw_only=True)
+class LeaderAndEpoch:
     """The controller that leads the quorum, None if unknown. Source: org.apache.kafka.raft.LeaderAndEpoch."""
 
     UNKNOWN: ClassVar[LeaderAndEpoch]
@@ -65,8 +64,8 @@ class LeaderAndEpoch(Value):
 LeaderAndEpoch.UNKNOWN = LeaderAndEpoch(leader_id=None, epoch=0)
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class SkippedRecord(Value):
+@attrs.frozen(kw_only=True)
+class SkippedRecord:
     """A record that a lenient replay left out: images after it differ from the cluster's."""
 
     offset: int

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake.runtime.value import Value
-
 if TYPE_CHECKING:
     from kraftlake.records.control_records import VotersRecord
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class QuorumState(Value):
+@attrs.frozen(kw_only=True)
+class QuorumState:
     """The newest control records up to an offset.
 
     They change no image, but a snapshot file carries kraft.version and voters (KIP-853) in its header batch.

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.folders import made_folder
 from kraftlake.generate import Plan, generate_lake
-from kraftlake.image import ImageWriterOptions, MetadataImage
+from kraftlake.image import MetadataImage
 from kraftlake.kafka_files import checkpoint_batches, write_checkpoint
 from kraftlake.metadata_log import MetadataLog, SnapshotFacts
 from kraftlake.replay.imports.kept_snapshot import keep_snapshot
@@ -41,7 +41,7 @@ def lake_by_objects(log: MetadataLog, image: MetadataImage, _: Path) -> None:
 
 
 def file_in_bulk(_: MetadataLog, image: MetadataImage, file: Path) -> None:
-    records = image.write_bulk(ImageWriterOptions.for_image(image))
+    records = image.write_bulk(image.writer_options())
     write_checkpoint(file, records, epoch=1, timestamp=image.provenance.timestamp)
 
 

@@ -63,9 +63,9 @@ def _home_of(module: str, name: str, trees: Mapping[str, ast.Module]) -> str:
     if f"{module}.{name}" in trees:
         return f"{module}.{name}"
     for node in ast.walk(trees[module]):
-        if isinstance(node, ast.ImportFrom) and node.module in trees and node.module != module:
-            if name in [alias.asname or alias.name for alias in node.names]:
-                return _home_of(node.module, name, trees)
+        passes_on = isinstance(node, ast.ImportFrom) and node.module in trees and node.module != module
+        if passes_on and name in [alias.asname or alias.name for alias in node.names]:
+            return _home_of(node.module, name, trees)
     return module
 
 

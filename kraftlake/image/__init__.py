@@ -16,7 +16,7 @@ from kraftlake.image.controller_registration import ControllerRegistration
 from kraftlake.image.delegation_token_image import DelegationTokenData, DelegationTokenImage
 from kraftlake.image.endpoint import Endpoint, VersionRange
 from kraftlake.image.features_image import KRAFT_VERSION, METADATA_VERSION, FeaturesImage
-from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.metadata_image import MetadataImage, image_to_json
 from kraftlake.image.producer_ids_image import ProducerIdsImage
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.scram_image import ScramCredentialData, ScramImage
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     )
     from kraftlake.image.cluster_counts import ClusterCounts, count_cluster
     from kraftlake.image.diff import EntryChange, FieldChange, ImageDiff, diff_images
-    from kraftlake.image.json_form import JsonForm, acl_json, broker_json, image_to_json, partition_json
+    from kraftlake.image.json_form import JsonForm, acl_json, broker_json, partition_json
     from kraftlake.image.kafka_names import AclOperation, AclPermissionType, PatternType, ResourceType
     from kraftlake.image.nodes.image_nodes import root_node
     from kraftlake.image.nodes.kafka_text import double_text

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import attrgetter, eq
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
@@ -15,72 +15,15 @@ from kraftlake.image.configurations_image import ConfigResource, ConfigurationIm
 from kraftlake.image.controller_registration import ControllerRegistration
 from kraftlake.image.delegation_token_image import DelegationTokenData
 from kraftlake.image.endpoint import Endpoint, VersionRange
-from kraftlake.image.scram_image import ScramCredentialData, mechanism_name
+from kraftlake.image.scram_image import ScramCredentialData
 from kraftlake.image.topics.partition_registration import PartitionRegistration
-from kraftlake.image.topics.topic_image import TopicImage
-from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records import REDACTED, is_public, redact_config
 from kraftlake.records.metadata_records import DelegationTokenRecord, UserScramCredentialRecord
 from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.schema import Message, json_name
 from kraftlake.records.uuid import Uuid
 
-if TYPE_CHECKING:
-    from kraftlake.image.metadata_image import MetadataImage
-
 Json = dict[str, Any]
-
-
-def image_to_json(
-    image: MetadataImage, show_secrets: bool = False, *, only_topics: Iterable[str] | None = None
-) -> Json:
-    """The image as plain dicts, lists, strings and numbers; numbers that are keys are strings.
-
-    Secrets (see `records.redaction`) are `(redacted)` unless `show_secrets`. `only_topics`, if given, has the
-    names of the topics to show; configs of all topics are shown.
-    """
-    version = image.features.metadata_version
-    acls = {str(id_): acl for id_, acl in image.acls.acls.items()}
-    scram = scram_json if show_secrets else redacted_scram_json
-    token = delegation_token_json if show_secrets else redacted_token_json
-    return {
-        "offset": image.provenance.offset,
-        "epoch": image.provenance.epoch,
-        "metadataVersion": None if version is None else metadata_version_json(version),
-        "features": dict(sorted(image.features.finalized_versions.items())),
-        "elrEnabled": image.features.is_elr_enabled,
-        "brokers": {str(id_): broker_json(broker) for id_, broker in sorted(image.cluster.brokers.items())},
-        "controllers": {str(id_): controller_json(c) for id_, c in sorted(image.cluster.controllers.items())},
-        "topics": {
-            name: {
-                "id": str(topic.id),
-                "partitions": {str(id_): partition_json(p) for id_, p in sorted(topic.partitions.items())},
-            }
-            for name, topic in _topics(image.topics, only_topics)
-        },
-        "configs": _configs_json(image.configs.resource_data, show_secrets),
-        "clientQuotas": [client_quota_json(entity, quota) for entity, quota in image.client_quotas.in_order()],
-        "nextProducerId": image.producer_ids.next_producer_id,
-        "acls": {id_: acl_json(acls[id_]) for id_ in sorted(acls)},
-        "scram": {
-            mechanism_name(mechanism): {user: scram(users[user]) for user in sorted(users)}
-            for mechanism, users in sorted(image.scram.mechanisms.items(), key=lambda item: item[0])
-        },
-        "delegationTokens": {
-            id_: token(image.delegation_tokens.tokens[id_]) for id_ in sorted(image.delegation_tokens.tokens)
-        },
-    }
-
-
-def _topics(topics: TopicsImage, only: Iterable[str] | None) -> Iterator[tuple[str, TopicImage]]:
-    """The topics by name."""
-    if only is None:
-        yield from sorted(topics.topics_by_name().items())
-        return
-    for name in sorted(only):
-        topic = topics.get_topic(name)
-        if topic is not None:
-            yield name, topic
 
 
 class JsonForm:
@@ -200,7 +143,8 @@ def client_quota_json(entity: ClientQuotaEntity, image: ClientQuotaImage) -> Jso
     return {"entity": dict(entity.entries), "quotas": dict(sorted(image.quotas.items()))}
 
 
-def _configs_json(resource_data: Mapping[ConfigResource, ConfigurationImage], show_secrets: bool) -> Json:
+def configs_json(resource_data: Mapping[ConfigResource, ConfigurationImage], show_secrets: bool) -> Json:
+    """The configs by type and name of their resource."""
     by_type: dict[str, Json] = {}
     for resource, image in sorted(resource_data.items(), key=lambda item: item[0]):
         by_type.setdefault(resource.type_name, {})[resource.name] = {

@@ -15,12 +15,14 @@ from kraftlake.image.delegation_token_image import DelegationTokenImage
 from kraftlake.image.features_image import FeaturesImage
 from kraftlake.image.producer_ids_image import ProducerIdsImage
 from kraftlake.image.provenance import MetadataProvenance
-from kraftlake.image.scram_image import ScramImage
+from kraftlake.image.scram_image import ScramImage, mechanism_name
 from kraftlake.image.short_repr import counted
+from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topics_image import TopicsImage
-from kraftlake.image.writer_options import ImageWriterOptions
+from kraftlake.image.writer_options import ImageWriterOptions, LossHandler, refuse_loss
 from kraftlake.records.encoded_values import EncodedValues
 from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.runtime.errors import UnwritableMetadataError
 
 
 @attrs.frozen(kw_only=True)
@@ -76,8 +78,6 @@ class MetadataImage:
         Secrets are `(redacted)` unless `show_secrets`. With `only_topics`, names of topics, other topics are left out;
         configs of all topics are shown.
         """
-        from kraftlake.image.json_form import image_to_json
-
         return self.provenance.to_json() | image_to_json(self, show_secrets, only_topics=only_topics)
 
     @property
@@ -90,13 +90,25 @@ class MetadataImage:
         parts = (getattr(self, field.name) for field in attrs.fields(MetadataImage) if field.name != "provenance")
         return all(part.is_empty() for part in parts)
 
+    def writer_options(self, *, loss_handler: LossHandler = refuse_loss) -> ImageWriterOptions:
+        """The options for the image's own features; UnwritableMetadataError if it has no metadata.version."""
+        version = self.features.metadata_version
+        if version is None:
+            raise UnwritableMetadataError(
+                f"The image at offset {self.offset} has no metadata.version, which decides how records are written: "
+                "take a later offset."
+            )
+        return ImageWriterOptions(
+            metadata_version=version, elr_enabled=self.features.is_elr_enabled, loss_handler=loss_handler
+        )
+
     def write(self, options: ImageWriterOptions | None = None) -> Iterator[ApiMessageAndVersion]:
         """The records that make this image from the empty image, as in a snapshot, in a fixed order.
 
         Without `options`, they are written at the image's own metadata.version, and a loss is an error. Raises
         UnwritableMetadataError if there is no metadata.version, or from the loss handler.
         """
-        options = options or ImageWriterOptions.for_image(self)
+        options = options or self.writer_options()
         yield from self.write_before_topics(options)
         yield from self.topics.write(options)
         yield from self.write_after_topics(options)
@@ -123,3 +135,57 @@ class MetadataImage:
 
 
 MetadataImage.EMPTY = MetadataImage()
+
+
+def image_to_json(
+    image: MetadataImage, show_secrets: bool = False, *, only_topics: Iterable[str] | None = None
+) -> dict[str, Any]:
+    """The image as plain dicts, lists, strings and numbers; numbers that are keys are strings.
+
+    Secrets (see `records.redaction`) are `(redacted)` unless `show_secrets`. `only_topics`, if given, has the
+    names of the topics to show; configs of all topics are shown.
+    """
+    from kraftlake.image import json_form as form  # small commands print no image
+
+    version = image.features.metadata_version
+    acls = {str(id_): acl for id_, acl in image.acls.acls.items()}
+    scram = form.scram_json if show_secrets else form.redacted_scram_json
+    token = form.delegation_token_json if show_secrets else form.redacted_token_json
+    return {
+        "offset": image.provenance.offset,
+        "epoch": image.provenance.epoch,
+        "metadataVersion": None if version is None else form.metadata_version_json(version),
+        "features": dict(sorted(image.features.finalized_versions.items())),
+        "elrEnabled": image.features.is_elr_enabled,
+        "brokers": {str(id_): form.broker_json(broker) for id_, broker in sorted(image.cluster.brokers.items())},
+        "controllers": {str(id_): form.controller_json(c) for id_, c in sorted(image.cluster.controllers.items())},
+        "topics": {
+            name: {
+                "id": str(topic.id),
+                "partitions": {str(id_): form.partition_json(p) for id_, p in sorted(topic.partitions.items())},
+            }
+            for name, topic in _topics(image.topics, only_topics)
+        },
+        "configs": form.configs_json(image.configs.resource_data, show_secrets),
+        "clientQuotas": [form.client_quota_json(entity, quota) for entity, quota in image.client_quotas.in_order()],
+        "nextProducerId": image.producer_ids.next_producer_id,
+        "acls": {id_: form.acl_json(acls[id_]) for id_ in sorted(acls)},
+        "scram": {
+            mechanism_name(mechanism): {user: scram(users[user]) for user in sorted(users)}
+            for mechanism, users in sorted(image.scram.mechanisms.items(), key=lambda item: item[0])
+        },
+        "delegationTokens": {
+            id_: token(image.delegation_tokens.tokens[id_]) for id_ in sorted(image.delegation_tokens.tokens)
+        },
+    }
+
+
+def _topics(topics: TopicsImage, only: Iterable[str] | None) -> Iterator[tuple[str, TopicImage]]:
+    """The topics by name."""
+    if only is None:
+        yield from sorted(topics.topics_by_name().items())
+        return
+    for name in sorted(only):
+        topic = topics.get_topic(name)
+        if topic is not None:
+            yield name, topic

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import attrs
 
 from kraftlake.records.metadata_version import MINIMUM_OF_KAFKA_4, MetadataVersion
 from kraftlake.runtime import UnwritableMetadataError
-
-if TYPE_CHECKING:
-    from kraftlake.image.metadata_image import MetadataImage
 
 LossHandler = Callable[[str, MetadataVersion], None]
 """Called with a description of the state to be lost and the metadata.version that can't express it."""
@@ -60,17 +56,6 @@ class ImageWriterOptions:
             raise UnwritableMetadataError(
                 f"Images are written at metadata.version {MINIMUM_OF_KAFKA_4} or later, not at {version}."
             )
-
-    @classmethod
-    def for_image(cls, image: MetadataImage, *, loss_handler: LossHandler = refuse_loss) -> ImageWriterOptions:
-        """The options for the image's own features; UnwritableMetadataError if it has no metadata.version."""
-        version = image.features.metadata_version
-        if version is None:
-            raise UnwritableMetadataError(
-                f"The image at offset {image.provenance.offset} has no metadata.version, which decides how records "
-                "are written: take a later offset."
-            )
-        return cls(metadata_version=version, elr_enabled=image.features.is_elr_enabled, loss_handler=loss_handler)
 
     def handle_loss(self, loss: str) -> None:
         """Report state that records can't express at this metadata.version; returns if the loss is accepted."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         OtherClusterError,
         ReplicaOfQuorum,
     )
+    from kraftlake.protocol.error_code import ErrorCode
     from kraftlake.protocol.fetch_request import FETCH, FETCH_VERSIONS, FetchHeader, encode_fetch, encode_partition
     from kraftlake.protocol.fetch_response import FetchResponse, PartitionResponse, decode_fetch
     from kraftlake.protocol.ids import kafka_id, wire_id
@@ -63,6 +64,7 @@ __all__ = [
     "ClientConfig",
     "Connection",
     "DivergedLogError",
+    "ErrorCode",
     "FetchHeader",
     "FetchResponse",
     "MessageScan",

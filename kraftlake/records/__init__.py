@@ -14,6 +14,7 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from kraftlake.records.batch import DEFAULT, BatchLimits, RecordBatch, TornBatchError, encode_batch, read_batches
+    from kraftlake.records.batch_header import BatchHeader, batch_headers, parse_header
     from kraftlake.records.batch_values import BatchValues
     from kraftlake.records.codec import decode_message, encode_message
     from kraftlake.records.control_records import CONTROL_NAMES, CONTROL_RECORDS
@@ -62,6 +63,7 @@ __all__ = [
     "UNKNOWN",
     "AnyMessage",
     "ApiMessageAndVersion",
+    "BatchHeader",
     "BatchLimits",
     "BatchValues",
     "LogRecord",
@@ -76,6 +78,7 @@ __all__ = [
     "TornBatchError",
     "UnknownRecord",
     "Uuid",
+    "batch_headers",
     "decode_control",
     "decode_message",
     "decode_value",
@@ -87,6 +90,7 @@ __all__ = [
     "is_public",
     "is_sensitive_config",
     "log_records",
+    "parse_header",
     "read_batches",
     "read_frame",
     "record_type",

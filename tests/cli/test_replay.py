@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from kraftlake.image.json_form import image_to_json
+from kraftlake.image.metadata_image import image_to_json
 from tests.cli.running import DIRECTORY, ROOT, SAMPLE, fault, process, run, unzipped_json
 
 IMAGES = sorted(int(path.name.split("-")[1].split(".")[0]) for path in (SAMPLE / "expected").glob("image-*.json.gz"))

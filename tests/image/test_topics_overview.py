@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage, MetadataProvenance
 from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
-from kraftlake.image.json_form import image_to_json
+from kraftlake.image.metadata_image import image_to_json
 from kraftlake.image.topics_overview import overview_of, topics_hosted, unhealthy_topics
 from kraftlake.records.metadata_records import ConfigRecord
 from kraftlake.records.serde import ApiMessageAndVersion

@@ -95,7 +95,7 @@ def test_what_is_lost_at_another_level_is_named_and_the_rest_stays(history, leve
     assert again.configs == image.configs
     if losses.losses:
         with pytest.raises(UnwritableMetadataError, match="The image holds"):
-            list(image.write(attrs.evolve(options, loss_handler=ImageWriterOptions.for_image(image).loss_handler)))
+            list(image.write(attrs.evolve(options, loss_handler=image.writer_options().loss_handler)))
 
 
 def at(level, *messages):
@@ -135,7 +135,7 @@ def test_each_kind_of_loss_has_its_words(level, messages, loss):
     with pytest.raises(UnwritableMetadataError, match=f"{loss}.*{from_feature_level(level)}"):
         list(image.write())
     losses = CollectedLosses()
-    list(image.write(ImageWriterOptions.for_image(image, loss_handler=losses)))
+    list(image.write(image.writer_options(loss_handler=losses)))
     assert losses.losses == (loss,)
 
 
@@ -150,7 +150,7 @@ def test_a_repeated_loss_is_reported_once():
     topic = [TOPIC, *(attrs.evolve(PARTITION, partition_id=i, last_known_elr=(1,)) for i in range(3))]
     image = at(33, *topic)
     losses = CollectedLosses()
-    records = list(image.write(ImageWriterOptions.for_image(image, loss_handler=losses)))
+    records = list(image.write(image.writer_options(loss_handler=losses)))
     assert len(losses.losses) == 1
     assert sum(isinstance(record.message, r.PartitionRecord) for record in records) == 3
 

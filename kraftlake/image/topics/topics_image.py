@@ -113,11 +113,15 @@ class TopicsImage:
 
     def topics_by_id(self) -> Mapping[Uuid, TopicImage]:
         """The topics by id, unordered."""
-        return self._by_id if self._base is None else TopicsById(self, self._base.table, self._by_id)  # type: ignore[return-value]
+        if self._base is None:
+            return self._by_id  # type: ignore[return-value]
+        return TopicsById(self.get_topic_by_id, self._base.table, self._by_id)
 
     def topics_by_name(self) -> Mapping[str, TopicImage]:
         """The topics by name, unordered."""
-        return self._by_name if self._base is None else TopicsByName(self, self._base.table, self._by_id)  # type: ignore[return-value]
+        if self._base is None:
+            return self._by_name  # type: ignore[return-value]
+        return TopicsByName(self.get_topic, TopicsById(self.get_topic_by_id, self._base.table, self._by_id))
 
     @property
     def topic_count(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from kraftlake.image import ImageWriterOptions, MetadataImage
+from kraftlake.image import MetadataImage
 from kraftlake.kafka_files import checkpoint_batches
 from kraftlake.metadata_log import SnapshotFacts
 from kraftlake.replay.loader.quorum_state import QuorumState
@@ -22,7 +22,7 @@ def keep_snapshot(log: MetadataLog, image: MetadataImage, quorum: QuorumState | 
     Returns the bytes of its values, control records included; None when the lake has that snapshot already. Raises
     UnwritableMetadataError for what its metadata.version can't write, and what `add_snapshot` raises.
     """
-    options = ImageWriterOptions.for_image(image)
+    options = image.writer_options()
     at, quorum = image.provenance, quorum or QuorumState()
     counted = _Counted()
     batches = checkpoint_batches(

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from kraftlake.image import CollectedLosses, ImageWriterOptions, refuse_loss
+from kraftlake.image import CollectedLosses, refuse_loss
 from kraftlake.kafka_files import snapshot_name, write_checkpoint
 from kraftlake.replay.loader.fold import Replay
 from kraftlake.replay.queries.source import LogSource
@@ -61,7 +61,7 @@ def export(
         )
     target = path / name if path.is_dir() and name else path
     check_folder_of(target)
-    options = ImageWriterOptions.for_image(image, loss_handler=losses if allow_loss else refuse_loss)
+    options = image.writer_options(loss_handler=losses if allow_loss else refuse_loss)
     quorum, words = replay.quorum, image.configs.ignored_words
     size = write_checkpoint(
         target,

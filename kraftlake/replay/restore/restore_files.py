@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from kraftlake.image import ImageWriterOptions
 from kraftlake.kafka_files import METADATA_DIRECTORY, write_checkpoint, write_meta_properties
 from kraftlake.replay.restore.restore_plan import RestorePlan
 from kraftlake.runtime.arguments import instance, path_text
@@ -65,7 +64,7 @@ def _write(plan: RestorePlan, folder: Path) -> int:
         if first is None:
             size = write_checkpoint(
                 checkpoint,
-                plan.image.write_bulk(ImageWriterOptions.for_image(plan.image)),
+                plan.image.write_bulk(plan.image.writer_options()),
                 epoch=plan.image.provenance.epoch,
                 timestamp=plan.image.provenance.timestamp,
                 kraft_version=plan.kraft_version,

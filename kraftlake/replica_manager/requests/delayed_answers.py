@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+import attrs
 
 from kraftlake.delta import TopicPartition
 from kraftlake.protocol.error_code import ErrorCode
@@ -17,6 +19,7 @@ class DelayedAnswers(DelayedOperation, Generic[Wanted, Answer]):
     """Waits until nothing is `pending`; a partition still pending at the timeout answers REQUEST_TIMED_OUT.
 
     `answers` has an answer for every partition from the start: the final one, or the one that `is_done` completes.
+    It has its error code in `error`.
     """
 
     def __init__(
@@ -34,10 +37,6 @@ class DelayedAnswers(DelayedOperation, Generic[Wanted, Answer]):
         """Whether a partition has its final answer; the method sets the answer where it changes."""
         raise NotImplementedError
 
-    def with_error(self, answer: Answer, error: ErrorCode) -> Answer:
-        """An answer with an error code added."""
-        raise NotImplementedError
-
     def can_complete(self) -> bool:
         """Check the pending partitions."""
         self._pending = {name: wanted for name, wanted in self._pending.items() if not self.is_done(name, wanted)}
@@ -46,5 +45,6 @@ class DelayedAnswers(DelayedOperation, Generic[Wanted, Answer]):
     def on_complete(self) -> None:
         """Call back with the answers."""
         for name in self._pending:
-            self.answers[name] = self.with_error(self.answers[name], ErrorCode.REQUEST_TIMED_OUT)
+            answer: Any = self.answers[name]
+            self.answers[name] = attrs.evolve(answer, error=ErrorCode.REQUEST_TIMED_OUT)
         self._on_answer(self.answers)

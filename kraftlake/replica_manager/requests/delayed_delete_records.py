@@ -49,7 +49,3 @@ class DelayedDeleteRecords(DelayedAnswers[int, DeleteRecordsAnswer]):
             return True
         self.answers[name] = DeleteRecordsAnswer(low_watermark=low)
         return low >= wanted
-
-    def with_error(self, answer: DeleteRecordsAnswer, error: ErrorCode) -> DeleteRecordsAnswer:
-        """The same low watermark with an error code."""
-        return attrs.evolve(answer, error=error)

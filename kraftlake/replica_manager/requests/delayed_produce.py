@@ -53,9 +53,5 @@ class DelayedProduce(DelayedAnswers[int, ProduceAnswer]):
         except Exception as fault:
             done, error = True, error_of(fault)
         if error is not ErrorCode.NONE:
-            self.answers[name] = self.with_error(self.answers[name], error)
+            self.answers[name] = attrs.evolve(self.answers[name], error=error)
         return done or error is not ErrorCode.NONE
-
-    def with_error(self, answer: ProduceAnswer, error: ErrorCode) -> ProduceAnswer:
-        """The same offsets with an error code."""
-        return attrs.evolve(answer, error=error)

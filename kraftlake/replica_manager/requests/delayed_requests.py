@@ -10,7 +10,7 @@ from kraftlake.runtime.clock import Clock
 
 
 class DelayedRequests:
-    """The `DelayedOperations` of a broker that serves requests: four purgatories with partitions as keys.
+    """The `DelayedOperations` of a broker that serves requests: three purgatories with partitions as keys.
 
     Source: kafka.cluster.DelayedOperations, org.apache.kafka.server.purgatory.
     """
@@ -19,10 +19,9 @@ class DelayedRequests:
         self.produce = Purgatory(clock)
         self.fetch = Purgatory(clock)
         self.delete_records = Purgatory(clock)
-        self.elect_leader = Purgatory(clock)
 
     def __iter__(self) -> Iterator[Purgatory]:
-        return iter((self.produce, self.fetch, self.delete_records, self.elect_leader))
+        return iter((self.produce, self.fetch, self.delete_records))
 
     def check_and_complete_all(self, topic_partition: TopicPartition) -> None:
         """Complete the requests that waited for a higher high or low watermark."""

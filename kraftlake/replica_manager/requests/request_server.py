@@ -8,7 +8,7 @@ would hear that, so its `on_fault` is called.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 import attrs
 
@@ -37,7 +37,6 @@ from kraftlake.replica_manager.partition.partition import Partition
 from kraftlake.replica_manager.replica_manager import ReplicaManager
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
 from kraftlake.replica_manager.requests.delayed_delete_records import DelayedDeleteRecords, DeleteRecordsAnswer
-from kraftlake.replica_manager.requests.delayed_elect_leader import DelayedElectLeader, ElectionAnswers
 from kraftlake.replica_manager.requests.delayed_fetch import DelayedFetch, FetchAnswers
 from kraftlake.replica_manager.requests.delayed_produce import DelayedProduce, ProduceAnswer
 from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
@@ -50,12 +49,6 @@ _WITHOUT_LOG_START: Final = frozenset({
     ErrorCode.UNKNOWN_TOPIC_ID,
 })  # fmt: skip
 """The errors of an append whose answer has no log start offset."""
-
-ElectLeaders: TypeAlias = Callable[
-    [frozenset[TopicPartition], Callable[[Mapping[TopicPartition, int], Mapping[TopicPartition, ErrorCode]], None]],
-    None,
-]
-"""Asks the controller to elect leaders; the callback receives the new leaders, and the errors of other partitions."""
 
 Wanted = TypeVar("Wanted")
 Answer = TypeVar("Answer")
@@ -205,32 +198,6 @@ class RequestServer:
         waiting = DelayedDeleteRecords(self._replicas, answers, wanted, on_answer)
         waiting.on_fault = on_fault
         self._delayed.delete_records.try_complete_else_watch(waiting, tuple(wanted), timeout_ms)
-
-    def elect_leaders(
-        self,
-        partitions: frozenset[TopicPartition],
-        *,
-        elect: ElectLeaders,
-        timeout_ms: float,
-        on_answer: Callable[[ElectionAnswers], None],
-    ) -> None:
-        """Let the controller elect leaders, and answer when this broker's metadata has them."""
-        began = self._replicas.context.clock.nanoseconds()
-
-        def elected(leaders: Mapping[TopicPartition, int], errors: Mapping[TopicPartition, ErrorCode]) -> None:
-            if not leaders:
-                on_answer(errors)
-                return
-            waiting = DelayedElectLeader(self._replicas.context.metadata, leaders, errors, on_answer)
-            left = timeout_ms - (self._replicas.context.clock.nanoseconds() - began) / 1_000_000
-            self._delayed.elect_leader.try_complete_else_watch(waiting, tuple(leaders), max(0.0, left))
-
-        elect(partitions, elected)
-
-    def complete_elections(self, partitions: frozenset[TopicPartition]) -> None:
-        """Complete the elections that wait for these partitions: their metadata has changed."""
-        for name in partitions:
-            self._delayed.elect_leader.check_and_complete(name)
 
     def offsets_for_leader_epoch(
         self, wanted: Mapping[TopicPartition, tuple[int | None, int]]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from kraftlake.image import ImageWriterOptions, MetadataProvenance, TopicsImage
+from kraftlake.image import MetadataProvenance, TopicsImage
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.log_facts import SNAPSHOTS_TABLE
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts, SnapshotPart, write_part
@@ -187,7 +187,7 @@ def add_snapshot(
     """
     provenance = driver.image.provenance
     image = attrs.evolve(driver.image, topics=TopicsImage.EMPTY)
-    options = ImageWriterOptions.for_image(image)
+    options = image.writer_options()
     head = head_of(image, options, provenance, driver.quorum)
     ranges = ranges_of(names, head.end_offset)
     table = SnapshotTable.open_or_create(log.path / SNAPSHOTS_TABLE, log.disk)

@@ -109,7 +109,7 @@ def _others(image: MetadataImage) -> list[bytes]:
     if attrs.evolve(image, topics=TopicsImage.EMPTY, cluster=ClusterImage.EMPTY).is_empty():
         messages = [*image.cluster.write(ImageWriterOptions(metadata_version=LATEST))]
     else:
-        options = ImageWriterOptions.for_image(image)
+        options = image.writer_options()
         messages = [*image.write_before_topics(options), *image.write_after_topics(options)]
     return [encode_value(each.message, each.version) for each in messages]
 

@@ -72,7 +72,7 @@ def test_any_image_is_written_in_bulk_as_its_objects_are(
 ) -> None:
     image = image_of(history)
     folder = tmp_path_factory.mktemp("written")
-    options = ImageWriterOptions.for_image(image)
+    options = image.writer_options()
     if level is not None:
         options = attrs.evolve(options, metadata_version=level)
     losses = [CollectedLosses(), CollectedLosses()]
@@ -108,7 +108,7 @@ def large_image(partitions: int = topics_image.PACK_FROM) -> MetadataImage:
 
 def test_a_large_image_comes_encoded_and_whole_batches_of_it_stay_together() -> None:
     image = large_image()
-    options = ImageWriterOptions.for_image(image)
+    options = image.writer_options()
     assert {isinstance(part, EncodedValues) for part in image.topics.write_bulk(options)} == {True}
     parts = batches_of(image, options, bulk=True)
     assert sum(isinstance(part, RecordBatch) for part in parts) < len(list(one_by_one(parts)))
@@ -117,7 +117,7 @@ def test_a_large_image_comes_encoded_and_whole_batches_of_it_stay_together() -> 
 def test_a_small_image_is_written_as_objects_without_numpy() -> None:
     image = reference_image(log_of(1, [metadata_version(), topic(1), partition(1)]))
     assert isinstance(image.topics, TopicsImage)
-    written = list(image.write_bulk(ImageWriterOptions.for_image(image)))
+    written = list(image.write_bulk(image.writer_options()))
     assert not any(isinstance(part, EncodedValues) for part in written)
 
 
@@ -128,7 +128,7 @@ def test_the_first_loss_is_raised_first(elr_first: bool) -> None:
     messages = [metadata_version(len(ALL)), topic(1), elr, placed]
     image = image_of([ApiMessageAndVersion(m, 2 * isinstance(m, r.PartitionRecord)) for m in messages])
     losses = [CollectedLosses(), CollectedLosses()]
-    low = attrs.evolve(ImageWriterOptions.for_image(image), metadata_version=ALL[6])
+    low = attrs.evolve(image.writer_options(), metadata_version=ALL[6])
     with CASE() as patch:
         in_small(patch, at_once=100, records=100, size=10**6)
         list(image.write(attrs.evolve(low, loss_handler=losses[0])))

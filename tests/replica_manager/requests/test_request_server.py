@@ -521,34 +521,6 @@ def test_records_that_cannot_be_deleted_are_answered_at_once():
         assert kept.delete("not compacted only", 0).low_watermark == 0
 
 
-def test_an_election_is_answered_when_the_metadata_has_the_new_leader():
-    served = Served(topic(), partition(0, leader=-1), partition(1, leader=2))
-    elected: list[Any] = []
-    served.server.elect_leaders(
-        frozenset({FOO0, tp(1)}), elect=lambda wanted, done: elected.append((wanted, done)),
-        timeout_ms=500, on_answer=served.noted("e"),
-    )  # fmt: skip
-    ((wanted, done),) = elected
-    assert wanted == {FOO0, tp(1)}
-    done({FOO0: 2}, {tp(1): ErrorCode.NONE})
-    assert not served.answers["e"]
-    served.me.hear(change(leader=2, isr=(2,)))
-    served.server.complete_elections(frozenset({FOO0}))
-    assert served.answers["e"] == [{FOO0: ErrorCode.NONE, tp(1): ErrorCode.NONE}]
-
-
-def test_an_election_that_does_not_arrive_times_out_and_one_without_winners_is_answered_at_once():
-    served = Served(topic(), partition(leader=-1))
-    for name, leaders in (("late", {FOO0: 2}), ("none", {})):
-        served.server.elect_leaders(
-            frozenset({FOO0}), elect=lambda _, done, leaders=leaders: done(leaders, {FOO0: ErrorCode.NONE}),
-            timeout_ms=500, on_answer=served.noted(name),
-        )  # fmt: skip
-    assert len(served.answers["none"]) == 1
-    served.time(500)
-    assert served.answers["late"] == [{FOO0: ErrorCode.REQUEST_TIMED_OUT}]
-
-
 def test_epochs_and_offsets_are_looked_up_a_partition_at_a_time():
     served = Served(topic(), partition(0, leader=1, isr=(1,), epoch=3), partition(1, leader=2))
     served.append("p", b"a", b"b", acks=1)

@@ -5,6 +5,7 @@ A command or function that needs an extra names it in one sentence.
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,15 @@ from tests.wheel import REPOSITORY, Install, here, install
 
 pytestmark = pytest.mark.xdist_group("bare install")
 
+LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 SAMPLE = REPOSITORY / "samples" / "kafka-4.4" / "log" / "__cluster_metadata-0"
 TEST_TOOLS = ("pytest", "hypothesis")  # hypothesis for tests/conftest.py
 TESTS_OF_SAMPLES = (
     "tests/cli/test_expected_answers.py",
     "tests/cli/test_metrics.py",
     "tests/cli/test_diff_topics.py",
-    "tests/cli/test_events.py",
     "tests/replay/test_samples.py",
+    *(("tests/cli/test_events.py",) if LONG else ()),
 )
 COMMANDS = (
     ("image", SAMPLE),
@@ -57,7 +59,7 @@ def test_the_tests_of_the_samples_pass(bare: Install) -> None:
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr
     passed = re.search(r"(\d+) passed", done.stdout)
     assert passed, done.stdout
-    assert int(passed[1]) >= 150
+    assert int(passed[1]) >= (150 if LONG else 130)
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])

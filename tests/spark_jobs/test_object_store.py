@@ -33,6 +33,8 @@ pytestmark = pytest.mark.spark
 ROOT = Path(__file__).parents[2]
 TABLES = sorted({table for job in JOBS.values() for table in job.tables})
 SNAPSHOT_BYTES = 60_000
+LAST_ON_CLUSTER = LAST_OFFSET if LONG else batches_between(0, 3_500)[-1].last_offset
+"""The end of the log of which a cluster makes all tables."""
 _numbers = itertools.count()
 
 
@@ -71,15 +73,15 @@ def test_every_job_makes_the_tables_that_it_makes_on_a_disk(
     found = rows_of(lake, {**server, "AWS_ALLOW_HTTP": "true"})
     for name, rows in at_least_one(rows_of(tmp_path / "lake").items()):
         assert found[name] == rows, name
-    check_snapshots(lake)
+    check_snapshots(lake, LAST_OFFSET)
 
 
-def check_snapshots(lake: str) -> None:
+def check_snapshots(lake: str, last_offset: int) -> None:
     """The lake has snapshots up to the end of its log, which are the images at their offsets."""
     for snapshot in (snapshots := MetadataLog.open(lake).snapshots()):
         image = open_source(lake).image(snapshot.end_offset - 1, from_snapshot=True)
         assert image == open_source(lake).image(snapshot.end_offset - 1, from_snapshot=False)
-    assert [snapshot.end_offset for snapshot in snapshots][-1] == LAST_OFFSET + 1
+    assert [snapshot.end_offset for snapshot in snapshots][-1] == last_offset + 1
 
 
 def test_a_stream_goes_on_there_with_what_is_appended(lake: str, spark: SparkSession) -> None:
@@ -123,22 +125,22 @@ def test_executors_read_fold_and_write_there_without_a_client_of_hadoops(
 def test_a_cluster_whose_workers_know_no_store_makes_and_reads_its_tables(
     lake: str, server: dict[str, str], spark_cluster: SparkCluster, tmp_path: Path
 ) -> None:
-    append_in(MetadataLog.create(lake), 2, sample_batches())
+    append_in(MetadataLog.create(lake), 2, batches_between(0, LAST_ON_CLUSTER))
     told = found_by_driver(spark_cluster.master_url, lake, "made")
     assert told["made"] == [2, 0]
-    lake_of(tmp_path / "lake", commits=1)
+    lake_of(tmp_path / "lake", commits=1, last=LAST_ON_CLUSTER)
     update_tables(tmp_path / "lake", TABLES)
     rows, expected = rows_of(lake, {**server, "AWS_ALLOW_HTTP": "true"}), rows_of(tmp_path / "lake")
     for name in at_least_one(TABLES):
         assert rows[name] == expected[name], name
-    check_snapshots(lake)
+    check_snapshots(lake, LAST_ON_CLUSTER)
     check_minutes(told["minutes"], DeltaTable(tmp_path / "lake" / "cluster_metrics").to_pyarrow_table().to_pylist())
     so = state_at(lake, STATE_AT, columns=["topic", "partition", "isr", "leader"]).to_pylist()
     assert told["state"] == sorted([row["topic"], row["partition"], row["isr"]] for row in so if row["leader"] == 2)
     topics = DeltaTable(tmp_path / "lake" / "topic_history").to_pyarrow_table().to_pylist()
     assert told["ended"] == sorted(row["topic"] for row in topics if row["valid_to_offset"] is not None)
-    assert told["streamed"] == list(range(LAST_OFFSET + 1))
-    assert told["lakes"] == [1, {"records": LAST_OFFSET + 1}, LAST_OFFSET + 1]
+    assert told["streamed"] == list(range(LAST_ON_CLUSTER + 1))
+    assert told["lakes"] == [1, {"records": LAST_ON_CLUSTER + 1}, LAST_ON_CLUSTER + 1]
     assert len(told["minutes"]) > 3
     assert told["state"]
     assert told["ended"]

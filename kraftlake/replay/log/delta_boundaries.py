@@ -68,15 +68,21 @@ class DeltaBoundaries:
 
     @classmethod
     def of_part(
-        cls, part: LogPart, records: EffectiveRecords, *, opened: Sequence[tuple[int, bool]], leader: int = -1
+        cls,
+        part: LogPart,
+        batches: Batches,
+        records: EffectiveRecords,
+        *,
+        opened: Sequence[tuple[int, bool]],
+        leader: int = -1,
     ) -> DeltaBoundaries:
-        """Those of a part of the log, whose `records` are given as if each stood alone.
+        """Those of a part of the log and its batches; its `records` are given as if each stood alone.
 
         A delta ends with each batch after which no transaction is open, and before each record that begins one.
         `opened` says from which offsets on a transaction is open or not, the first of them in front of the part.
         `leader` is the quorum's leader after it.
         """
-        bases, lasts, epochs, times = batches_in(part)
+        bases, lasts, epochs, times = batches
         offsets = lasts
         if len(opened) > 1 or opened[0][1]:
             edges, is_open = np.array([edge for edge, _ in opened]), np.array([is_open for _, is_open in opened])
@@ -85,7 +91,7 @@ class DeltaBoundaries:
             before = begins[begins > bases[np.searchsorted(lasts, begins)]] - 1
             offsets = np.sort(np.concatenate((lasts[closed], before)))
             offsets = offsets[np.diff(offsets, prepend=-1) > 0]  # np.unique would import numpy.ma
-        batches = np.searchsorted(lasts, offsets)
+        last_of = np.searchsorted(lasts, offsets)
         if isinstance(part, ShardRecords):
             noop = part.noop
         elif len(records):
@@ -94,10 +100,10 @@ class DeltaBoundaries:
             noop = np.zeros(len(lasts), np.bool_)
         return cls(
             offsets=offsets,
-            epochs=epochs[batches].astype(np.int32),
-            times=times[batches],
+            epochs=epochs[last_of].astype(np.int32),
+            times=times[last_of],
             leaders=np.full(len(offsets), leader, np.int32),
-            noop=noop[batches] & (lasts[batches] == offsets),
+            noop=noop[last_of] & (lasts[last_of] == offsets),
         )
 
 

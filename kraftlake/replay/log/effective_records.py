@@ -6,26 +6,24 @@ one never do. Imports numpy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, TypeAlias
 
 import attrs
 import numpy as np
 
 from kraftlake.records import with_short_frame
 from kraftlake.records.batch import RecordBatch
+from kraftlake.records.batch_values import BatchValues
 from kraftlake.records.metadata_records import AbortTransactionRecord, BeginTransactionRecord
 from kraftlake.records.no_ops import are_no_ops
 from kraftlake.records.serde import AnyMessage
 from kraftlake.replay.loader.record_faults import decode_record
 from kraftlake.replay.log.shard_records import ShardRecords
+from kraftlake.runtime.errors import KraftlakeError
 
-if TYPE_CHECKING:
-    from kraftlake.records.batch_values import BatchValues
-
-    LogPart = BatchValues | RecordBatch | ShardRecords
-    """Records of a log with their batches."""
-
+LogPart: TypeAlias = BatchValues | RecordBatch | ShardRecords
+"""Records of a log with their batches."""
 _KINDS: Final = 128
 UNKNOWN_KIND: Final = -1
 """The kind of a record whose frame is not the three plain bytes that all of Kafka's have so far."""
@@ -99,27 +97,64 @@ def marks_among(keys: Any) -> Any:
     return np.flatnonzero((keys >= BeginTransactionRecord.API_KEY) & (keys <= AbortTransactionRecord.API_KEY))
 
 
+def in_runs(parts: Iterable[LogPart], *, most: int | None = None) -> Iterator[LogPart]:
+    """The same parts, data batches that follow each other without a gap together, at most so many of them.
+
+    What getting the parts raises is raised after those before it.
+    """
+    run: list[RecordBatch] = []
+    fault: KraftlakeError | None = None
+    try:
+        for part in parts:
+            is_data = isinstance(part, RecordBatch) and not part.control
+            if run and (not is_data or part.base_offset != run[-1].last_offset + 1):
+                yield values_of_batches(run)
+                run = []
+            if isinstance(part, RecordBatch) and is_data:
+                run.append(part)
+                if len(run) == most:
+                    yield values_of_batches(run)
+                    run = []
+            else:
+                yield part
+    except KraftlakeError as error:
+        fault = error
+    if run:
+        yield values_of_batches(run)
+    if fault is not None:
+        raise fault
+
+
+def values_of_batches(batches: Sequence[RecordBatch]) -> BatchValues:
+    """The values of data batches that follow each other without a gap; at least one."""
+    values = [value for batch in batches for value in batch.values]
+    lengths = np.array([*map(len, values)], np.int64)
+    stops = np.cumsum(lengths)
+    ends = [(batch.last_offset, batch.epoch, batch.timestamp, batch.size_in_bytes) for batch in batches]
+    last_offsets, epochs, timestamps, sizes = np.array(ends, np.int64).T
+    return BatchValues(
+        base_offset=batches[0].base_offset,
+        data=np.frombuffer(b"".join(values), np.uint8),
+        starts=stops - lengths,
+        stops=stops,
+        times=np.array([time for batch in batches for time in batch.timestamps], np.int64),
+        last_offsets=last_offsets,
+        epochs=epochs,
+        timestamps=timestamps,
+        sizes=sizes,
+    )
+
+
 def standing_alone(part: LogPart) -> EffectiveRecords:
     """The records of a part as if each took effect where it stands; none of a control batch."""
     if isinstance(part, ShardRecords):
         times = part.timestamps[part.batch_numbers()]
         return records_of(part.data, part.starts, part.stops, part.offsets, times)
-    return _of_batch(part) if isinstance(part, RecordBatch) else _of_values(part)
-
-
-def _of_values(part: BatchValues) -> EffectiveRecords:
+    if isinstance(part, RecordBatch):
+        return NO_RECORDS if part.control else standing_alone(values_of_batches([part]))
     counts = np.diff(part.last_offsets, prepend=part.base_offset - 1)
     offsets = part.base_offset + np.arange(part.record_count, dtype=np.int64)
     return records_of(part.data, part.starts, part.stops, offsets, np.repeat(part.timestamps, counts))
-
-
-def _of_batch(part: RecordBatch) -> EffectiveRecords:
-    values = () if part.control else part.values
-    stops = np.cumsum([len(value) for value in values], dtype=np.int64)
-    data = np.frombuffer(b"".join(values), np.uint8)
-    offsets = part.base_offset + np.arange(len(stops), dtype=np.int64)
-    starts = np.concatenate((np.zeros(1, np.int64), stops))[: len(stops)]
-    return records_of(data, starts, stops, offsets, np.full(len(offsets), part.timestamp, np.int64))
 
 
 def records_of(data: Any, starts: Any, stops: Any, offsets: Any, times: Any) -> EffectiveRecords:

@@ -26,6 +26,7 @@ from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin, ReplayState
 from kraftlake.replay.log.effective_records import (
     NO_RECORDS,
     EffectiveRecords,
+    in_runs,
     joined,
     marks_among,
     standing_alone,
@@ -218,7 +219,7 @@ class LogReplay(LogPosition[EffectiveRecords]):
         boundaries: list[DeltaBoundaries] = []
         fault: KraftlakeError | None = None
         try:
-            for part in parts:
+            for part in in_runs(parts, most=1 if self.lenient else None):  # what is lost comes between two batches
                 records, ends, fault = self._take(part)
                 taken += records
                 boundaries.append(ends)
@@ -241,7 +242,8 @@ class LogReplay(LogPosition[EffectiveRecords]):
         taken, opened, done = list[EffectiveRecords](), [(-1, self.in_transaction)], 0
         try:
             for place in (*marks_among(alone.kinds[:count]).tolist(), count):
-                taken += self._passing(alone.part(done, place))
+                if done < place:
+                    taken += self._passing(alone if place - done == len(alone) else alone.part(done, place))
                 if place < count:
                     taken += self._marked(alone, place)
                     opened.append((int(alone.offsets[place]), self.in_transaction))
@@ -251,7 +253,7 @@ class LogReplay(LogPosition[EffectiveRecords]):
         if stop is None and isinstance(part, RecordBatch) and part.control:
             self.take_control(part, part.base_offset, part.last_offset)
         leader = -1 if self.quorum.leader_id is None else self.quorum.leader_id
-        ends = DeltaBoundaries.of_part(part, alone, opened=opened, leader=leader)
+        ends = DeltaBoundaries.of_part(part, batches, alone, opened=opened, leader=leader)
         if stop is not None:
             return taken, ends.part(0, int(np.searchsorted(ends.offsets, stop[0]))), stop[1]
         last = [int(numbers[-1]) for numbers in (batches.last_offsets, batches.epochs, batches.timestamps)]
@@ -271,7 +273,7 @@ class LogReplay(LogPosition[EffectiveRecords]):
     def _passing(self, records: EffectiveRecords) -> list[EffectiveRecords]:
         """The records that take effect of some that are no marks; those of an open transaction are decoded and held."""
         if not self.in_transaction:
-            return [records] if len(records) else []
+            return [records]
         good = [place for place in range(len(records)) if self._decoded(records, place) is not None]
         if good:
             self.transaction.hold((records if len(good) == len(records) else records.where(good)).kept())

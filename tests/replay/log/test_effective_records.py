@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +12,7 @@ from kraftlake.records.row_values import values_of_rows
 from kraftlake.records.rows import to_rows
 from kraftlake.records.serde import decode_value
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
-from kraftlake.replay.log.effective_records import UNKNOWN_KIND, EffectiveRecords, standing_alone
+from kraftlake.replay.log.effective_records import UNKNOWN_KIND, EffectiveRecords, in_runs, standing_alone
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.runtime.errors import ReplayError
 from tests.metadata_logs import metadata_logs
@@ -80,3 +83,19 @@ def test_a_value_without_a_frame_is_of_no_kind() -> None:
     records = standing_alone(data(0, b"", b"\x01\x63", UNKNOWN, b"\x01\xe3\x07\x00"))
     assert records.kinds.tolist() == [UNKNOWN_KIND, UNKNOWN_KIND, 99, UNKNOWN_KIND]
     assert records.are_of((99,)).sum() == 1
+
+
+def test_batches_that_follow_each_other_come_together_and_before_what_reading_on_raises() -> None:
+    def parts() -> Iterator[RecordBatch]:
+        yield data(0, topic(1), topic(2))
+        yield data(2, topic(3), epoch=2)
+        yield leader_change(3, 2)
+        yield data(4, topic(4))
+        yield data(6, topic(5))
+        raise ReplayError("it ends")
+
+    runs = in_runs(parts())
+    assert [(run.base_offset, len(standing_alone(run))) for run in islice(runs, 4)] == [(0, 3), (3, 0), (4, 1), (6, 1)]
+    with pytest.raises(ReplayError, match="it ends"):
+        next(runs)
+    assert [run.base_offset for run in in_runs([data(0, topic(1)), data(1, topic(2))], most=1)] == [0, 1]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
-from kraftlake.cli.options.command import Example, Group, Option
+from kraftlake.cli.options.command import Group, Option
 from kraftlake.cli.options.lazy_commands import LazyCommands
-from kraftlake.cli.options.shared import SAMPLE
 
 _COMMANDS = {
     "doctor": "doctor:doctor",
@@ -57,11 +56,6 @@ _COMMANDS = {
     cls=Group,
     commands=LazyCommands("kraftlake.cli.commands", _COMMANDS),
     invoke_without_command=True,
-    examples=(
-        Example("the cluster as the log leaves it", f"kraftlake image {SAMPLE}"),
-        Example("what changed between two offsets", f"kraftlake diff {SAMPLE} 4592 4639"),
-        Example("into a lake, which keeps what Kafka deletes after a week", f"kraftlake import {SAMPLE} lake"),
-    ),
 )
 @click.version_option(package_name="kraftlake", message="kraftlake %(version)s", cls=Option, help="Print the version.")
 @click.pass_context
@@ -70,6 +64,14 @@ def application(context: click.Context) -> None:
 
     SOURCE is a Kafka metadata directory (__cluster_metadata-0), a segment or snapshot file of one, an archive of one,
     or a lake that it was imported into; kraftlake finds out which. `kraftlake COMMAND --help` has examples.
+
+    Examples:
+        # the cluster as the log leaves it
+        kraftlake image {SAMPLE}
+        # what changed between two offsets
+        kraftlake diff {SAMPLE} 4592 4639
+        # into a lake, which keeps what Kafka deletes after a week
+        kraftlake import {SAMPLE} lake
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help(), color=context.color)

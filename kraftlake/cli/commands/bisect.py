@@ -5,30 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, argument
-from kraftlake.cli.options.shared import LOOK, SAMPLE, command, from_option, to_option
+from kraftlake.cli.options.command import argument
+from kraftlake.cli.options.shared import LOOK, command, from_option, to_option
 
 
 @command(
     "bisect",
     section=LOOK,
     question="From which offset on did a condition hold?",
-    examples=(
-        Example("when partitions first went offline", f"kraftlake bisect {SAMPLE} 'offline_partitions > 0'"),
-        Example("the first time from an offset on", f"kraftlake bisect {SAMPLE} 'broker(3).fenced' --from 4000"),
-        Example(
-            "when a partition got a leader",
-            f"kraftlake bisect {SAMPLE} 'topic(\"t-22-3h4\").partition(2).leader == 2' --from 458",
-        ),
-        Example(
-            "two at once",
-            f"kraftlake bisect {SAMPLE} 'offline_partitions > 40 and 2 not in topic(\"elr-a\").partition(0).isr'",
-        ),
-        Example(
-            "what a config was", f'kraftlake bisect {SAMPLE} \'config("TOPIC", "t-3-dj5", "retention.ms") != none\''
-        ),
-        Example("for other programs", f"kraftlake bisect {SAMPLE} 'fenced_broker_count >= 3' --json"),
-    ),
 )
 @argument("condition", metavar="CONDITION", help="What should hold; in quotes, for the shell.")
 @from_option
@@ -43,6 +27,20 @@ def bisect(
     fields of `kraftlake image --json`; len(LIST). They compare with == != < <= > >= in, not in, with numbers, texts in
     quotes, true, false, lists in brackets, and join with and, or, not and parentheses. What is asked of a thing that is
     not there does not hold, and neither does the opposite; `== none` asks for that.
+
+    Examples:
+        # when partitions first went offline
+        kraftlake bisect {SAMPLE} 'offline_partitions > 0'
+        # the first time from an offset on
+        kraftlake bisect {SAMPLE} 'broker(3).fenced' --from 4000
+        # when a partition got a leader
+        kraftlake bisect {SAMPLE} 'topic("t-22-3h4").partition(2).leader == 2' --from 458
+        # two at once
+        kraftlake bisect {SAMPLE} 'offline_partitions > 40 and 2 not in topic("elr-a").partition(0).isr'
+        # what a config was
+        kraftlake bisect {SAMPLE} 'config("TOPIC", "t-3-dj5", "retention.ms") != none'
+        # for other programs
+        kraftlake bisect {SAMPLE} 'fenced_broker_count >= 3' --json
     """
     opened = call.open(source)
     with call.suggest_lenient("--to {} searches what is before it"):

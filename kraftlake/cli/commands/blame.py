@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, argument, option
-from kraftlake.cli.options.shared import LOOK, SAMPLE, command
+from kraftlake.cli.options.command import argument, option
+from kraftlake.cli.options.shared import LOOK, command
 from kraftlake.cli.output.formats import Table
 
 if TYPE_CHECKING:
@@ -22,14 +22,6 @@ _COLUMNS = ("thing", "offset", "timestamp", "epoch", "type", "before", "after", 
     question="Which record made a thing what it is, and what was it before?",
     at=True,
     secrets=True,
-    examples=(
-        Example("why a partition's ISR is what it is", f"kraftlake blame {SAMPLE} topic/t-22-3h4/partition/2/isr"),
-        Example("how it came to that, record by record", f"kraftlake blame {SAMPLE} topic/elr-a/partition/0 --all"),
-        Example("what fenced a broker", f"kraftlake blame {SAMPLE} broker/2/fenced --at-offset 1323"),
-        Example("what set a config", f"kraftlake blame {SAMPLE} config/TOPIC/t-3-dj5/cleanup.policy"),
-        Example("the default config of all brokers", f"kraftlake blame {SAMPLE} config/BROKER//min.insync.replicas"),
-        Example("for other programs", f"kraftlake blame {SAMPLE} feature/metadata.version --all --json"),
-    ),
 )
 @argument(
     "thing",
@@ -45,6 +37,20 @@ def blame(call: Call, source: str, thing: str, *, everything: bool) -> None:
     every field counts. The value before is shown beside it, and for a record of a metadata transaction the offset at
     which it took effect. What had its value already in the snapshot with which a log begins is so since then or
     earlier. %2F stands for a slash within a name, an empty RESOURCE or <default> for the default.
+
+    Examples:
+        # why a partition's ISR is what it is
+        kraftlake blame {SAMPLE} topic/t-22-3h4/partition/2/isr
+        # how it came to that, record by record
+        kraftlake blame {SAMPLE} topic/elr-a/partition/0 --all
+        # what fenced a broker
+        kraftlake blame {SAMPLE} broker/2/fenced --at-offset 1323
+        # what set a config
+        kraftlake blame {SAMPLE} config/TOPIC/t-3-dj5/cleanup.policy
+        # the default config of all brokers
+        kraftlake blame {SAMPLE} config/BROKER//min.insync.replicas
+        # for other programs
+        kraftlake blame {SAMPLE} feature/metadata.version --all --json
     """
     from kraftlake.diagnosis import Thing
 

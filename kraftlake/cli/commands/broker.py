@@ -10,7 +10,7 @@ import click
 
 from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, option
+from kraftlake.cli.options.command import option
 from kraftlake.cli.options.parameters import BROKER, CONFIG, LAKE, LISTENER, SETTING
 from kraftlake.cli.options.shared import RUN, command
 from kraftlake.runtime.process_setup import configure_service
@@ -25,21 +25,6 @@ if TYPE_CHECKING:
     question="Be a broker: of a lake's cluster, or of a real one, where it keeps replicas and serves nobody.",
     source=False,
     answers=False,
-    examples=(
-        Example(
-            "broker 1 of the cluster of a lake, for clients on this machine",
-            "kraftlake broker --id 1 --lake ./lake --log-dirs /data/1 --listener PLAINTEXT://127.0.0.1:9092",
-        ),
-        Example(
-            "broker 7 of the cluster of these controllers",
-            "kraftlake broker --id 7 --bootstrap c1:9093,c2:9093 --log-dirs /data/kraftlake --listener PLAINTEXT://b7:9092",
-        ),
-        Example(
-            "two disks, TLS, and the retention of the cluster's other brokers",
-            "kraftlake broker --id 7 --bootstrap c1:9093 --command-config client.properties --log-dirs /d1,/d2 "
-            "--listener SSL://b7:9094 --override log.retention.hours=720",
-        ),
-    ),
 )
 @option("--id", "broker_id", type=BROKER, metavar="ID", help="Its node.id: of no other node.")
 @option(
@@ -102,6 +87,16 @@ def broker(
     nevertheless, it leaves, so that another replica leads; where no other one is in sync, it stays and says so.
     A second Ctrl-C ends it without waiting for the controllers, with exit code 1.
     What it does is told on stderr.
+
+    Examples:
+        # broker 1 of the cluster of a lake, for clients on this machine
+        kraftlake broker --id 1 --lake ./lake --log-dirs /data/1 --listener PLAINTEXT://127.0.0.1:9092
+        # broker 7 of the cluster of these controllers
+        kraftlake broker --id 7 --bootstrap c1:9093,c2:9093 --log-dirs /data/kraftlake --listener
+        PLAINTEXT://b7:9092
+        # two disks, TLS, and the retention of the cluster's other brokers
+        kraftlake broker --id 7 --bootstrap c1:9093 --command-config client.properties --log-dirs /d1,/d2
+        --listener SSL://b7:9094 --override log.retention.hours=720
     """
     configure_service()
     from kraftlake.server import BrokerConfig, BrokerServer, ListenerAddress, NodeSettings, ReplicaServer

@@ -11,7 +11,7 @@ import click
 
 from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, Group, argument, option
+from kraftlake.cli.options.command import Group, argument, option
 from kraftlake.cli.options.parameters import CONFIG, LAKE, OUTPUT, SETTING, CountParameter
 from kraftlake.cli.options.shared import RUN, command
 from kraftlake.cli.output.terminal import check_reader
@@ -26,8 +26,12 @@ cluster = Group(
     "cluster",
     section=RUN,
     short_help="Run a whole cluster on a lake.",
-    help="Run a whole cluster on a lake: controllers and brokers as processes of this machine.",
-    examples=(Example("three brokers and two controllers", "kraftlake cluster up cluster"),),
+    help="""Run a whole cluster on a lake: controllers and brokers as processes of this machine.
+
+    Examples:
+        # three brokers and two controllers
+        kraftlake cluster up cluster
+    """,
 )
 
 
@@ -37,21 +41,6 @@ cluster = Group(
     question="Start all nodes of a cluster, show them, and end them with Ctrl-C.",
     source=False,
     answers=False,
-    examples=(
-        Example("three brokers and two controllers, on a lake that is made if missing", "kraftlake cluster up cluster"),
-        Example(
-            "at ports 9092 to 9096, brokers first",
-            "kraftlake cluster up cluster --brokers 3 --controllers 2 --port 9092",
-        ),
-        Example(
-            "with settings of Kafka's",
-            "kraftlake cluster up cluster --override min.insync.replicas=2 --override num.partitions=6",
-        ),
-        Example(
-            "for a script: one line with its addresses when it is up",
-            "kraftlake cluster up cluster --json",
-        ),
-    ),
 )
 @argument("lake", type=LAKE, help="A controlled lake; made as `kraftlake format` does if there is none.")
 @option("--brokers", type=CountParameter(1, 100), default=3, show_default=True, metavar="N", help="How many brokers.")
@@ -104,6 +93,16 @@ def up(
     Settings, configs and quotas that have no effect here are warned of, each once.
 
     With --json stdout gets one line when all nodes are up, with `bootstrap`, `controllers` and the `nodes`.
+
+    Examples:
+        # three brokers and two controllers, on a lake that is made if missing
+        kraftlake cluster up cluster
+        # at ports 9092 to 9096, brokers first
+        kraftlake cluster up cluster --brokers 3 --controllers 2 --port 9092
+        # with settings of Kafka's
+        kraftlake cluster up cluster --override min.insync.replicas=2 --override num.partitions=6
+        # for a script: one line with its addresses when it is up
+        kraftlake cluster up cluster --json
     """
     from kraftlake.metadata_log import is_object_uri
     from kraftlake.server import ClusterPlan, ClusterUp, NodeSettings

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, option
+from kraftlake.cli.options.command import option
 from kraftlake.cli.options.parameters import CONFIG, LAKE, LISTENER, NODE, SETTING
 from kraftlake.cli.options.shared import RUN, command
 from kraftlake.runtime.process_setup import configure_service
@@ -21,22 +21,6 @@ if TYPE_CHECKING:
     question="Be a controller of a lake: active, or a standby that takes over.",
     source=False,
     answers=False,
-    examples=(
-        Example(
-            "controller 100 of a new lake",
-            "kraftlake format cluster && kraftlake controller --lake cluster --id 100 "
-            "--listener CONTROLLER://127.0.0.1:9093",
-        ),
-        Example(
-            "a second one, which takes over where the first is silent for three seconds",
-            "kraftlake controller --lake cluster --id 101 --listener CONTROLLER://127.0.0.1:9094 "
-            "--override controller.quorum.fetch.timeout.ms=3000",
-        ),
-        Example(
-            "as a properties file says, logs as JSON",
-            "kraftlake controller --lake cluster --config controller.properties --json 2> controller.jsonl",
-        ),
-    ),
 )
 @option("--lake", type=LAKE, required=True, metavar="LAKE", help="A lake of `kraftlake format` or `kraftlake fork`.")
 @option("--id", "node_id", type=NODE, metavar="ID", help="Its node.id: of no other node.")
@@ -82,6 +66,16 @@ def controller(
 
     Brokers find the active controller by the addresses of any of them. Of Kafka's settings those count that a
     controller heeds; all others are named in a warning. What it does is told on stderr.
+
+    Examples:
+        # controller 100 of a new lake
+        kraftlake format cluster && kraftlake controller --lake cluster --id 100 --listener
+        CONTROLLER://127.0.0.1:9093
+        # a second one, which takes over where the first is silent for three seconds
+        kraftlake controller --lake cluster --id 101 --listener CONTROLLER://127.0.0.1:9094 --override
+        controller.quorum.fetch.timeout.ms=3000
+        # as a properties file says, logs as JSON
+        kraftlake controller --lake cluster --config controller.properties --json 2> controller.jsonl
     """
     configure_service()
     from kraftlake.server import ControllerServer, ControllerServerConfig, NodeSettings

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, argument, option
+from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.parameters import MOMENT_OR_EMPTY, SOURCE
 from kraftlake.cli.options.shared import (
     LOOK,
-    SAMPLE,
     brokers_option,
     check_cut,
     check_hosted,
@@ -41,20 +40,6 @@ if TYPE_CHECKING:
     question="What changed between two offsets or times?",
     secrets=True,
     long=True,
-    examples=(
-        Example("what the offsets 4593 to 4639 changed", f"kraftlake diff {SAMPLE} 4592 4639"),
-        Example("what changed in two minutes", f"kraftlake diff {SAMPLE} 07:46 07:48"),
-        Example("what the last minute changed of a broker", f"kraftlake diff {SAMPLE} --last 1m --broker 3"),
-        Example(
-            "two snapshots, wherever they come from",
-            f"kraftlake diff {SAMPLE}/00000000000000003038-0000000002.checkpoint "
-            f"--with {SAMPLE}/00000000000000004593-0000000002.checkpoint",
-        ),
-        Example("what became of a topic", f"kraftlake diff {SAMPLE} 260 4639 --topic elr-a"),
-        Example("everything since the beginning", f"kraftlake diff {SAMPLE} -1 260"),
-        Example("the first ten changes of many", f"kraftlake diff {SAMPLE} -1 260 --limit 10"),
-        Example("for other programs", f"kraftlake diff {SAMPLE} 4592 4639 --json"),
-    ),
 )
 @argument(
     "first",
@@ -105,6 +90,25 @@ def diff(
 
     + is what came, - what went, ~ what changed, with before → after. --limit and --tail count these lines, in all parts
     together; the JSON is one object and always whole.
+
+    Examples:
+        # what the offsets 4593 to 4639 changed
+        kraftlake diff {SAMPLE} 4592 4639
+        # what changed in two minutes
+        kraftlake diff {SAMPLE} 07:46 07:48
+        # what the last minute changed of a broker
+        kraftlake diff {SAMPLE} --last 1m --broker 3
+        # two snapshots, wherever they come from
+        kraftlake diff {SAMPLE}/00000000000000003038-0000000002.checkpoint --with
+        {SAMPLE}/00000000000000004593-0000000002.checkpoint
+        # what became of a topic
+        kraftlake diff {SAMPLE} 260 4639 --topic elr-a
+        # everything since the beginning
+        kraftlake diff {SAMPLE} -1 260
+        # the first ten changes of many
+        kraftlake diff {SAMPLE} -1 260 --limit 10
+        # for other programs
+        kraftlake diff {SAMPLE} 4592 4639 --json
     """
     from kraftlake.image import diff_images
 

@@ -9,9 +9,9 @@ import click
 
 from kraftlake.cli.faults import UNHEALTHY
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, argument, option
+from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.parameters import LENGTH_OF_TIME, OUTPUT, SOURCE, PathParameter
-from kraftlake.cli.options.shared import LOOK, SAMPLE, command, command_config_option, live_cluster_id_option
+from kraftlake.cli.options.shared import LOOK, command, command_config_option, live_cluster_id_option
 from kraftlake.cli.output.form_rows import FINDING, list_of
 from kraftlake.cli.output.formats import MARKDOWN
 
@@ -23,16 +23,6 @@ from kraftlake.cli.output.formats import MARKDOWN
     replays=False,
     at=True,
     question="What is wrong with the cluster, since when, why, and what helps?",
-    examples=(
-        Example("one look at everything", f"kraftlake doctor {SAMPLE}"),
-        Example("as it was at a moment", f"kraftlake doctor {SAMPLE} --at-offset 1400"),
-        Example("to paste into a ticket", f"kraftlake doctor {SAMPLE} --output markdown"),
-        Example("a page to pass on, which needs nothing else", f"kraftlake doctor {SAMPLE} --html report.html"),
-        Example("what flapped in the last day", f"kraftlake doctor {SAMPLE} --window 1d"),
-        Example("with the folders of a broker", f"kraftlake doctor {SAMPLE} --log-dirs samples/kafka-4.4/log"),
-        Example("a cluster that runs, by its controllers", "kraftlake doctor c1:9093,c2:9093,c3:9093"),
-        Example("for other programs: 3 says that something is wrong", f"kraftlake doctor {SAMPLE} --json"),
-    ),
 )
 @argument(
     "sources",
@@ -84,6 +74,24 @@ def doctor(
 
     The exit code is 0 for a healthy cluster, where there is nothing or notes (info) only, 3 where something critical or
     a warning was found, 1 where the state of the cluster can't be told.
+
+    Examples:
+        # one look at everything
+        kraftlake doctor {SAMPLE}
+        # as it was at a moment
+        kraftlake doctor {SAMPLE} --at-offset 1400
+        # to paste into a ticket
+        kraftlake doctor {SAMPLE} --output markdown
+        # a page to pass on, which needs nothing else
+        kraftlake doctor {SAMPLE} --html report.html
+        # what flapped in the last day
+        kraftlake doctor {SAMPLE} --window 1d
+        # with the folders of a broker
+        kraftlake doctor {SAMPLE} --log-dirs samples/kafka-4.4/log
+        # a cluster that runs, by its controllers
+        kraftlake doctor c1:9093,c2:9093,c3:9093
+        # for other programs: 3 says that something is wrong
+        kraftlake doctor {SAMPLE} --json
     """
     from kraftlake.runtime.process_setup import configure_process
     from kraftlake.runtime.whole_file import check_folder_of, write_readable

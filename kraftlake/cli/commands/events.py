@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, option
+from kraftlake.cli.options.command import option
 from kraftlake.cli.options.event_filters import event_filters
 from kraftlake.cli.options.shared import (
     LOOK,
-    SAMPLE,
     check_cut,
     check_hosted,
     command,
@@ -40,23 +39,6 @@ if TYPE_CHECKING:
     question="What happened in the cluster, in sentences?",
     secrets=True,
     long=True,
-    examples=(
-        Example("what happened in a minute", f"kraftlake events {SAMPLE} --from 07:46 --to 07:47"),
-        Example("how much of what in the last three minutes", f"kraftlake events {SAMPLE} --last 3m --count-by kind"),
-        Example("everything that a partition went through", f"kraftlake events {SAMPLE} --partition t-22-3h4-2"),
-        Example(
-            "which topic had an id, and when",
-            f"kraftlake events {SAMPLE} --topic-id nANz2uTcTHue83qLIJ1OVA --kind 'topic_*'",
-        ),
-        Example("which broker was fenced when", f"kraftlake events {SAMPLE} --kind fenced,unfenced"),
-        Example("which partitions lost their leaders", f"kraftlake events {SAMPLE} --kind offline --topic 't-2*'"),
-        Example(
-            "a broker's last hundred events, and those of its partitions",
-            f"kraftlake events {SAMPLE} --broker 3 --hosted --tail 100",
-        ),
-        Example("for other programs, one JSON object a line", f"kraftlake events {SAMPLE} --broker 3 --json"),
-        Example("for a ticket", f"kraftlake events {SAMPLE} --kind offline --limit 9 --output markdown"),
-    ),
 )
 @from_option
 @to_option
@@ -84,6 +66,26 @@ def events(
     An event is what a log batch, or a whole metadata transaction, changed of one thing: leaders, ISRs, reassignments,
     brokers, topics, configs, quotas, ACLs, features. `kraftlake spark events` writes the same as a table;
     docs/spark-jobs.md lists the kinds. Sensitive configs are shown as (redacted) unless --show-secrets is given.
+
+    Examples:
+        # what happened in a minute
+        kraftlake events {SAMPLE} --from 07:46 --to 07:47
+        # how much of what in the last three minutes
+        kraftlake events {SAMPLE} --last 3m --count-by kind
+        # everything that a partition went through
+        kraftlake events {SAMPLE} --partition t-22-3h4-2
+        # which topic had an id, and when
+        kraftlake events {SAMPLE} --topic-id nANz2uTcTHue83qLIJ1OVA --kind 'topic_*'
+        # which broker was fenced when
+        kraftlake events {SAMPLE} --kind fenced,unfenced
+        # which partitions lost their leaders
+        kraftlake events {SAMPLE} --kind offline --topic 't-2*'
+        # a broker's last hundred events, and those of its partitions
+        kraftlake events {SAMPLE} --broker 3 --hosted --tail 100
+        # for other programs, one JSON object a line
+        kraftlake events {SAMPLE} --broker 3 --json
+        # for a ticket
+        kraftlake events {SAMPLE} --kind offline --limit 9 --output markdown
     """
     check_cut(limit, tail)
     if count_by is not None and (limit is not None or tail is not None):

@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, argument, option
+from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.parameters import OUTPUT
-from kraftlake.cli.options.shared import MOVE, SAMPLE, command
+from kraftlake.cli.options.shared import MOVE, command
 from kraftlake.cli.views.reports import show_export_report
 
 
@@ -18,12 +18,6 @@ from kraftlake.cli.views.reports import show_export_report
     section=MOVE,
     question="Write the cluster at any moment as a snapshot file that Kafka reads.",
     at=True,
-    examples=(
-        Example("the newest state", f"kraftlake export {SAMPLE} newest.checkpoint"),
-        Example(
-            "a past state, over an older file", f"kraftlake export {SAMPLE} newest.checkpoint --at-offset 4592 --force"
-        ),
-    ),
 )
 @argument("file", type=OUTPUT, metavar="OUT.checkpoint", help="The file to write.")
 @option(
@@ -37,6 +31,12 @@ def export(call: Call, source: str, file: str, *, allow_loss: bool, force: bool)
 
     Records have the versions that the image's metadata.version allows; what these can't express is an error, unless
     --allow-loss is given. The file holds all secrets.
+
+    Examples:
+        # the newest state
+        kraftlake export {SAMPLE} newest.checkpoint
+        # a past state, over an older file
+        kraftlake export {SAMPLE} newest.checkpoint --at-offset 4592 --force
     """
     target = Path(file)
     if target.is_dir():

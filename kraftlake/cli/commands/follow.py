@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, argument, option
+from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.parameters import CONFIG
 from kraftlake.cli.options.shared import MOVE, command
 from kraftlake.cli.output.terminal import Terminal
@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     question="Keep the lakes of many clusters level with their quorums, and serve metrics.",
     source=False,
     answers=False,
-    examples=(
-        Example("follow what the file says, until it is told to end", "kraftlake follow clusters.toml"),
-        Example("check the file alone", "kraftlake follow --check clusters.toml"),
-        Example("logs as JSON, for a collector", "kraftlake follow --json clusters.toml 2> follow.jsonl"),
-    ),
 )
 @argument("config", type=CONFIG, help="A TOML file with a section for each cluster; see above.")
 @option("--check", is_flag=True, help="Read and check the file, and end: no cluster is asked.")
@@ -42,6 +37,14 @@ def follow(call: Call, config: str, *, check: bool) -> None:
 
     What is wrong with the file is told before anything starts. After that the trouble of one cluster is told in the
     logs, on stderr, and in the metrics, and the others go on.
+
+    Examples:
+        # follow what the file says, until it is told to end
+        kraftlake follow clusters.toml
+        # check the file alone
+        kraftlake follow --check clusters.toml
+        # logs as JSON, for a collector
+        kraftlake follow --json clusters.toml 2> follow.jsonl
     """
     configure_service()
     from kraftlake.server import FollowService, read_follow_config

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, argument
+from kraftlake.cli.options.command import argument
 from kraftlake.cli.options.parameters import LAKE
-from kraftlake.cli.options.shared import ENGINE, SAMPLE, command
+from kraftlake.cli.options.shared import ENGINE, command
 from kraftlake.cli.views.reports import show_fork_report
 
 
@@ -15,9 +15,6 @@ from kraftlake.cli.views.reports import show_fork_report
     question="Copy a log up to an offset into a lake that a controller may go on with.",
     replays=False,
     at=True,
-    examples=(
-        Example("what if it had gone on otherwise from there", f"kraftlake fork {SAMPLE} what-if --at-offset 4592"),
-    ),
 )
 @argument("lake", type=LAKE, metavar="DST", help="The folder of the new lake, or an s3:// URI.")
 def fork(call: Call, source: str, lake: str) -> None:
@@ -25,6 +22,10 @@ def fork(call: Call, source: str, lake: str) -> None:
 
     An imported lake takes nothing but imports: one record of another writer would spoil every later one. Its fork is
     written by a controller. The offset is the last one of a batch; SOURCE stays as it is.
+
+    Examples:
+        # what if it had gone on otherwise from there
+        kraftlake fork {SAMPLE} what-if --at-offset 4592
     """
     from kraftlake.replay.imports.fork import fork_source
 

@@ -6,7 +6,7 @@ import click
 
 from kraftlake.cli.commands.controlled.change import key_values
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, argument, option
+from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.parameters import LAKE
 from kraftlake.cli.options.shared import ENGINE, command
 from kraftlake.cli.views.reports import show_formatted
@@ -17,16 +17,6 @@ from kraftlake.cli.views.reports import show_formatted
     section=ENGINE,
     question="Make an empty lake for a controller to write its log into.",
     source=False,
-    examples=(
-        Example("a lake for a new cluster", "kraftlake format cluster"),
-        Example(
-            "with the id of a cluster that its nodes know", "kraftlake format known --cluster-id MkU3OEVBNTcwNTJENDM2Qg"
-        ),
-        Example(
-            "as Kafka 4.0 would, without eligible leader replicas",
-            "kraftlake format older --release-version 4.0 --feature eligible.leader.replicas.version=0",
-        ),
-    ),
 )
 @argument("lake", type=LAKE, help="The folder of the new lake, or an s3:// URI.")
 @option("--cluster-id", metavar="ID", help="The cluster's id, 22 characters of base64; a new one by default.")
@@ -45,6 +35,14 @@ def format_(
 
     The log is empty until a controller claims its first epoch; it then begins with the feature levels and users that
     are given here.
+
+    Examples:
+        # a lake for a new cluster
+        kraftlake format cluster
+        # with the id of a cluster that its nodes know
+        kraftlake format known --cluster-id MkU3OEVBNTcwNTJENDM2Qg
+        # as Kafka 4.0 would, without eligible leader replicas
+        kraftlake format older --release-version 4.0 --feature eligible.leader.replicas.version=0
     """
     from kraftlake.controller import BootstrapMetadata, format_lake
     from kraftlake.controller.access.scram_argument import scram_record

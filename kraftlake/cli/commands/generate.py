@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, argument, option
+from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.parameters import FIXED_TIME, LAKE, CountParameter
 from kraftlake.cli.options.shared import ENGINE, command
 from kraftlake.cli.output.form_rows import EPISODE, list_of
@@ -31,14 +31,6 @@ def _size(name: str, default: int, text: str) -> Callable[[Callable[..., None]],
     section=ENGINE,
     question="Make up the history of a cluster of any size, to try things on.",
     source=False,
-    examples=(
-        Example("100,000 records of everything that can happen", "kraftlake generate made-up"),
-        Example(
-            "a large cluster that loses a zone now and then",
-            "kraftlake generate outages --brokers 30 --topics 2000 --records 400000 --pattern zone-outage",
-        ),
-        Example("another one of the same kind", "kraftlake generate other --seed 7 --records 5000"),
-    ),
 )
 @argument("lake", type=LAKE, help="The folder of the new lake.")
 @_size("brokers", 6, "How many brokers it has.")
@@ -71,6 +63,14 @@ def generate(
 
     Brokers are restarted one after the other, a zone fails, followers fall behind, replicas move, topics are created
     and deleted. It prints the offsets of each of these, for `diff`, `image` and `local-changes`.
+
+    Examples:
+        # 100,000 records of everything that can happen
+        kraftlake generate made-up
+        # a large cluster that loses a zone now and then
+        kraftlake generate outages --brokers 30 --topics 2000 --records 400000 --pattern zone-outage
+        # another one of the same kind
+        kraftlake generate other --seed 7 --records 5000
     """
     from kraftlake.cli.output.progress import progress_bars
     from kraftlake.generate import PATTERNS, Plan, generate_lake

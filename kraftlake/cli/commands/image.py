@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, option
+from kraftlake.cli.options.command import option
 from kraftlake.cli.options.shared import (
     LOOK,
-    SAMPLE,
     brokers_option,
     check_hosted,
     command,
@@ -43,23 +42,6 @@ def _only(kind: str, text: str) -> Callable[[Callable[..., None]], Callable[...,
     at=True,
     secrets=True,
     long=True,
-    examples=(
-        Example("the cluster as the log leaves it", f"kraftlake image {SAMPLE}"),
-        Example("as it was after offset 4592", f"kraftlake image {SAMPLE} --at-offset 4592"),
-        Example("as it was a minute before its end", f"kraftlake image {SAMPLE} --at-time now-1m"),
-        Example("two topics, partition by partition", f"kraftlake image {SAMPLE} --topic 'big-a,elr-*'"),
-        Example(
-            "which partitions have no leader, since when, and why", f"kraftlake image {SAMPLE} --unavailable-partitions"
-        ),
-        Example(
-            "which partitions have too few replicas in sync for acks=all",
-            f"kraftlake image {SAMPLE} --under-min-isr-partitions",
-        ),
-        Example("since when a topic's leaders and ISRs are so", f"kraftlake image {SAMPLE} --topic elr-a --since"),
-        Example("all ACLs and nothing else", f"kraftlake image {SAMPLE} --part acls --all"),
-        Example("for other programs", f"kraftlake image {SAMPLE} --at-offset 1059 --json"),
-        Example("its ACLs for a spreadsheet", f"kraftlake image {SAMPLE} --part acls --output csv"),
-    ),
 )
 @topics_option("Only this topic")
 @topic_ids_option("Only the topic of this id")
@@ -101,6 +83,28 @@ def image(
 
     Brokers, controllers, topics with their partitions, configs, quotas, ACLs, SCRAM credentials, delegation tokens
     and features. Secrets are shown as (redacted) unless --show-secrets is given.
+
+    Examples:
+        # the cluster as the log leaves it
+        kraftlake image {SAMPLE}
+        # as it was after offset 4592
+        kraftlake image {SAMPLE} --at-offset 4592
+        # as it was a minute before its end
+        kraftlake image {SAMPLE} --at-time now-1m
+        # two topics, partition by partition
+        kraftlake image {SAMPLE} --topic 'big-a,elr-*'
+        # which partitions have no leader, since when, and why
+        kraftlake image {SAMPLE} --unavailable-partitions
+        # which partitions have too few replicas in sync for acks=all
+        kraftlake image {SAMPLE} --under-min-isr-partitions
+        # since when a topic's leaders and ISRs are so
+        kraftlake image {SAMPLE} --topic elr-a --since
+        # all ACLs and nothing else
+        kraftlake image {SAMPLE} --part acls --all
+        # for other programs
+        kraftlake image {SAMPLE} --at-offset 1059 --json
+        # its ACLs for a spreadsheet
+        kraftlake image {SAMPLE} --part acls --output csv
     """
     from kraftlake.image import min_insync_replicas
     from kraftlake.image.partition_health import TROUBLES

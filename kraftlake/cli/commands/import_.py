@@ -9,7 +9,7 @@ import click
 
 from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, argument, option
+from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.following import (
     ONLY_PROVEN,
     POLL_SECONDS,
@@ -20,7 +20,7 @@ from kraftlake.cli.options.following import (
     uncommitted_option,
 )
 from kraftlake.cli.options.parameters import LAKE
-from kraftlake.cli.options.shared import MOVE, SAMPLE, command
+from kraftlake.cli.options.shared import MOVE, command
 from kraftlake.cli.views.reports import show_import_report
 from kraftlake.runtime.words import counted
 
@@ -36,23 +36,6 @@ _UPKEEP_SECONDS = 60.0
     section=MOVE,
     question="Append to a lake what it does not have yet of a log.",
     replays=False,
-    examples=(
-        Example("make a lake, or bring one up to date", f"kraftlake import {SAMPLE} lake"),
-        Example("then ask the lake as if it were the log", "kraftlake image lake --at-offset 4592"),
-        Example("what was appended, for scripts", f"kraftlake import {SAMPLE} lake --json"),
-        Example(
-            "keep up with a live node, until interrupted",
-            "kraftlake import --follow /var/lib/kafka/__cluster_metadata-0 lake",
-        ),
-        Example(
-            "the same up to the high watermark of the quorum",
-            "kraftlake import --follow --quorum localhost:9093 /var/lib/kafka/__cluster_metadata-0 lake",
-        ),
-        Example(
-            "keep up with a quorum over the network, as an observer of its controllers",
-            "kraftlake import --follow --command-config client.properties localhost:9093 lake",
-        ),
-    ),
 )
 @argument("lake", type=LAKE, help="The folder of the lake; made if it does not exist.")
 @option(
@@ -85,6 +68,20 @@ def import_(
     leader. With --quorum it takes the offsets up to the high watermark as soon as the directory has them, and waits
     while no node answers. With --include-uncommitted it takes everything, and ends at the first offset that a new
     leader replaced.
+
+    Examples:
+        # make a lake, or bring one up to date
+        kraftlake import {SAMPLE} lake
+        # then ask the lake as if it were the log
+        kraftlake image lake --at-offset 4592
+        # what was appended, for scripts
+        kraftlake import {SAMPLE} lake --json
+        # keep up with a live node, until interrupted
+        kraftlake import --follow /var/lib/kafka/__cluster_metadata-0 lake
+        # the same up to the high watermark of the quorum
+        kraftlake import --follow --quorum localhost:9093 /var/lib/kafka/__cluster_metadata-0 lake
+        # keep up with a quorum over the network, as an observer of its controllers
+        kraftlake import --follow --command-config client.properties localhost:9093 lake
     """
     check_committed(quorum, include_uncommitted=include_uncommitted)
     from kraftlake.protocol import are_addresses

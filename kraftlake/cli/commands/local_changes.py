@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, option
+from kraftlake.cli.options.command import option
 from kraftlake.cli.options.parameters import BROKER, MOMENT, MOMENT_OR_EMPTY
 from kraftlake.cli.options.shared import (
     LOOK,
-    SAMPLE,
     check_cut,
     command,
     last_option,
@@ -28,15 +27,6 @@ if TYPE_CHECKING:
     "local-changes",
     section=LOOK,
     question="What did a range of offsets mean to a broker: lead, follow, delete?",
-    examples=(
-        Example(
-            "what a reassignment meant to broker 1",
-            f"kraftlake local-changes {SAMPLE} --broker 1 --from 4592 --to 4639",
-        ),
-        Example("what the last minute meant to it", f"kraftlake local-changes {SAMPLE} --broker 1 --last 1m"),
-        Example("the first five partitions", f"kraftlake local-changes {SAMPLE} --broker 1 --last 1m --limit 5"),
-        Example("for other programs", f"kraftlake local-changes {SAMPLE} --broker 3 --from -1 --to 5736 --json"),
-    ),
 )
 @option("--broker", type=BROKER, required=True, metavar="ID", help="The broker's id.")
 @option(
@@ -66,6 +56,16 @@ def local_changes(
 
     Partitions to delete, to lead (elected: with a new leader epoch) and to follow, and the log directories assigned, in
     this order. --limit and --tail count the lines of partitions; the JSON is one object and always whole.
+
+    Examples:
+        # what a reassignment meant to broker 1
+        kraftlake local-changes {SAMPLE} --broker 1 --from 4592 --to 4639
+        # what the last minute meant to it
+        kraftlake local-changes {SAMPLE} --broker 1 --last 1m
+        # the first five partitions
+        kraftlake local-changes {SAMPLE} --broker 1 --last 1m --limit 5
+        # for other programs
+        kraftlake local-changes {SAMPLE} --broker 3 --from -1 --to 5736 --json
     """
     check_cut(limit, tail, whole_json=call.as_json)
     if first is None:

@@ -8,11 +8,10 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, option
+from kraftlake.cli.options.command import option
 from kraftlake.cli.options.parameters import TYPES
 from kraftlake.cli.options.shared import (
     LOOK,
-    SAMPLE,
     brokers_option,
     check_cut,
     check_hosted,
@@ -48,21 +47,6 @@ _COLUMNS = ("offset", "epoch", "timestamp", "type", "version", "apiKey", "data")
     question="What happened, record by record?",
     secrets=True,
     long=True,
-    examples=(
-        Example("the records of a range of offsets, both ends included", f"kraftlake log {SAMPLE} --from 60 --to 80"),
-        Example(
-            "the records of half a second",
-            f"kraftlake log {SAMPLE} --from 2026-11-21T07:46:16.2Z --to 2026-11-21T07:46:16.7Z",
-        ),
-        Example("topics that came and went", f"kraftlake log {SAMPLE} --type topic --type remove_topic"),
-        Example("all that was written about a topic", f"kraftlake log {SAMPLE} --topic elr-a"),
-        Example(
-            "the topic of an id, there or gone",
-            f"kraftlake log {SAMPLE} --topic-id nANz2uTcTHue83qLIJ1OVA --type topic",
-        ),
-        Example("without the no-ops that fill an idle log", f"kraftlake log {SAMPLE} --no-noop"),
-        Example("for other programs, one JSON object a line", f"kraftlake log {SAMPLE} --json"),
-    ),
 )
 @from_option
 @to_option
@@ -101,6 +85,22 @@ def log(
 
     A line is a record: offset, epoch, time, type, and what it says. A snapshot file lists the snapshot's own records,
     whose offsets count from 0.
+
+    Examples:
+        # the records of a range of offsets, both ends included
+        kraftlake log {SAMPLE} --from 60 --to 80
+        # the records of half a second
+        kraftlake log {SAMPLE} --from 2026-11-21T07:46:16.2Z --to 2026-11-21T07:46:16.7Z
+        # topics that came and went
+        kraftlake log {SAMPLE} --type topic --type remove_topic
+        # all that was written about a topic
+        kraftlake log {SAMPLE} --topic elr-a
+        # the topic of an id, there or gone
+        kraftlake log {SAMPLE} --topic-id nANz2uTcTHue83qLIJ1OVA --type topic
+        # without the no-ops that fill an idle log
+        kraftlake log {SAMPLE} --no-noop
+        # for other programs, one JSON object a line
+        kraftlake log {SAMPLE} --json
     """
     check_cut(limit, tail)
     check_hosted(names["brokers"], hosted=hosted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, argument, option
+from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.parameters import LAKE, MOMENT, MeasureParameter
 from kraftlake.cli.options.shared import UPKEEP, command
 from kraftlake.runtime.words import counted
@@ -23,10 +23,6 @@ _MINUTE_MS = 60_000
     section=UPKEEP,
     question="Make a lake's small files into large ones, and checkpoint its tables.",
     source=False,
-    examples=(
-        Example("after an import, or now and then beside a writer", "kraftlake log compact lake"),
-        Example("what was done, for scripts", "kraftlake log compact lake --json"),
-    ),
 )
 @argument("lake", type=LAKE, help=_LAKE_HELP)
 def log_compact(call: Call, lake: str) -> None:
@@ -34,6 +30,12 @@ def log_compact(call: Call, lake: str) -> None:
 
     Its tables are the log and the derived tables. No row changes, and writers, readers and streams continue meanwhile.
     Commits that a stream within the declared lag may still have to read stay.
+
+    Examples:
+        # after an import, or now and then beside a writer
+        kraftlake log compact lake
+        # what was done, for scripts
+        kraftlake log compact lake --json
     """
     from kraftlake.metadata_log import Upkeep, UpkeepPolicy
 
@@ -70,10 +72,6 @@ def _compacted(done: Compaction) -> str:
     section=UPKEEP,
     question="Remove the beginning of a lake's log, behind a snapshot.",
     source=False,
-    examples=(
-        Example("what a snapshot at 3532 stands for", "kraftlake log trim lake --before 3532 --stream-lag 0"),
-        Example("what was written more than a week before its end", "kraftlake log trim lake --before now-7d"),
-    ),
 )
 @argument("lake", type=LAKE, help=_LAKE_HELP)
 @option(
@@ -100,6 +98,12 @@ def log_trim(call: Call, lake: str, *, before: Moment, stream_lag: float | None,
     It is refused where no whole snapshot covers what goes, where it was appended less than the declared stream lag
     ago, and where a table that a Spark job makes of the log has still to read it. Whole files go, so the log may begin
     a little below N afterwards. `kraftlake log vacuum` frees the space.
+
+    Examples:
+        # what a snapshot at 3532 stands for
+        kraftlake log trim lake --before 3532 --stream-lag 0
+        # what was written more than a week before its end
+        kraftlake log trim lake --before now-7d
     """
     from kraftlake.metadata_log import Upkeep
 
@@ -138,10 +142,6 @@ def _reaching_back(lake: str, start: int) -> dict[str, int]:
     section=UPKEEP,
     question="Delete the files that no version of a lake's tables needs any more.",
     source=False,
-    examples=(
-        Example("what compaction, trims and crashes left", "kraftlake log vacuum lake"),
-        Example("only say what would go", "kraftlake log vacuum lake --dry-run"),
-    ),
 )
 @argument("lake", type=LAKE, help=_LAKE_HELP)
 @option("--dry-run", is_flag=True, help="Delete nothing.")
@@ -157,6 +157,12 @@ def log_vacuum(call: Call, lake: str, *, dry_run: bool, older_than: float) -> No
     """Delete what compaction and trims removed longer ago than streams may lag, and what crashes left in LAKE.
 
     A file that a version of the table names is never touched, nor one that may belong to a commit that is being made.
+
+    Examples:
+        # what compaction, trims and crashes left
+        kraftlake log vacuum lake
+        # only say what would go
+        kraftlake log vacuum lake --dry-run
     """
     from kraftlake.metadata_log import Upkeep, UpkeepPolicy
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, option
+from kraftlake.cli.options.command import option
 from kraftlake.cli.options.parameters import BROKER
-from kraftlake.cli.options.shared import LOOK, SAMPLE, command
+from kraftlake.cli.options.shared import LOOK, command
 from kraftlake.cli.output.form_rows import hosted_of, metrics_of
 
 
@@ -16,11 +16,6 @@ from kraftlake.cli.output.form_rows import hosted_of, metrics_of
     section=LOOK,
     question="What did the controller's metrics say, and who led what?",
     at=True,
-    examples=(
-        Example("Kafka's controller metrics, and each broker's partitions", f"kraftlake metrics {SAMPLE}"),
-        Example("as they were after offset 4592", f"kraftlake metrics {SAMPLE} --at-offset 4592"),
-        Example("the partitions behind the numbers of a broker", f"kraftlake metrics {SAMPLE} --broker 1 --json"),
-    ),
 )
 @option("--broker", type=BROKER, metavar="ID", help="Name the partitions of this broker.")
 def metrics(call: Call, source: str, *, broker: int | None) -> None:
@@ -28,6 +23,14 @@ def metrics(call: Call, source: str, *, broker: int | None) -> None:
 
     Led and followed are all that a broker hosts. Under min ISR are those with fewer replicas in sync than
     min.insync.replicas asks for, as far as topics and the cluster configure it; offline are those without a leader.
+
+    Examples:
+        # Kafka's controller metrics, and each broker's partitions
+        kraftlake metrics {SAMPLE}
+        # as they were after offset 4592
+        kraftlake metrics {SAMPLE} --at-offset 4592
+        # the partitions behind the numbers of a broker
+        kraftlake metrics {SAMPLE} --broker 1 --json
     """
     from kraftlake.api import Metrics
     from kraftlake.image import partitions_of

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, option
+from kraftlake.cli.options.command import option
 from kraftlake.cli.options.parameters import OUTPUT
-from kraftlake.cli.options.shared import LOOK, SAMPLE, command, from_option, last_option, to_option
+from kraftlake.cli.options.shared import LOOK, command, from_option, last_option, to_option
 from kraftlake.cli.views.reports import show_page_report
 
 if TYPE_CHECKING:
@@ -21,12 +21,6 @@ if TYPE_CHECKING:
     "page",
     section=LOOK,
     question="What happened, as a page with a time slider to attach to a ticket?",
-    examples=(
-        Example("everything in a log", f"kraftlake page {SAMPLE} -o cluster.html"),
-        Example("an incident alone", f"kraftlake page {SAMPLE} --from 07:46 --to 07:49 -o incident.html"),
-        Example("the last two minutes", f"kraftlake page {SAMPLE} --last 2m -o last.html"),
-        Example("of a cluster that runs, by its controllers", "kraftlake page c1:9093,c2:9093 -o cluster.html"),
-    ),
 )
 @option(
     "-o",
@@ -49,6 +43,16 @@ def page(call: Call, source: str, *, file: str, first: Moment | None, last: Mome
     #at=458&topic=foo opens at offset 458, with that topic selected.
 
     The file needs no server and no network, and its policy keeps it from using one. Secrets are always redacted.
+
+    Examples:
+        # everything in a log
+        kraftlake page {SAMPLE} -o cluster.html
+        # an incident alone
+        kraftlake page {SAMPLE} --from 07:46 --to 07:49 -o incident.html
+        # the last two minutes
+        kraftlake page {SAMPLE} --last 2m -o last.html
+        # of a cluster that runs, by its controllers
+        kraftlake page c1:9093,c2:9093 -o cluster.html
     """
     from kraftlake.runtime import check_folder_of
 

@@ -6,9 +6,9 @@ import click
 
 from kraftlake.cli.faults import UNHEALTHY
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, argument
+from kraftlake.cli.options.command import argument
 from kraftlake.cli.options.parameters import SOURCE
-from kraftlake.cli.options.shared import LOOK, SAMPLE, command, command_config_option, live_cluster_id_option
+from kraftlake.cli.options.shared import LOOK, command, command_config_option, live_cluster_id_option
 from kraftlake.cli.output.form_rows import NODE, list_of
 
 
@@ -17,11 +17,6 @@ from kraftlake.cli.output.form_rows import NODE, list_of
     section=LOOK,
     source=False,
     question="Who votes, whose log goes furthest, and can they elect a leader?",
-    examples=(
-        Example("the voters, and what one controller has", f"kraftlake quorum {SAMPLE}"),
-        Example("all nodes below a folder, or in an archive", "kraftlake quorum samples/kafka-4.4"),
-        Example("for other programs", f"kraftlake quorum {SAMPLE} --json"),
-    ),
 )
 @argument(
     "sources",
@@ -46,6 +41,14 @@ def quorum(call: Call, sources: tuple[str, ...]) -> None:
     The exit code is 3 where a verdict is bad or a node is at fault, 0 where all is well.
 
     meta.properties beside a directory has the ids of the node and the directory, quorum-state in it the node's votes.
+
+    Examples:
+        # the voters, and what one controller has
+        kraftlake quorum {SAMPLE}
+        # all nodes below a folder, or in an archive
+        kraftlake quorum samples/kafka-4.4
+        # for other programs
+        kraftlake quorum {SAMPLE} --json
     """
     from kraftlake.diagnosis import node_faults, quorum_verdicts
     from kraftlake.replay import describe_quorum

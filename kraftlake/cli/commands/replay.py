@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, option
+from kraftlake.cli.options.command import option
 from kraftlake.cli.options.parameters import BROKER, MOMENT, CountParameter, PathParameter
-from kraftlake.cli.options.shared import LOOK, SAMPLE, command, last_option, to_option
+from kraftlake.cli.options.shared import LOOK, command, last_option, to_option
 from kraftlake.cli.output.formats import CSV, MARKDOWN, Table
 
 if TYPE_CHECKING:
@@ -28,17 +28,6 @@ _COLUMNS = (
     section=LOOK,
     question="What did a broker do, and because of which record?",
     secrets=True,
-    examples=(
-        Example(
-            "what broker 2 did when broker 3 was lost", f"kraftlake replay {SAMPLE} --broker 2 --from 403 --to 458"
-        ),
-        Example("one delta at a time, forth and back", f"kraftlake replay {SAMPLE} --broker 2 --from 403 --step"),
-        Example(
-            "a broker's folders beside what they should be",
-            f"kraftlake replay {SAMPLE} --broker 1 --from 5736 --log-dirs samples/kafka-4.4/log",
-        ),
-        Example("for other programs", f"kraftlake replay {SAMPLE} --broker 1 --to 1059 --json"),
-    ),
 )
 @option("--broker", type=BROKER, required=True, metavar="ID", help="The broker's id.")
 @option(
@@ -83,6 +72,16 @@ def replay(
     the record that it happened because of. What a broker does of its own accord is read from the records that followed:
     a new incarnation is a restart, a log directory that is registered no longer has failed. A broker that was never
     registered hosts nothing, and that is no error. Secrets are met in the images of --step only.
+
+    Examples:
+        # what broker 2 did when broker 3 was lost
+        kraftlake replay {SAMPLE} --broker 2 --from 403 --to 458
+        # one delta at a time, forth and back
+        kraftlake replay {SAMPLE} --broker 2 --from 403 --step
+        # a broker's folders beside what they should be
+        kraftlake replay {SAMPLE} --broker 1 --from 5736 --log-dirs samples/kafka-4.4/log
+        # for other programs
+        kraftlake replay {SAMPLE} --broker 1 --to 1059 --json
     """
     if step and not call.in_words:
         raise click.UsageError(f"--step is interactive; --output {call.output} is not.")

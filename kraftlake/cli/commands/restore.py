@@ -8,9 +8,9 @@ import sys
 import click
 
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, option
+from kraftlake.cli.options.command import option
 from kraftlake.cli.options.parameters import OUTPUT, CountParameter, ParsedParameter
-from kraftlake.cli.options.shared import MOVE, SAMPLE, command
+from kraftlake.cli.options.shared import MOVE, command
 from kraftlake.cli.views.restore_view import show_loss, show_restored
 from kraftlake.runtime.errors import UsageError
 
@@ -32,17 +32,6 @@ def _voter(value: str) -> tuple[int, str, int]:
     question="Bring a cluster back whose controllers are lost: write log directories for new ones.",
     replays=False,
     at=True,
-    examples=(
-        Example(
-            "one controller, the cluster as it was at an offset, unasked",
-            f"kraftlake restore {SAMPLE} --at-offset 4592 --to restored --voter 1@localhost:9093 --yes",
-        ),
-        Example(
-            "three, the cluster at its newest known state, led by the brokers whose logs go furthest",
-            "kraftlake restore lake --to restored --voter 1@c1:9093 --voter 2@c2:9093 --voter 3@c3:9093 "
-            "--broker-dir /mnt/b1/data --broker-dir /mnt/b2/data --broker-dir /mnt/b3/data",
-        ),
-    ),
 )
 @option("--to", required=True, type=OUTPUT, metavar="DIR", help="The new folder; it gets a folder for each voter.")
 @option(
@@ -98,6 +87,13 @@ def restore(
 
     Stop all brokers first: a running one deletes the topics that the restored state does not have. The command prints
     what will be lost, and asks. docs/operations.md has the steps. DIR holds all secrets.
+
+    Examples:
+        # one controller, the cluster as it was at an offset, unasked
+        kraftlake restore {SAMPLE} --at-offset 4592 --to restored --voter 1@localhost:9093 --yes
+        # three, the cluster at its newest known state, led by the brokers whose logs go furthest
+        kraftlake restore lake --to restored --voter 1@c1:9093 --voter 2@c2:9093 --voter 3@c3:9093
+        --broker-dir /mnt/b1/data --broker-dir /mnt/b2/data --broker-dir /mnt/b3/data
     """
     if not yes and not sys.stdin.isatty():
         raise click.UsageError("The command can only ask whether to restore in a terminal: give --yes.")

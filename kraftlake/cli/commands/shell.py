@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import click
 
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, argument, option
-from kraftlake.cli.options.shared import LOOK, SAMPLE, command
+from kraftlake.cli.options.command import argument, option
+from kraftlake.cli.options.shared import LOOK, command
 
 
 @command(
@@ -19,16 +19,6 @@ from kraftlake.cli.options.shared import LOOK, SAMPLE, command
     at=True,
     secrets=True,
     long=True,
-    examples=(
-        Example("a prompt; `help` lists the commands", f"kraftlake shell {SAMPLE}"),
-        Example("as the cluster was after offset 4592", f"kraftlake shell {SAMPLE} --at 4592"),
-        Example("one command after the other", f"kraftlake shell {SAMPLE} -c 'cd /image/topics/byName' -c 'ls elr-*'"),
-        Example("every path there is", f"kraftlake shell {SAMPLE} -c 'find /'"),
-        Example(
-            "what two moments differ in of a topic",
-            f"kraftlake shell {SAMPLE} -c 'at 4639' -c 'diff 4592 /image/topics/byName/elr-a'",
-        ),
-    ),
 )
 @option("-c", "--command", "commands", multiple=True, metavar="LINE", help="Run this line, and end. Repeatable.")
 def shell(call: Call, source: str, *, commands: tuple[str, ...]) -> None:
@@ -38,6 +28,18 @@ def shell(call: Call, source: str, *, commands: tuple[str, ...]) -> None:
     blame ask what happened to a node. Lines are read from a terminal, which completes names and keeps a history, or
     from stdin: there a line that begins with # is a comment, and where a line fails, the others are run, and the exit
     code is that of the first that failed.
+
+    Examples:
+        # a prompt; `help` lists the commands
+        kraftlake shell {SAMPLE}
+        # as the cluster was after offset 4592
+        kraftlake shell {SAMPLE} --at 4592
+        # one command after the other
+        kraftlake shell {SAMPLE} -c 'cd /image/topics/byName' -c 'ls elr-*'
+        # every path there is
+        kraftlake shell {SAMPLE} -c 'find /'
+        # what two moments differ in of a topic
+        kraftlake shell {SAMPLE} -c 'at 4639' -c 'diff 4592 /image/topics/byName/elr-a'
     """
     from kraftlake.cli.shell.commands import run_script
     from kraftlake.cli.shell.session import Session
@@ -75,15 +77,19 @@ _PATHS = "Paths in the tree, as in Kafka's metadata shell; * and ? match, {a,b} 
     question="Which nodes has a directory of the tree that `shell` walks in?",
     at=True,
     long=True,
-    examples=(
-        Example("the parts of an image", f"kraftlake ls {SAMPLE} /image"),
-        Example("the topics at an earlier offset", f"kraftlake ls {SAMPLE} /image/topics/byName --at 4592"),
-        Example("for other programs, an object a line", f"kraftlake ls {SAMPLE} /image/cluster/brokers --json"),
-    ),
 )
 @argument("paths", nargs=-1, metavar="[PATH...]", help=f"{_PATHS} Without any, the root.")
 def ls(call: Call, source: str, *, paths: tuple[str, ...]) -> None:
-    """List the names in directories of the tree, and those of other nodes: `kraftlake shell` explains it."""
+    """List the names in directories of the tree, and those of other nodes: `kraftlake shell` explains it.
+
+    Examples:
+        # the parts of an image
+        kraftlake ls {SAMPLE} /image
+        # the topics at an earlier offset
+        kraftlake ls {SAMPLE} /image/topics/byName --at 4592
+        # for other programs, an object a line
+        kraftlake ls {SAMPLE} /image/cluster/brokers --json
+    """
     from kraftlake.cli.shell.session import Session
     from kraftlake.cli.shell.walking import list_nodes
 
@@ -97,11 +103,6 @@ def ls(call: Call, source: str, *, paths: tuple[str, ...]) -> None:
     at=True,
     secrets=True,
     long=True,
-    examples=(
-        Example("a partition", f"kraftlake cat {SAMPLE} /image/topics/byName/elr-a/0"),
-        Example("the configs of a topic", f"kraftlake cat {SAMPLE} '/image/configs/TOPIC:fixed-a/*'"),
-        Example("for other programs", f"kraftlake cat {SAMPLE} /image/cluster/brokers/1 --json"),
-    ),
 )
 @argument("paths", nargs=-1, required=True, metavar="PATH...", help=_PATHS)
 def cat(call: Call, source: str, *, paths: tuple[str, ...]) -> None:
@@ -109,6 +110,14 @@ def cat(call: Call, source: str, *, paths: tuple[str, ...]) -> None:
 
     With --json a value is in the form of `kraftlake image --json`. Secrets are shown as (redacted) unless
     --show-secrets is given.
+
+    Examples:
+        # a partition
+        kraftlake cat {SAMPLE} /image/topics/byName/elr-a/0
+        # the configs of a topic
+        kraftlake cat {SAMPLE} '/image/configs/TOPIC:fixed-a/*'
+        # for other programs
+        kraftlake cat {SAMPLE} /image/cluster/brokers/1 --json
     """
     from kraftlake.cli.shell.session import Session
     from kraftlake.cli.shell.walking import show_values

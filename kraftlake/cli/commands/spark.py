@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Argument, Command, Example, Group, Option, argument, option
+from kraftlake.cli.options.command import Argument, Command, Group, Option, argument, option
 from kraftlake.cli.options.parameters import LAKE, MOMENT, CountParameter
 from kraftlake.cli.options.shared import ENGINE, command
 from kraftlake.cli.output.form_rows import lakes_of
@@ -25,6 +25,16 @@ if TYPE_CHECKING:
     from kraftlake.runtime import Moment
     from kraftlake.spark_jobs import StreamResult
 
+_EXAMPLES = """
+# everything that is there, then end
+kraftlake spark JOB lake
+# a thousand records in a micro-batch
+kraftlake spark JOB lake --max-records-per-trigger 1000
+# go on with what is appended, until interrupted
+kraftlake spark JOB lake --trigger 'processing-time=2 seconds'
+# many lakes, each a task of its own
+kraftlake spark JOB lake-1 lake-2 'clusters/*/lake'
+"""
 _INTERVAL_PREFIX = "processing-time="
 _SMALL = 10_000_000
 """The number of records below which one process is quicker than a Spark job on this machine."""
@@ -35,18 +45,22 @@ _SMALL = 10_000_000
     cls=Group,
     section=ENGINE,
     short_help="Run a Spark job over a lake.",
-    examples=(
-        Example("replay a lake's log into tables", "kraftlake spark replay lake"),
-        Example("every derived table, by one stream", "kraftlake spark all lake"),
-        Example("the tables of every lake in a folder, spread over Spark's executors", "kraftlake spark all lakes"),
-        Example("a snapshot of a cluster of any size", "kraftlake spark snapshot lake"),
-    ),
 )
 def spark() -> None:
     """Run a Spark job over a lake. Each starts a JVM unless there is nothing to do, and needs Java 17 or newer.
 
     Executors make the tables, so that a job grows with the cluster that it is given. No other command starts a JVM:
     `kraftlake tables LAKE` makes the same tables in this process, which for one cluster's log is usually enough.
+
+    Examples:
+        # replay a lake's log into tables
+        kraftlake spark replay lake
+        # every derived table, by one stream
+        kraftlake spark all lake
+        # the tables of every lake in a folder, spread over Spark's executors
+        kraftlake spark all lakes
+        # a snapshot of a cluster of any size
+        kraftlake spark snapshot lake
     """
 
 
@@ -93,22 +107,13 @@ def _command_of(job: Job) -> Command:
         else:
             _run(job, call, lakes[0], **options)
 
-    run.__doc__ = job.help
-    line = f"kraftlake spark {job.name} lake"
+    run.__doc__ = f"{job.help}\n\nExamples:\n{_EXAMPLES.replace('JOB', job.name)}"
     made = command(
         job.name,
         question=job.question,
         section="Jobs",
         source=False,
         secrets=job is REPLAY,
-        examples=(
-            Example("everything that is there, then end", line),
-            Example("a thousand records in a micro-batch", f"{line} --max-records-per-trigger 1000"),
-            Example("go on with what is appended, until interrupted", f"{line} --trigger 'processing-time=2 seconds'"),
-            Example(
-                "many lakes, each a task of its own", f"kraftlake spark {job.name} lake-1 lake-2 'clusters/*/lake'"
-            ),
-        ),
     )(run)
     made.params[:0] = _parameters()
     return made
@@ -193,11 +198,6 @@ def _show(job: Job, call: Call, lake: str, result: StreamResult) -> None:
     question="Fold a log of any size into a snapshot, spread over Spark's executors.",
     section="Jobs",
     source=False,
-    examples=(
-        Example("of the end of the log", "kraftlake spark snapshot lake"),
-        Example("of an earlier offset", "kraftlake spark snapshot lake --at-offset 5000000"),
-        Example("on a cluster", "kraftlake spark snapshot /shared/lake --master spark://host:7077"),
-    ),
 )
 @argument("lake", type=LAKE, help="The folder of a lake that `kraftlake import` made.")
 @option(
@@ -220,6 +220,14 @@ def snapshot(call: Call, lake: str, *, to: Moment | None, master: str) -> None:
 
     Goes on from the newest snapshot before that offset. Topics are dealt out by id and folded in parts, so that no
     process holds more than a part of the cluster; what is written are the records that one process would write.
+
+    Examples:
+        # of the end of the log
+        kraftlake spark snapshot lake
+        # of an earlier offset
+        kraftlake spark snapshot lake --at-offset 5000000
+        # on a cluster
+        kraftlake spark snapshot /shared/lake --master spark://host:7077
     """
     from kraftlake.spark_jobs import run_snapshot
 

@@ -9,7 +9,7 @@ import click
 
 from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, argument, option
+from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.parameters import LAKE, MOMENT, MeasureParameter
 from kraftlake.cli.options.shared import ENGINE, UPKEEP, command
 from kraftlake.cli.views.reports import show_run
@@ -28,12 +28,6 @@ if TYPE_CHECKING:
     section=ENGINE,
     question="Bring a lake's derived tables up to its log's end, without Spark.",
     source=False,
-    examples=(
-        Example("every derived table, and the snapshots", "kraftlake tables lake"),
-        Example("only what happened, and what each partition was", "kraftlake tables lake events partition_history"),
-        Example("every record in typed columns, for SQL", "kraftlake tables lake records"),
-        Example("keep them up to date until interrupted", "kraftlake tables lake --follow"),
-    ),
 )
 @argument("lake", type=LAKE, help="The folder of a lake that `kraftlake import` made, or its URI.")
 @argument("names", nargs=-1, metavar="[TABLE]...", help="Tables to bring up to date; all if none.")
@@ -51,6 +45,16 @@ def tables(call: Call, lake: str, names: tuple[str, ...], *, follow: bool, poll:
     quota_history, feature_history, scram_history, events, cluster_metrics or records. Without one all are brought up
     to date, records only where the lake has it, and the lake's snapshots are written. Each table goes on from its own
     last offset; a run that was killed is simply run again. `kraftlake spark JOB` does the same by a Spark job.
+
+    Examples:
+        # every derived table, and the snapshots
+        kraftlake tables lake
+        # only what happened, and what each partition was
+        kraftlake tables lake events partition_history
+        # every record in typed columns, for SQL
+        kraftlake tables lake records
+        # keep them up to date until interrupted
+        kraftlake tables lake --follow
     """
     if poll is not None and not follow:
         raise click.UsageError("--poll belongs to --follow.")
@@ -101,10 +105,6 @@ def _follow(call: Call, lake: str, names: tuple[str, ...], poll: float) -> None:
     section=UPKEEP,
     question="Remove the beginning of a lake's derived tables.",
     source=False,
-    examples=(
-        Example("what the tables know of the offsets below 3532", "kraftlake tables trim lake --before 3532 --yes"),
-        Example("events of before a day, unasked", "kraftlake tables trim lake events --before 2026-11-21 --yes"),
-    ),
 )
 @argument("lake", type=LAKE, help="The folder of a lake, or its URI.")
 @argument("names", nargs=-1, metavar="[TABLE]...", help="Tables to trim; all if none.")
@@ -123,6 +123,12 @@ def tables_trim(call: Call, lake: str, names: tuple[str, ...], *, before: int | 
     cluster_metrics the counts that no longer held. All later questions are answered as before; `state_at` says where a
     table begins. What the log still holds can be made again by deleting a table's folder; what `log trim` removed
     can't. `kraftlake log vacuum` frees the space.
+
+    Examples:
+        # what the tables know of the offsets below 3532
+        kraftlake tables trim lake --before 3532 --yes
+        # events of before a day, unasked
+        kraftlake tables trim lake events --before 2026-11-21 --yes
     """
     from kraftlake.tables import trim_tables
 

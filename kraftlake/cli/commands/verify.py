@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, option
-from kraftlake.cli.options.shared import LOOK, SAMPLE, command
+from kraftlake.cli.options.command import option
+from kraftlake.cli.options.shared import LOOK, command
 from kraftlake.cli.output.form_rows import PROBLEM, list_of
 from kraftlake.cli.views.verify_view import show_verify_report
 from kraftlake.runtime.errors import UsageError
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
     section=LOOK,
     replays=False,
     question="Is this log sound, and where is the first fault?",
-    examples=(
-        Example("every check", f"kraftlake verify {SAMPLE}"),
-        Example("hold a lake to what its import printed", "kraftlake verify lake --at-least 5736:cd40d07087b1f862"),
-        Example("for scripts: the exit code says it, 0 sound or 1 not", f"kraftlake verify {SAMPLE} --json"),
-    ),
 )
 @option(
     "--at-least",
@@ -40,6 +35,14 @@ def verify(call: Call, source: str, *, at_least: str | None) -> None:
     CRCs, gaps, epochs, decoding, replay, references between records, and whether each snapshot equals the replay of
     the log up to it. In a lake each commit is bound to all rows before it by a chain of hashes, which is checked too;
     only --at-least finds lost commits at the end.
+
+    Examples:
+        # every check
+        kraftlake verify {SAMPLE}
+        # hold a lake to what its import printed
+        kraftlake verify lake --at-least 5736:cd40d07087b1f862
+        # for scripts: the exit code says it, 0 sound or 1 not
+        kraftlake verify {SAMPLE} --json
     """
     import kraftlake
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example
 from kraftlake.cli.options.event_filters import event_filters
 from kraftlake.cli.options.following import (
     ONLY_PROVEN,
@@ -38,18 +37,6 @@ if TYPE_CHECKING:
     section=LOOK,
     question="What happens in the cluster right now, as it is committed?",
     secrets=True,
-    examples=(
-        Example("what happens from now on in the cluster whose log a lake gets", "kraftlake watch lake"),
-        Example("the last 15 minutes first", "kraftlake watch lake --last 15m"),
-        Example(
-            "the directory of a live node, up to the high watermark of its quorum",
-            "kraftlake watch /var/lib/kafka/__cluster_metadata-0 --quorum localhost:9093",
-        ),
-        Example("a live quorum, over the network", "kraftlake watch localhost:9093"),
-        Example("which partitions lose their leaders", "kraftlake watch lake --kind offline"),
-        Example("wait until broker 3 is fenced", "kraftlake watch lake --broker 3 --kind fenced --limit 1"),
-        Example("for other programs, one JSON object a line", "kraftlake watch lake --json"),
-    ),
 )
 @from_option
 @last_option
@@ -80,6 +67,22 @@ def watch(
     Of a directory it shows what the log itself shows to be committed: up to the newest snapshot or change of leader.
     With --quorum it shows the offsets up to the high watermark as soon as the directory has them. With
     --include-uncommitted it shows everything, and ends where a new leader replaces records.
+
+    Examples:
+        # what happens from now on in the cluster whose log a lake gets
+        kraftlake watch lake
+        # the last 15 minutes first
+        kraftlake watch lake --last 15m
+        # the directory of a live node, up to the high watermark of its quorum
+        kraftlake watch /var/lib/kafka/__cluster_metadata-0 --quorum localhost:9093
+        # a live quorum, over the network
+        kraftlake watch localhost:9093
+        # which partitions lose their leaders
+        kraftlake watch lake --kind offline
+        # wait until broker 3 is fenced
+        kraftlake watch lake --broker 3 --kind fenced --limit 1
+        # for other programs, one JSON object a line
+        kraftlake watch lake --json
     """
     check_committed(quorum, include_uncommitted=include_uncommitted)
     check_hosted(names["brokers"], hosted=hosted)

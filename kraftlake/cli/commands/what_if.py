@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Example, given_parameters, option
+from kraftlake.cli.options.command import given_parameters, option
 from kraftlake.cli.options.parameters import BROKERS, RACKS, PathParameter
-from kraftlake.cli.options.shared import LOOK, SAMPLE, command
+from kraftlake.cli.options.shared import LOOK, command
 from kraftlake.cli.output.form_rows import standings_of
 from kraftlake.cli.output.formats import CSV, MARKDOWN
 
@@ -25,30 +25,6 @@ _STEPS = "What happens, step by step in the order given"
     section=LOOK,
     question="What would happen if a broker or a rack were lost, or restarted?",
     at=True,
-    examples=(
-        Example("broker 3 is lost", f"kraftlake what-if {SAMPLE} --at 4592 --lose-broker 3"),
-        Example(
-            "and then starts again, and all catch up",
-            f"kraftlake what-if {SAMPLE} --at 4592 --lose-broker 3 --restart 3 --catch-up",
-        ),
-        Example("a whole rack is lost", f"kraftlake what-if {SAMPLE} --at 4592 --lose-rack rack-0"),
-        Example(
-            "a rolling restart, each broker after the other",
-            f"kraftlake what-if {SAMPLE} --at 4592 --catch-up --restart 1 --catch-up --restart 2 --catch-up",
-        ),
-        Example(
-            "which single loss takes partitions offline",
-            f"kraftlake what-if {SAMPLE} --at 4592 --each-broker --each-rack",
-        ),
-        Example(
-            "the same while broker 4 is away", f"kraftlake what-if {SAMPLE} --at 4592 --lose-broker 4 --each-broker"
-        ),
-        Example(
-            "a reassignment, at its beginning and when all have caught up",
-            f"kraftlake what-if {SAMPLE} --at 4592 --reassign moves.json --catch-up",
-        ),
-        Example("for other programs", f"kraftlake what-if {SAMPLE} --at 4592 --lose-broker 3 --json"),
-    ),
 )
 @option(
     "--lose-broker",
@@ -102,6 +78,24 @@ def what_if(call: Call, source: str, *, each_broker: bool, each_rack: bool, **gi
     property files, and how far replicas are behind, are not in the log, and do not count.
 
     The exit code is 1 where the controller refuses a step or a part of one.
+
+    Examples:
+        # broker 3 is lost
+        kraftlake what-if {SAMPLE} --at 4592 --lose-broker 3
+        # and then starts again, and all catch up
+        kraftlake what-if {SAMPLE} --at 4592 --lose-broker 3 --restart 3 --catch-up
+        # a whole rack is lost
+        kraftlake what-if {SAMPLE} --at 4592 --lose-rack rack-0
+        # a rolling restart, each broker after the other
+        kraftlake what-if {SAMPLE} --at 4592 --catch-up --restart 1 --catch-up --restart 2 --catch-up
+        # which single loss takes partitions offline
+        kraftlake what-if {SAMPLE} --at 4592 --each-broker --each-rack
+        # the same while broker 4 is away
+        kraftlake what-if {SAMPLE} --at 4592 --lose-broker 4 --each-broker
+        # a reassignment, at its beginning and when all have caught up
+        kraftlake what-if {SAMPLE} --at 4592 --reassign moves.json --catch-up
+        # for other programs
+        kraftlake what-if {SAMPLE} --at 4592 --lose-broker 3 --json
     """
     steps = list(_steps(given_parameters(click.get_current_context()), given))
     if not (steps or each_broker or each_rack):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import click
@@ -17,6 +18,9 @@ from kraftlake.cli.output.theme import Style, paint
 _NEGATIVE_NUMBER = re.compile(r"-\d+")
 _HELP_WIDTH = 100
 _GIVEN = "kraftlake.given"
+
+SAMPLE = "samples/kafka-4.4/log/__cluster_metadata-0"
+"""The source `{SAMPLE}` of examples: a real log that lies in the repository."""
 
 SHARED_SECTION = "How it is read and shown"
 """The heading of the options that every command has."""
@@ -88,13 +92,17 @@ argument = functools.partial(click.argument, cls=Argument)
 
 
 class _Explained(click.Command):
-    """What commands and groups have in common: the section of `--help` that lists them, and examples at their end."""
+    """What commands and groups have in common: the section of `--help` that lists them, and examples at their end.
+
+    Examples are the last part of the help, which is a function's docstring.
+    """
 
     context_class = Context
 
-    def __init__(self, *args: Any, examples: Sequence[Example] = (), section: str = "Commands", **extra: Any) -> None:
-        super().__init__(*args, **extra)
-        self.examples = tuple(examples)
+    def __init__(self, *args: Any, help: str | None = None, section: str = "Commands", **extra: Any) -> None:  # noqa: A002
+        text, _, examples = inspect.cleandoc(help or "").partition("\n\nExamples:\n")
+        super().__init__(*args, **extra | {"help": text})
+        self.examples = tuple(_examples(examples))
         self.section = section
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -104,6 +112,13 @@ class _Explained(click.Command):
                 for purpose, command in self.examples:
                     formatter.write(f"{'':{formatter.current_indent}}{_paint('# ' + purpose, Style.QUIET)}\n")
                     formatter.write(f"{'':{formatter.current_indent}}{command}\n")
+
+
+def _examples(text: str) -> Iterator[Example]:
+    """The examples of a docstring: a purpose after #, and below it the command, in one line or several."""
+    for example in re.split(r"^ *# ", text, flags=re.MULTILINE)[1:]:
+        purpose, _, command = example.partition("\n")
+        yield Example(purpose, " ".join(command.split()).replace("{SAMPLE}", SAMPLE))
 
 
 class Command(_Explained):

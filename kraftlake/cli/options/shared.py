@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import click
 
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import SHARED_SECTION, Argument, Command, Example, Option, option
+from kraftlake.cli.options.command import SHARED_SECTION, Argument, Command, Option, option
 from kraftlake.cli.options.parameters import (
     BEFORE_THE_END,
     BROKERS,
@@ -39,8 +39,6 @@ ENGINE = "Make a lake and its tables"
 RUN = "Run a cluster on a lake"
 CHANGE = "Change a controlled lake, as its controller"
 
-SAMPLE = "samples/kafka-4.4/log/__cluster_metadata-0"
-"""The source in every example: a real log that lies in the repository."""
 _SOURCE_HELP = (
     "A Kafka metadata directory, segment, snapshot file, archive or bundle of these, - (stdin), a lake, or HOST:PORT "
     "of the controllers of a live quorum."
@@ -177,7 +175,6 @@ def command(
     *,
     section: str,
     question: str,
-    examples: Sequence[Example],
     source: bool = True,
     replays: bool = True,
     at: bool = False,
@@ -202,9 +199,7 @@ def command(
             with shown_in(call.zone), _hinting_at_times((call.at, *options.values()), at_time=at):
                 function(call, **options)
 
-        made: Command = click.command(
-            name, cls=Command, section=section, examples=tuple(examples), short_help=question
-        )(run)
+        made: Command = click.command(name, cls=Command, section=section, short_help=question)(run)
         if source:
             made.params.insert(0, Argument(["source"], type=SOURCE, required=True, help=_SOURCE_HELP))
         times = source or at or any(isinstance(parameter.type, TimeParameter) for parameter in made.params)

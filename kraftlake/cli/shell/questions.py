@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kraftlake.cli.options.command import Argument, Example, Option
+from kraftlake.cli.options.command import Argument, Option
 from kraftlake.cli.options.parameters import CountParameter
 from kraftlake.cli.options.shared import check_cut
 from kraftlake.cli.output.formats import Table
@@ -44,10 +44,6 @@ def _tail() -> Option:
     Option(["--no-noop"], is_flag=True, help="Leave out the no-ops of an idle controller."),
     Option(["--all", "everything"], is_flag=True, help="Each record, not counts, however many there are."),
     question="List the records about a node, up to the moment looked at.",
-    examples=(
-        Example("the last records about a topic", "log /image/topics/byName/elr-a --tail 10"),
-        Example("what the last minute said of where you are", "log --from now-1m"),
-    ),
 )
 def log(
     session: Session,
@@ -62,6 +58,12 @@ def log(
     """List the records about what a node shows, in the order of their offsets, up to the image's offset.
 
     Of a topic these are its own, its partitions' and its configs', of a directory those of all in it.
+
+    Examples:
+        # the last records about a topic
+        log /image/topics/byName/elr-a --tail 10
+        # what the last minute said of where you are
+        log --from now-1m
     """
     from kraftlake.cli.commands.log import show_records
     from kraftlake.cli.selection.log_names import names_before
@@ -93,10 +95,6 @@ def log(
     _tail(),
     Option(["--all", "everything"], is_flag=True, help="Draw long parts in full, not their beginning."),
     question="Show what changed of a node since another moment.",
-    examples=(
-        Example("what the offsets after 4592 changed of where you are", "diff 4592"),
-        Example("what became of a topic between two offsets", "diff 260 /image/topics/byName/elr-a --to 4639"),
-    ),
 )
 def diff(
     session: Session,
@@ -111,6 +109,12 @@ def diff(
     """Show what differs between the images at two moments, of what a node shows at either of them.
 
     + is what came, - what went, ~ what changed, with before → after.
+
+    Examples:
+        # what the offsets after 4592 changed of where you are
+        diff 4592
+        # what became of a topic between two offsets
+        diff 260 /image/topics/byName/elr-a --to 4639
     """
     from kraftlake.cli.commands.diff import image_at, show_diff
     from kraftlake.cli.selection.node_parts import of_node
@@ -131,12 +135,15 @@ def diff(
     "since",
     path_argument(),
     question="Show since when nodes are as they are.",
-    examples=(Example("since when the leaders and ISRs of a topic are so", "since /image/topics/byName/elr-a"),),
 )
 def since(session: Session, path: str) -> None:
     """Show since which offset and time a node, or each node in a directory, has the value that it has.
 
     Of a partition: its leader, its ISR, and all of it; of a broker that it is fenced, shutting down, and all of it.
+
+    Examples:
+        # since when the leaders and ISRs of a topic are so
+        since /image/topics/byName/elr-a
     """
     from kraftlake.cli.output.words import since_words
     from kraftlake.diagnosis import newest_changes, since_json
@@ -183,13 +190,16 @@ def since(session: Session, path: str) -> None:
     Argument(["field"], required=False, metavar="[FIELD]", help="Of a partition or broker: leader, isr, fenced, …"),
     Option(["--all", "everything"], is_flag=True, help="Every record that changed it, the newest last."),
     question="Show which record made a node what it is.",
-    examples=(
-        Example("what made a partition's ISR what it is", "blame /image/topics/byName/elr-a/0 isr"),
-        Example("all that set a config", "blame /image/configs/BROKER/min.insync.replicas --all"),
-    ),
 )
 def blame(session: Session, path: str, field: str | None, *, everything: bool) -> None:
-    """Show the newest record that gave a node its value, and the value before."""
+    """Show the newest record that gave a node its value, and the value before.
+
+    Examples:
+        # what made a partition's ISR what it is
+        blame /image/topics/byName/elr-a/0 isr
+        # all that set a config
+        blame /image/configs/BROKER/min.insync.replicas --all
+    """
     from kraftlake.cli.commands.blame import show_blamed
     from kraftlake.diagnosis import Thing
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftlake.cli.options.command import Argument, Command, Example, Option
+from kraftlake.cli.options.command import Argument, Command, Option
 from kraftlake.cli.output.formats import Table
 from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.shell.session import Session
@@ -23,9 +23,7 @@ PATHS = "Paths of nodes; * and ? match, {a,b} is one of several. Without any, th
 PATH = "The path of a node; by default the current directory."
 
 
-def shell_command(
-    name: str, *parameters: click.Parameter, question: str, examples: Sequence[Example] = ()
-) -> Callable[[Callable[..., None]], Command]:
+def shell_command(name: str, *parameters: click.Parameter, question: str) -> Callable[[Callable[..., None]], Command]:
     """Make a function that gets a Session a command of the shell; `question` is its line in the list of commands."""
 
     def decorate(function: Callable[..., None]) -> Command:
@@ -35,7 +33,6 @@ def shell_command(
             callback=click.pass_obj(function),
             help=function.__doc__,
             short_help=question,
-            examples=examples,
         )
 
     return decorate
@@ -55,13 +52,16 @@ def path_argument() -> Argument:
     "ls",
     paths_argument(),
     question="List nodes.",
-    examples=(
-        Example("what there is of a topic", "ls /image/topics/byName/elr-a"),
-        Example("some brokers", "ls /image/cluster/brokers/{1,2}"),
-    ),
 )
 def ls(session: Session, paths: Sequence[str]) -> None:
-    """List the names of the nodes in directories, and those of other nodes."""
+    """List the names of the nodes in directories, and those of other nodes.
+
+    Examples:
+        # what there is of a topic
+        ls /image/topics/byName/elr-a
+        # some brokers
+        ls /image/cluster/brokers/{1,2}
+    """
     list_nodes(session, paths)
 
 
@@ -84,13 +84,16 @@ def list_nodes(session: Session, paths: Sequence[str]) -> None:
     "cat",
     paths_argument(required=True),
     question="Show the values of nodes.",
-    examples=(
-        Example("a partition", "cat /image/topics/byName/elr-a/0"),
-        Example("the configs of a topic", "cat /image/configs/TOPIC:elr-a/*"),
-    ),
 )
 def cat(session: Session, paths: Sequence[str]) -> None:
-    """Show the values of nodes as Kafka's shell prints them: one a line where that has room."""
+    """Show the values of nodes as Kafka's shell prints them: one a line where that has room.
+
+    Examples:
+        # a partition
+        cat /image/topics/byName/elr-a/0
+        # the configs of a topic
+        cat /image/configs/TOPIC:elr-a/*
+    """
     show_values(session, paths)
 
 
@@ -126,10 +129,14 @@ def _values(terminal: Terminal, leaves: Sequence[tuple[Found, Leaf]]) -> Iterato
     "tree",
     paths_argument(),
     question="Show nodes with all that is below them.",
-    examples=(Example("all that is known of a broker's configs", "tree /image/configs/BROKER*"),),
 )
 def tree(session: Session, paths: Sequence[str]) -> None:
-    """Show all nodes below others, each with its value."""
+    """Show all nodes below others, each with its value.
+
+    Examples:
+        # all that is known of a broker's configs
+        tree /image/configs/BROKER*
+    """
     from kraftlake.cli.views.node_view import tree_lines
 
     found, missing = session.find(paths)
@@ -147,13 +154,16 @@ def tree(session: Session, paths: Sequence[str]) -> None:
     paths_argument(),
     Option(["--name"], metavar="GLOB", help="Only nodes of this name; * and ? match."),
     question="List the paths of all nodes below others.",
-    examples=(
-        Example("every path there is", "find /"),
-        Example("where a config is set", "find /image/configs --name 'retention.*'"),
-    ),
 )
 def find(session: Session, paths: Sequence[str], name: str | None) -> None:
-    """List the absolute paths of nodes and of all that is below them."""
+    """List the absolute paths of nodes and of all that is below them.
+
+    Examples:
+        # every path there is
+        find /
+        # where a config is set
+        find /image/configs --name 'retention.*'
+    """
     found, missing = session.find(paths)
     nodes = (
         node
@@ -209,14 +219,18 @@ def pwd(session: Session) -> None:
     "at",
     Argument(["moment"], nargs=-1, metavar="[OFFSET|TIME|end]", help="An offset, ISO 8601, now-15m, 07:46, or end."),
     question="Look at another moment, or show which one it is.",
-    examples=(
-        Example("the cluster after offset 4592", "at 4592"),
-        Example("a quarter of an hour before the log's end", "at now-15m"),
-        Example("the log's end", "at end"),
-    ),
 )
 def at(session: Session, moment: Sequence[str]) -> None:
-    """Go to the image after an offset, or at a time (yesterday 23:10), and show its offset and time."""
+    """Go to the image after an offset, or at a time (yesterday 23:10), and show its offset and time.
+
+    Examples:
+        # the cluster after offset 4592
+        at 4592
+        # a quarter of an hour before the log's end
+        at now-15m
+        # the log's end
+        at end
+    """
     if moment:
         session.move_to(None if moment == ("end",) else session.moment(" ".join(moment)))
     session.note_moment()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftlake.cli.commands.controlled.change import Change, change_group, changing
-from kraftlake.cli.options.command import Example, argument, option
+from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.parameters import BROKER, CountParameter
 
 if TYPE_CHECKING:
@@ -14,23 +14,20 @@ if TYPE_CHECKING:
 _ID = argument("broker", type=BROKER, metavar="ID", help="The broker's id.")
 
 
-brokers = change_group(
-    "brokers",
-    "Register, fence, unfence, shut down and unregister brokers.",
-    "Act for brokers: send the requests that they would send, without a broker process.",
-    Example("a broker that leads from the start", "kraftlake brokers register 1 --unfence --lake cluster"),
-)
+@change_group("Register, fence, unfence, shut down and unregister brokers.")
+def brokers() -> None:
+    """Act for brokers: send the requests that they would send, without a broker process.
+
+    Examples:
+        # a broker that leads from the start
+        kraftlake brokers register 1 --unfence --lake cluster
+    """
 
 
 @changing(
     brokers,
     "register",
     question="Register a broker, or a new process of one.",
-    examples=(
-        Example("registered and unfenced at once", "kraftlake brokers register 1 --unfence --lake cluster"),
-        Example("in a rack", "kraftlake brokers register 2 --rack b --unfence --lake cluster"),
-        Example("with two disks, fenced", "kraftlake brokers register 3 --directories 2 --lake cluster"),
-    ),
 )
 @_ID
 @option("--rack", metavar="NAME", help="The broker's rack.")
@@ -58,6 +55,14 @@ def register(
     """Register broker ID with all features that this release supports; it starts fenced.
 
     An unfenced broker can't be registered again by another process: fence it first.
+
+    Examples:
+        # registered and unfenced at once
+        kraftlake brokers register 1 --unfence --lake cluster
+        # in a rack
+        kraftlake brokers register 2 --rack b --unfence --lake cluster
+        # with two disks, fenced
+        kraftlake brokers register 3 --directories 2 --lake cluster
     """
     from kraftlake.controller import SUPPORTED, BrokerRegistrationRequest, register_broker
     from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
@@ -108,11 +113,15 @@ def _add_state(change: Change, broker: int) -> None:
     brokers,
     "fence",
     question="Fence a broker: remove it from all leaderships and ISRs, as if it had gone silent.",
-    examples=(Example("broker 1 fails", "kraftlake brokers fence 1 --lake cluster"),),
 )
 @_ID
 def fence(change: Change, *, broker: int) -> None:
-    """Fence broker ID. Partitions that no other broker may lead have no leader until it is unfenced."""
+    """Fence broker ID. Partitions that no other broker may lead have no leader until it is unfenced.
+
+    Examples:
+        # broker 1 fails
+        kraftlake brokers fence 1 --lake cluster
+    """
     _heartbeat(change, broker, fence=True)
     _add_state(change, broker)
 
@@ -121,11 +130,15 @@ def fence(change: Change, *, broker: int) -> None:
     brokers,
     "unfence",
     question="Unfence a registered broker.",
-    examples=(Example("broker 1 is back", "kraftlake brokers unfence 1 --lake cluster"),),
 )
 @_ID
 def unfence(change: Change, *, broker: int) -> None:
-    """Unfence broker ID. It leads partitions without a leader where it may; leaders add it to ISRs later."""
+    """Unfence broker ID. It leads partitions without a leader where it may; leaders add it to ISRs later.
+
+    Examples:
+        # broker 1 is back
+        kraftlake brokers unfence 1 --lake cluster
+    """
     _heartbeat(change, broker)
     _add_state(change, broker)
 
@@ -134,11 +147,15 @@ def unfence(change: Change, *, broker: int) -> None:
     brokers,
     "shutdown",
     question="Shut a broker down in order: its leaderships move first.",
-    examples=(Example("broker 2 is stopped for an upgrade", "kraftlake brokers shutdown 2 --lake cluster"),),
 )
 @_ID
 def shutdown(change: Change, *, broker: int) -> None:
-    """Run the controlled shutdown of broker ID until it may stop, which fences it."""
+    """Run the controlled shutdown of broker ID until it may stop, which fences it.
+
+    Examples:
+        # broker 2 is stopped for an upgrade
+        kraftlake brokers shutdown 2 --lake cluster
+    """
     for _ in range(2):  # leaderships move at the first request; the others' heartbeats let the second one finish
         for other in sorted(change.controller.image.cluster.brokers):
             if other != broker and not change.controller.image.cluster.brokers[other].fenced:
@@ -152,11 +169,15 @@ def shutdown(change: Change, *, broker: int) -> None:
     brokers,
     "unregister",
     question="Remove a broker for good.",
-    examples=(Example("broker 3 is gone", "kraftlake brokers unregister 3 --lake cluster"),),
 )
 @_ID
 def unregister(change: Change, *, broker: int) -> None:
-    """Remove broker ID. Partitions that have a replica on it keep it in their list."""
+    """Remove broker ID. Partitions that have a replica on it keep it in their list.
+
+    Examples:
+        # broker 3 is gone
+        kraftlake brokers unregister 3 --lake cluster
+    """
     from kraftlake.controller import unregister_broker
 
     change.controller.run(lambda state: unregister_broker(state, broker))

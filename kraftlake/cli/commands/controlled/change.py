@@ -10,7 +10,7 @@ import click
 
 from kraftlake.cli.faults import print_error
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import Command, Example, Group, Option
+from kraftlake.cli.options.command import Command, Group, Option
 from kraftlake.cli.options.parameters import LAKE
 from kraftlake.cli.options.shared import CHANGE, command
 from kraftlake.cli.output.form_rows import results_of
@@ -96,14 +96,18 @@ def _plain(value: Any) -> str:
     return str(value)
 
 
-def change_group(name: str, question: str, text: str, *examples: Example) -> Group:
-    """A group of commands that change a controlled lake; `text` is its help."""
-    return Group(name, section=CHANGE, short_help=question, help=f"{text}\n\n{LAKE_ALONE}", examples=examples)
+def change_group(question: str) -> Callable[[Callable[[], None]], Group]:
+    """Make a function the group of its name, of commands that change a controlled lake."""
+
+    def decorate(function: Callable[[], None]) -> Group:
+        made: Group = click.group(cls=Group, section=CHANGE, short_help=question)(function)
+        made.help = f"{made.help}\n\n{LAKE_ALONE}"
+        return made
+
+    return decorate
 
 
-def changing(
-    group: Group, name: str, *, question: str, examples: Sequence[Example]
-) -> Callable[[Callable[..., None]], Command]:
+def changing(group: Group, name: str, *, question: str) -> Callable[[Callable[..., None]], Command]:
     """As `command`, for one of a group that changes a lake: the function gets a `Change` in place of the `Call`."""
 
     def decorate(function: Callable[..., None]) -> Command:
@@ -122,7 +126,7 @@ def changing(
                 ) from fault
             change.tell()
 
-        made = command(name, section="Commands", question=question, examples=examples, source=False)(run)
+        made = command(name, section="Commands", question=question, source=False)(run)
         made.help = f"{made.help}\n\n{LAKE_ALONE}"
         made.params += [
             Option(["--lake"], type=LAKE, required=True, metavar="LAKE", help="The controlled lake to change."),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kraftlake.cli.commands.controlled.change import Change, change_group, changing, key_values
-from kraftlake.cli.options.command import Example, argument, option
+from kraftlake.cli.options.command import argument, option
 
 if TYPE_CHECKING:
     from kraftlake.image import ConfigResource
@@ -21,24 +21,20 @@ _OPERATIONS = (
 )  # fmt: skip
 
 
-configs = change_group(
-    "configs",
-    "Change the configs of topics, brokers, groups and client metrics.",
-    "Change dynamic configs, checked as Kafka checks them.",
-    Example("of a topic", "kraftlake configs alter topic:payments --set retention.ms=60000 --lake cluster"),
-)
+@change_group("Change the configs of topics, brokers, groups and client metrics.")
+def configs() -> None:
+    """Change dynamic configs, checked as Kafka checks them.
+
+    Examples:
+        # of a topic
+        kraftlake configs alter topic:payments --set retention.ms=60000 --lake cluster
+    """
 
 
 @changing(
     configs,
     "alter",
     question="Set, delete, append to and subtract from configs of one resource.",
-    examples=(
-        Example("of a topic", "kraftlake configs alter topic:orders --set retention.ms=60000 --lake cluster"),
-        Example("a list", "kraftlake configs alter topic:orders --append cleanup.policy=compact --lake cluster"),
-        Example("of all brokers", "kraftlake configs alter broker: --set log.retention.ms=86400000 --lake cluster"),
-        Example("no longer", "kraftlake configs alter broker: --delete log.retention.ms --lake cluster"),
-    ),
 )
 @argument("resource", metavar="TYPE:NAME", help="topic, broker, group or client-metrics; broker: is all of them.")
 @option("--set", "set_", multiple=True, metavar="KEY=VALUE", help="Give a config this value.")
@@ -46,7 +42,18 @@ configs = change_group(
 @option("--append", multiple=True, metavar="KEY=VALUE", help="Add to a list.")
 @option("--subtract", multiple=True, metavar="KEY=VALUE", help="Take out of a list.")
 def alter_configs(change: Change, *, resource: str, **operations: tuple[str, ...]) -> None:
-    """Change the configs of one resource, all of what is named or nothing."""
+    """Change the configs of one resource, all of what is named or nothing.
+
+    Examples:
+        # of a topic
+        kraftlake configs alter topic:orders --set retention.ms=60000 --lake cluster
+        # a list
+        kraftlake configs alter topic:orders --append cleanup.policy=compact --lake cluster
+        # of all brokers
+        kraftlake configs alter broker: --set log.retention.ms=86400000 --lake cluster
+        # no longer
+        kraftlake configs alter broker: --delete log.retention.ms --lake cluster
+    """
     from kraftlake.controller.configs.alter_configs import ConfigOperation, OpType, incremental_alter_configs
     from kraftlake.settings import BROKER, problem_of_setting
 
@@ -76,23 +83,20 @@ def _resource(text: str) -> ConfigResource:
     return ConfigResource(_TYPES[kind], name)
 
 
-quotas = change_group(
-    "quotas",
-    "Change the quotas of users, client ids and addresses.",
-    "Change client quotas.",
-    Example("of a user", "kraftlake quotas alter --user bob --set producer_byte_rate=1e6 --lake cluster"),
-)
+@change_group("Change the quotas of users, client ids and addresses.")
+def quotas() -> None:
+    """Change client quotas.
+
+    Examples:
+        # of a user
+        kraftlake quotas alter --user bob --set producer_byte_rate=1e6 --lake cluster
+    """
 
 
 @changing(
     quotas,
     "alter",
     question="Set and remove the quotas of one entity.",
-    examples=(
-        Example("of a user", "kraftlake quotas alter --user alice --set producer_byte_rate=1048576 --lake cluster"),
-        Example("not any more", "kraftlake quotas alter --user alice --remove producer_byte_rate --lake cluster"),
-        Example("of each address", "kraftlake quotas alter --ip '' --set connection_creation_rate=10 --lake cluster"),
-    ),
 )
 @option("--user", metavar="NAME", help="A user; empty is the default of users.")
 @option("--client-id", metavar="NAME", help="A client id; empty is the default of client ids.")
@@ -108,7 +112,16 @@ def alter_quotas(
     set_: tuple[str, ...],
     remove: tuple[str, ...],
 ) -> None:
-    """Change the quotas of a user, a client id, both together, or an address."""
+    """Change the quotas of a user, a client id, both together, or an address.
+
+    Examples:
+        # of a user
+        kraftlake quotas alter --user alice --set producer_byte_rate=1048576 --lake cluster
+        # not any more
+        kraftlake quotas alter --user alice --remove producer_byte_rate --lake cluster
+        # of each address
+        kraftlake quotas alter --ip '' --set connection_creation_rate=10 --lake cluster
+    """
     from kraftlake.controller.access.client_quotas import QuotaAlteration, alter_client_quotas
     from kraftlake.runtime.java_values import parse_double, trim
 
@@ -129,15 +142,14 @@ def alter_quotas(
         change.result(found.text, error, quotas=sorted(image.quotas) if image is not None else [])
 
 
-acls = change_group(
-    "acls",
-    "Add and remove ACLs.",
-    "Add and remove ACLs: which principal may do which operation.",
-    Example(
-        "alice may read a topic",
-        "kraftlake acls add --principal User:alice --operation read --topic payments --lake cluster",
-    ),
-)
+@change_group("Add and remove ACLs.")
+def acls() -> None:
+    """Add and remove ACLs: which principal may do which operation.
+
+    Examples:
+        # alice may read a topic
+        kraftlake acls add --principal User:alice --operation read --topic payments --lake cluster
+    """
 
 
 def _acl_options(function: Any) -> Any:
@@ -184,20 +196,18 @@ def _enum_name(word: str) -> str:
     acls,
     "add",
     question="Add an ACL.",
-    examples=(
-        Example(
-            "alice may read a topic",
-            "kraftlake acls add --principal User:alice --operation read --topic orders --lake cluster",
-        ),
-        Example(
-            "and bob nothing with what begins with b",
-            "kraftlake acls add --principal User:b --operation all --topic b --pattern prefixed --deny --lake cluster",
-        ),
-    ),
 )
 @_acl_options
 def add(change: Change, **options: Any) -> None:
-    """Add one ACL; nothing changes where it is there."""
+    """Add one ACL; nothing changes where it is there.
+
+    Examples:
+        # alice may read a topic
+        kraftlake acls add --principal User:alice --operation read --topic orders --lake cluster
+        # and bob nothing with what begins with b
+        kraftlake acls add --principal User:b --operation all --topic b --pattern prefixed --deny --lake
+        cluster
+    """
     from kraftlake.controller.access.acls import create_acls
     from kraftlake.image import StandardAcl
 
@@ -210,16 +220,15 @@ def add(change: Change, **options: Any) -> None:
     acls,
     "remove",
     question="Remove an ACL.",
-    examples=(
-        Example(
-            "alice may no longer",
-            "kraftlake acls remove --principal User:alice --operation read --topic orders --lake cluster",
-        ),
-    ),
 )
 @_acl_options
 def remove(change: Change, **options: Any) -> None:
-    """Remove the ACL that says exactly this."""
+    """Remove the ACL that says exactly this.
+
+    Examples:
+        # alice may no longer
+        kraftlake acls remove --principal User:alice --operation read --topic orders --lake cluster
+    """
     from kraftlake.controller.access.acls import AclFilter, delete_acls
 
     fields = _acl_fields(options)
@@ -227,27 +236,32 @@ def remove(change: Change, **options: Any) -> None:
     change.result(fields["principal"], deleted.error, removed=len(deleted.acls))
 
 
-features = change_group(
-    "features",
-    "Upgrade and downgrade features.",
-    "Change feature levels, metadata.version among them.",
-    Example("a feature", "kraftlake features update share.version=1 --downgrade --lake cluster"),
-)
+@change_group("Upgrade and downgrade features.")
+def features() -> None:
+    """Change feature levels, metadata.version among them.
+
+    Examples:
+        # a feature
+        kraftlake features update share.version=1 --downgrade --lake cluster
+    """
 
 
 @changing(
     features,
     "update",
     question="Give features other levels.",
-    examples=(
-        Example("down, where nothing is lost", "kraftlake features update group.version=0 --downgrade --lake cluster"),
-        Example("and up again", "kraftlake features update group.version=1 --lake cluster"),
-    ),
 )
 @argument("levels", metavar="NAME=LEVEL…", nargs=-1, required=True, help="Features and levels.")
 @option("--downgrade", is_flag=True, help="The levels are lower than what they are.")
 def update(change: Change, *, levels: tuple[str, ...], downgrade: bool) -> None:
-    """Change the levels of features, all of them or none."""
+    """Change the levels of features, all of them or none.
+
+    Examples:
+        # down, where nothing is lost
+        kraftlake features update group.version=0 --downgrade --lake cluster
+        # and up again
+        kraftlake features update group.version=1 --lake cluster
+    """
     from kraftlake.controller.cluster.features import FeatureUpdate, UpgradeType, update_features
     from kraftlake.runtime.java_values import parse_integer, trim
 

@@ -14,7 +14,7 @@ from kraftlake.cli.commands.controlled.change import (
     key_values,
     partition_of,
 )
-from kraftlake.cli.options.command import Example, argument, option
+from kraftlake.cli.options.command import argument, option
 
 if TYPE_CHECKING:
     from kraftlake.image import PartitionRegistration
@@ -25,23 +25,20 @@ _PARTITION = argument("partition", metavar="NAME-PARTITION", help="A partition, 
 _PARTITIONS = argument("partitions", metavar="NAME-PARTITION…", nargs=-1, help="Partitions; all where none is named.")
 
 
-topics = change_group(
-    "topics",
-    "Create, delete, grow and reassign topics, and elect leaders.",
-    "Change topics and partitions, with Kafka's rules and errors.",
-    Example("a topic", "kraftlake topics create payments --partitions 3 --lake cluster"),
-)
+@change_group("Create, delete, grow and reassign topics, and elect leaders.")
+def topics() -> None:
+    """Change topics and partitions, with Kafka's rules and errors.
+
+    Examples:
+        # a topic
+        kraftlake topics create payments --partitions 3 --lake cluster
+    """
 
 
 @changing(
     topics,
     "create",
     question="Create a topic.",
-    examples=(
-        Example("replicas where the placer puts them", "kraftlake topics create orders --partitions 3 --lake cluster"),
-        Example("by hand", "kraftlake topics create bills --assign 1 --assign 1 --lake cluster"),
-        Example("with a config", "kraftlake topics create clicks --config retention.ms=60000 --lake cluster"),
-    ),
 )
 @_NAME
 @option("--partitions", type=int, default=-1, metavar="N", help="The number of partitions; 1 by default.")
@@ -59,7 +56,16 @@ def create(
     config: tuple[str, ...],
     validate_only: bool,
 ) -> None:
-    """Create topic NAME."""
+    """Create topic NAME.
+
+    Examples:
+        # replicas where the placer puts them
+        kraftlake topics create orders --partitions 3 --lake cluster
+        # by hand
+        kraftlake topics create bills --assign 1 --assign 1 --lake cluster
+        # with a config
+        kraftlake topics create clicks --config retention.ms=60000 --lake cluster
+    """
     from kraftlake.controller.replication.topics import CreatableTopic, create_topics
 
     topic = CreatableTopic(
@@ -79,13 +85,17 @@ def create(
     topics,
     "grow",
     question="Give a topic more partitions.",
-    examples=(Example("four in all", "kraftlake topics grow orders --partitions 4 --lake cluster"),),
 )
 @_NAME
 @option("--partitions", type=int, required=True, metavar="N", help="The new number of partitions.")
 @option("--assign", multiple=True, metavar="IDS", help="A new partition's replicas, 1,2,3; in order.")
 def grow(change: Change, *, name: str, partitions: int, assign: tuple[str, ...]) -> None:
-    """Add partitions to topic NAME."""
+    """Add partitions to topic NAME.
+
+    Examples:
+        # four in all
+        kraftlake topics grow orders --partitions 4 --lake cluster
+    """
     from kraftlake.controller.replication.topics import NewPartitions, create_partitions
 
     chosen = [broker_ids(ids, "--assign") for ids in assign] or None
@@ -98,15 +108,18 @@ def grow(change: Change, *, name: str, partitions: int, assign: tuple[str, ...])
     topics,
     "elect",
     question="Elect leaders.",
-    examples=(
-        Example("the first replica of every partition", "kraftlake topics elect --lake cluster --json"),
-        Example("any replica, where there is no leader", "kraftlake topics elect --unclean --lake cluster --json"),
-    ),
 )
 @_PARTITIONS
 @option("--unclean", is_flag=True, help="Where there is no leader, take one that isn't in sync.")
 def elect(change: Change, *, partitions: tuple[str, ...], unclean: bool) -> None:
-    """Give partitions their preferred leaders, or with --unclean any leader at all, which may lose data."""
+    """Give partitions their preferred leaders, or with --unclean any leader at all, which may lose data.
+
+    Examples:
+        # the first replica of every partition
+        kraftlake topics elect --lake cluster --json
+        # any replica, where there is no leader
+        kraftlake topics elect --unclean --lake cluster --json
+    """
     from kraftlake.controller.replication.elections import ElectionType, elect_leaders
 
     kind = ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED
@@ -122,12 +135,16 @@ def elect(change: Change, *, partitions: tuple[str, ...], unclean: bool) -> None
     topics,
     "isr",
     question="Change an ISR, as the leader would.",
-    examples=(Example("only the leader", "kraftlake topics isr orders-0 1 --lake cluster"),),
 )
 @_PARTITION
 @argument("replicas", metavar="IDS", help="The brokers that are in sync: 1,2,3.")
 def isr(change: Change, *, partition: str, replicas: str) -> None:
-    """Change the ISR of a partition as its leader would."""
+    """Change the ISR of a partition as its leader would.
+
+    Examples:
+        # only the leader
+        kraftlake topics isr orders-0 1 --lake cluster
+    """
     from kraftlake.controller import ApiError
     from kraftlake.controller.replication.alter_partition import ANY_EPOCH, IsrChange, alter_partition
     from kraftlake.protocol.error_code import ErrorCode
@@ -170,16 +187,19 @@ def _why_not(error: ErrorCode, partition: PartitionRegistration) -> str | None:
     topics,
     "reassign",
     question="Move partitions to other brokers, or take a move back.",
-    examples=(
-        Example("to brokers 2 and 1", "kraftlake topics reassign orders-0 --replicas 2,1 --lake cluster"),
-        Example("not after all", "kraftlake topics reassign orders-0 --cancel --lake cluster"),
-    ),
 )
 @_PARTITION
 @option("--replicas", metavar="IDS", help="The new replicas: 1,2,3.")
 @option("--cancel", is_flag=True, help="Cancel the move.")
 def reassign(change: Change, *, partition: str, replicas: str | None, cancel: bool) -> None:
-    """Begin to move a partition; the move is complete when the new replicas are in sync (see `topics isr`)."""
+    """Begin to move a partition; the move is complete when the new replicas are in sync (see `topics isr`).
+
+    Examples:
+        # to brokers 2 and 1
+        kraftlake topics reassign orders-0 --replicas 2,1 --lake cluster
+        # not after all
+        kraftlake topics reassign orders-0 --cancel --lake cluster
+    """
     from kraftlake.controller.replication.reassignments import alter_partition_reassignments
 
     if (replicas is None) != cancel:
@@ -203,11 +223,15 @@ def reassign(change: Change, *, partition: str, replicas: str | None, cancel: bo
     topics,
     "delete",
     question="Delete a topic.",
-    examples=(Example("with its configs", "kraftlake topics delete clicks --lake cluster"),),
 )
 @_NAME
 def delete(change: Change, *, name: str) -> None:
-    """Delete topic NAME."""
+    """Delete topic NAME.
+
+    Examples:
+        # with its configs
+        kraftlake topics delete clicks --lake cluster
+    """
     from kraftlake.controller import ApiError
     from kraftlake.controller.replication.topics import delete_topics
     from kraftlake.protocol.error_code import ErrorCode

@@ -12,14 +12,12 @@ from kraftlake.cli.options.parameters import MOMENT_OR_EMPTY, SOURCE
 from kraftlake.cli.options.shared import (
     LOOK,
     brokers_option,
-    check_cut,
     check_hosted,
     command,
+    cut_options,
     hosted_option,
     last_option,
-    limit_option,
     partitions_option,
-    tail_option,
     topics_option,
 )
 from kraftlake.cli.output.form_rows import changes_of
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from kraftlake.api import Source
+    from kraftlake.cli.selection.cut import Cut
     from kraftlake.image import ImageDiff, MetadataImage
     from kraftlake.replay import LogComparison
 
@@ -68,9 +67,7 @@ if TYPE_CHECKING:
     help="Take the second image from this source; N and M are then the ends of both unless they are given. The answer "
     "says whether the two logs are one history, and where they part.",
 )
-@limit_option
-@tail_option
-@option("--all", "everything", is_flag=True, help="Draw long parts in full, not their beginning.")
+@cut_options("Draw long parts in full, not their beginning.")
 def diff(
     call: Call,
     source: str,
@@ -82,9 +79,7 @@ def diff(
     brokers: tuple[int, ...],
     hosted: bool,
     other: str | None,
-    limit: int | None,
-    tail: int | None,
-    everything: bool,
+    cut: Cut,
 ) -> None:
     """Show what differs between the images of SOURCE at N and M, offsets or times; N is -1 for the empty image.
 
@@ -114,7 +109,7 @@ def diff(
 
     if other is None and (first is None or (last is None and not isinstance(first, LogTime))):
         raise click.UsageError("Give the offsets or times N and M, or another source --with which to compare.")
-    check_cut(limit, tail, whole_json=call.as_json)
+    call.check_whole(cut)
     check_hosted(brokers, hosted=hosted)
     opened = call.open(source)
     second = opened if other is None else call.open(other)
@@ -126,8 +121,9 @@ def diff(
     call.check_names(*sources, topics=topics, partitions=partitions, brokers=brokers, found=not found.is_empty())
     if opened.cluster_id != second.cluster_id and None not in (opened.cluster_id, second.cluster_id):
         call.terminal.warn(f"{second.name} is of another cluster, {second.cluster_id}")
-    everything = everything or bool(topics or partitions)
-    show_diff(call, opened.cluster_id, images, found, everything=everything, limit=limit, tail=tail, logs=logs)
+    if topics or partitions:
+        cut = cut._replace(everything=True)
+    show_diff(call, opened.cluster_id, images, found, cut, logs=logs)
 
 
 def show_diff(
@@ -135,10 +131,8 @@ def show_diff(
     cluster_id: str | None,
     images: tuple[MetadataImage, MetadataImage],
     found: ImageDiff,
+    cut: Cut,
     *,
-    everything: bool,
-    limit: int | None = None,
-    tail: int | None = None,
     logs: LogComparison | None = None,
 ) -> None:
     """Write the differences that were found between two images, and how their logs compare where these are two."""
@@ -146,10 +140,10 @@ def show_diff(
     times = {"fromTimestamp": begin, "toTimestamp": end}
     form = {"clusterId": cluster_id} | times | found.to_json(show_secrets=call.show_secrets)
     compared = form if logs is None else form | {"logs": logs.to_json()}
-    if not call.answered(compared, lambda form: changes_of(form, limit, tail)):
+    if not call.answered(compared, lambda form: changes_of(form, cut)):
         from kraftlake.cli.views.diff_view import draw_diff
 
-        call.terminal.render(draw_diff(form, everything=everything, limit=limit, tail=tail))
+        call.terminal.render(draw_diff(form, cut))
 
 
 def _comparison(call: Call, one: Source, other: Source) -> LogComparison:

@@ -11,17 +11,7 @@ import click
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
 from kraftlake.cli.options.event_filters import event_filters
-from kraftlake.cli.options.shared import (
-    LOOK,
-    check_cut,
-    check_hosted,
-    command,
-    from_option,
-    last_option,
-    limit_option,
-    tail_option,
-    to_option,
-)
+from kraftlake.cli.options.shared import LOOK, check_hosted, command, cut_options, range_options
 from kraftlake.cli.output.formats import Table
 from kraftlake.cli.output.theme import Style
 from kraftlake.cli.selection.events import Wanted, first_rows, last_rows
@@ -30,6 +20,7 @@ from kraftlake.cli.selection.tally import COUNTED_BY, held_lines, tally_of_event
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kraftlake.cli.selection.cut import Cut
     from kraftlake.runtime import Moment
 
 
@@ -40,14 +31,10 @@ if TYPE_CHECKING:
     secrets=True,
     long=True,
 )
-@from_option
-@to_option
-@last_option
+@range_options
 @event_filters
-@limit_option
-@tail_option
+@cut_options("On a terminal: each event, not counts, however many there are.")
 @option("--count-by", type=click.Choice(COUNTED_BY), help="Count the events instead of showing them.")
-@option("--all", "everything", is_flag=True, help="On a terminal: each event, not counts, however many there are.")
 def events(
     call: Call,
     source: str,
@@ -55,10 +42,8 @@ def events(
     first: Moment | None,
     last: Moment | None,
     hosted: bool,
-    limit: int | None,
-    tail: int | None,
+    cut: Cut,
     count_by: str | None,
-    everything: bool,
     **names: tuple[Any, ...],
 ) -> None:
     """Show what happened in the cluster: leader changes, replicas out of sync, fenced brokers and more.
@@ -87,8 +72,7 @@ def events(
         # for a ticket
         kraftlake events {SAMPLE} --kind offline --limit 9 --output markdown
     """
-    check_cut(limit, tail)
-    if count_by is not None and (limit is not None or tail is not None):
+    if count_by is not None and cut.is_cut:
         raise click.UsageError(
             "--limit and --tail cut the events that are shown, and --count-by counts all: give either."
         )
@@ -102,10 +86,10 @@ def events(
         call.warn_changes_begin(opened, "events begin")
     read = told.tables()
     tables: Iterator[pa.Table] = (table for table in map(wanted.among, read) if len(table))
-    if limit is not None:
-        tables = first_rows(tables, limit)
-    if tail is not None:
-        tables = last_rows(tables, tail)
+    if cut.limit is not None:
+        tables = first_rows(tables, cut.limit)
+    if cut.tail is not None:
+        tables = last_rows(tables, cut.tail)
     shown = next(tables, None)
     of_that_kind = " of that kind" if any(names.values()) else ""
     del names["kinds"]
@@ -113,8 +97,8 @@ def events(
         read.close()
         call.check_names(opened, **names, found=False)
     if shown is not None or not call.in_words:
-        whole = everything or limit is not None or tail is not None
-        _show(call, opened.cluster_id, chain([] if shown is None else [shown], tables), count_by, whole=whole)
+        found = chain([] if shown is None else [shown], tables)
+        _show(call, opened.cluster_id, found, count_by, whole=cut.is_given)
     else:
         call.terminal.line((f"nothing{of_that_kind} happened", Style.QUIET))
     read.close()

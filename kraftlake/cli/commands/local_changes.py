@@ -9,17 +9,11 @@ import click
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
 from kraftlake.cli.options.parameters import BROKER, MOMENT, MOMENT_OR_EMPTY
-from kraftlake.cli.options.shared import (
-    LOOK,
-    check_cut,
-    command,
-    last_option,
-    limit_option,
-    tail_option,
-)
+from kraftlake.cli.options.shared import LOOK, command, cut_options, last_option
 from kraftlake.cli.output.form_rows import local_changes_of
 
 if TYPE_CHECKING:
+    from kraftlake.cli.selection.cut import Cut
     from kraftlake.runtime import Moment
 
 
@@ -38,9 +32,7 @@ if TYPE_CHECKING:
 )
 @option("--to", "last", type=MOMENT, metavar="M", help="The change's last offset or time, by default the log's.")
 @last_option
-@limit_option
-@tail_option
-@option("--all", "everything", is_flag=True, help="Draw every partition, not the first of them.")
+@cut_options("Draw every partition, not the first of them.")
 def local_changes(
     call: Call,
     source: str,
@@ -48,9 +40,7 @@ def local_changes(
     first: Moment | None,
     last: Moment | None,
     *,
-    limit: int | None,
-    tail: int | None,
-    everything: bool,
+    cut: Cut,
 ) -> None:
     """Show what one metadata delta of the offsets after N up to M means to a broker, as Kafka's brokers compute it.
 
@@ -67,7 +57,7 @@ def local_changes(
         # for other programs
         kraftlake local-changes {SAMPLE} --broker 3 --from -1 --to 5736 --json
     """
-    check_cut(limit, tail, whole_json=call.as_json)
+    call.check_whole(cut)
     if first is None:
         raise click.UsageError("Give --from, the offset or time that the change starts from, or --last.")
     opened = call.open(source)
@@ -78,7 +68,7 @@ def local_changes(
     if not any(changes[kind] for kind in ("deletes", "leaders", "followers")):
         where = f"after offset {answer.from_offset} up to {answer.to_offset}"
         call.warn_unregistered(broker, answer.registered_brokers, where=where)
-    if not call.answered(changes, lambda form: local_changes_of(form, limit, tail)):
+    if not call.answered(changes, lambda form: local_changes_of(form, cut)):
         from kraftlake.cli.views.local_changes_view import draw_local_changes
 
-        call.terminal.render(*draw_local_changes(changes, everything=everything, limit=limit, tail=tail))
+        call.terminal.render(*draw_local_changes(changes, cut))

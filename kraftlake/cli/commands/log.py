@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from kraftlake.cli.options.call import Call
@@ -13,17 +12,13 @@ from kraftlake.cli.options.parameters import TYPES
 from kraftlake.cli.options.shared import (
     LOOK,
     brokers_option,
-    check_cut,
     check_hosted,
     command,
-    from_option,
+    cut_options,
     hosted_option,
-    last_option,
-    limit_option,
     list_option,
     partitions_option,
-    tail_option,
-    to_option,
+    range_options,
     topic_ids_option,
     topics_option,
 )
@@ -31,6 +26,7 @@ from kraftlake.cli.output.formats import Table
 
 if TYPE_CHECKING:
     from kraftlake.api import Source
+    from kraftlake.cli.selection.cut import Cut
     from kraftlake.cli.selection.log_names import Names
     from kraftlake.cli.selection.log_records import OfBrokers, OfTopics
     from kraftlake.records.log_record import LogRecord
@@ -48,9 +44,7 @@ _COLUMNS = ("offset", "epoch", "timestamp", "type", "version", "apiKey", "data")
     secrets=True,
     long=True,
 )
-@from_option
-@to_option
-@last_option
+@range_options
 @list_option(
     "--type",
     "types",
@@ -63,10 +57,8 @@ _COLUMNS = ("offset", "epoch", "timestamp", "type", "version", "apiKey", "data")
 @partitions_option("Only those of this partition, and that its topic came or went")
 @brokers_option("Only those of this broker itself: registrations, fencing, configs")
 @hosted_option
-@limit_option
-@tail_option
+@cut_options("On a terminal: each record, not counts, however many there are.")
 @option("--no-noop", is_flag=True, help="Leave out the no-ops of an idle controller.")
-@option("--all", "everything", is_flag=True, help="On a terminal: each record, not counts, however many there are.")
 def log(
     call: Call,
     source: str,
@@ -75,10 +67,8 @@ def log(
     last: Moment | None,
     types: tuple[str, ...],
     hosted: bool,
-    limit: int | None,
-    tail: int | None,
+    cut: Cut,
     no_noop: bool,
-    everything: bool,
     **names: tuple[Any, ...],
 ) -> None:
     """List the records of SOURCE in the order of their offsets, control records included.
@@ -102,7 +92,6 @@ def log(
         # for other programs, one JSON object a line
         kraftlake log {SAMPLE} --json
     """
-    check_cut(limit, tail)
     check_hosted(names["brokers"], hosted=hosted)
     opened = call.open(source)
     if names["partitions"]:  # the records of a topic are shown also where it lacks the partition
@@ -113,8 +102,8 @@ def log(
     begin, end = opened.offset_range(first, last)
     held = range(opened.start_offset, opened.end_offset)  # none in a snapshot, whose records have offsets of their own
     lowest, highest = held.start if begin is None else begin, held.stop - 1 if end is None else end
-    if tail is not None and not (types or no_noop or any(names.values())) and lowest in held and highest in held:
-        begin = max(lowest, highest - tail + 1)  # each offset is a record
+    if cut.tail is not None and not (types or no_noop or any(names.values())) and lowest in held and highest in held:
+        begin = max(lowest, highest - cut.tail + 1)  # each offset is a record
     filters: list[OfTopics | OfBrokers] = []
     of_topics = names["topics"], names["topic_ids"], names["partitions"]
     known = names_before(opened, begin) if any(of_topics) or call.in_words else Names()
@@ -126,13 +115,11 @@ def log(
     records = _selected(opened, (begin, end), filters, types, known)
     if no_noop:
         records = (record for record in records if record.type != NO_OP)
-    if tail is not None:
-        records = iter(deque(records, tail))
+    records = cut.among(records)
     shown = next(records, None)
     if shown is None and not names["partitions"]:
         call.check_names(opened, **names, found=False)
-    whole = everything or limit is not None or tail is not None
-    show_records(call, islice(chain([] if shown is None else [shown], records), limit), known, whole=whole)
+    show_records(call, chain([] if shown is None else [shown], records), known, whole=cut.is_given)
     if shown is not None and not names["partitions"]:
         call.check_names(opened, **names, found=True)
 

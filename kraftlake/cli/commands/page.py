@@ -10,7 +10,7 @@ import click
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
 from kraftlake.cli.options.parameters import OUTPUT
-from kraftlake.cli.options.shared import LOOK, command, from_option, last_option, to_option
+from kraftlake.cli.options.shared import LOOK, command, range_options
 from kraftlake.cli.views.reports import show_page_report
 
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="The file to write; it is replaced if it exists.",
 )
-@from_option
-@to_option
-@last_option
+@range_options
 def page(call: Call, source: str, *, file: str, first: Moment | None, last: Moment | None) -> None:
     """Write what happened in a range as one HTML file: the cluster at every moment, to walk through in a browser.
 

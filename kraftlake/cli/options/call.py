@@ -23,6 +23,7 @@ from kraftlake.runtime.words import counted
 if TYPE_CHECKING:
     from kraftlake.api import Source
     from kraftlake.cli.output.progress import Progress
+    from kraftlake.cli.selection.cut import Cut
     from kraftlake.image import MetadataImage
     from kraftlake.replay.loader.fold import Replay
     from kraftlake.replay.loader.manifest import SkippedRecord
@@ -87,6 +88,13 @@ class Call:
         elif not self.in_words:
             self.write_rows(table_of(form, self.output) if table is None else table(form))
         return not self.in_words
+
+    def check_whole(self, cut: Cut) -> None:
+        """Refuse to cut what is one object in JSON."""
+        if self.as_json and cut.is_cut:
+            raise click.UsageError(
+                "--limit and --tail cut what is drawn, and --json prints one whole object: give one or the other."
+            )
 
     def write_rows(self, table: Table) -> None:
         """Write rows as they come, in a format that is not text."""

@@ -29,6 +29,7 @@ from kraftlake.cli.options.parameters import (
 )
 from kraftlake.cli.output.words import moment
 from kraftlake.cli.output.zone import shown_in
+from kraftlake.cli.selection.cut import Cut
 from kraftlake.runtime.errors import OffsetError
 
 # the headings under which `kraftlake --help` lists the commands
@@ -58,7 +59,7 @@ last_option = option(
     help="The last 15m, 2h or 3d before the end of the log, as --from now-15m.",
 )
 limit_option = option("--limit", type=CountParameter(min=1), metavar="N", help="At most the first N lines.")
-tail_option = option("--tail", type=CountParameter(min=1), metavar="N", help="The last N lines alone.")
+_tail_option = option("--tail", type=CountParameter(min=1), metavar="N", help="The last N lines alone.")
 hosted_option = option("--hosted", is_flag=True, help="With --broker: also the partitions that it hosts.")
 COMMAND_CONFIG = "For HOST:PORT: the properties of TLS and SASL that Kafka's own tools take."
 command_config_option = option("--command-config", section=SHARED_SECTION, metavar="FILE", help=COMMAND_CONFIG)
@@ -99,14 +100,25 @@ def topic_ids_option(only: str) -> Decorator:
     return option("--topic-id", "topic_ids", type=TOPIC_ID, multiple=True, metavar="ID", help=f"{only}. Repeatable.")
 
 
-def check_cut(limit: int | None, tail: int | None, *, whole_json: bool = False) -> None:
-    """Refuse a limit at both ends, and any where the answer is JSON that is never cut (`whole_json`)."""
-    if limit is not None and tail is not None:
-        raise click.UsageError("Give either --limit or --tail, not both.")
-    if whole_json and (limit is not None or tail is not None):
-        raise click.UsageError(
-            "--limit and --tail cut what is drawn, and --json prints one whole object: give one or the other."
-        )
+def range_options(function: Callable[..., None]) -> Callable[..., None]:
+    """The options `--from`, `--to` and `--last`: `first` and `last` of a range."""
+    return from_option(to_option(last_option(function)))
+
+
+def cut_options(everything: str) -> Decorator:
+    """The options `--limit`, `--tail` and `--all`, whose help is `everything`; the function gets them as a `cut`."""
+    all_option = option("--all", "everything", is_flag=True, help=everything)
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def run(*args: Any, limit: int | None, tail: int | None, everything: bool, **options: Any) -> None:
+            if limit is not None and tail is not None:
+                raise click.UsageError("Give either --limit or --tail, not both.")
+            function(*args, cut=Cut(limit, tail, everything), **options)
+
+        return limit_option(_tail_option(all_option(run)))
+
+    return decorate
 
 
 def check_hosted(brokers: Sequence[int], *, hosted: bool) -> None:

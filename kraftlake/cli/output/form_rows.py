@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from kraftlake.cli.output.formats import Row, Table
+from kraftlake.cli.selection.cut import Cut
 
-T = TypeVar("T")
 Form = dict[str, Any]
 
 FINDING: Final = ("check", "severity", "sentence", "since", "things", "command", "helps", "groups")
@@ -32,11 +32,6 @@ def _table(columns: Sequence[str], rows: Iterable[Row]) -> Table:
     """Rows of these columns, and of others that not every answer has."""
     held = list(rows)
     return Table(tuple(dict.fromkeys(chain(columns, *held))), held)
-
-
-def cut(lines: Sequence[T], limit: int | None, tail: int | None) -> Sequence[T]:
-    """The first `limit` lines, or the last `tail`; all if both are None."""
-    return lines[:limit] if tail is None else lines[-tail:]
 
 
 def part_of_image(form: Form, part: str) -> Table:
@@ -95,14 +90,14 @@ def _partitions(form: Form, since: Form) -> Iterator[Row]:
             yield row | ({"since": known[number]} if number in known else {})
 
 
-def changes_of(form: Form, limit: int | None, tail: int | None) -> Table:
+def changes_of(form: Form, cut: Cut) -> Table:
     """The entries of a diff: what each was before and after, of one that changed the fields that differ."""
     rows = []
     for part, kinds in form.items():
         for kind in ("added", "removed", "changed") if isinstance(kinds, dict) else ():
             for key, fields in kinds.get(kind, {}).items():
                 rows.append({"part": part, "change": kind, "key": key} | _sides(kind, fields))
-    return Table(("part", "change", "key", "before", "after"), cut(rows, limit, tail))
+    return Table(("part", "change", "key", "before", "after"), cut.of(rows))
 
 
 def _sides(kind: str, fields: Form) -> Row:
@@ -112,7 +107,7 @@ def _sides(kind: str, fields: Form) -> Row:
     return {"after" if kind == "added" else "before": fields}
 
 
-def local_changes_of(form: Form, limit: int | None, tail: int | None) -> Table:
+def local_changes_of(form: Form, cut: Cut) -> Table:
     """What a broker does with each partition, in the order of `local_changes`."""
     from kraftlake.image import partition_json
 
@@ -121,7 +116,7 @@ def local_changes_of(form: Form, limit: int | None, tail: int | None) -> Table:
         of_partition = {} if change is None else {"topicId": change["topicId"]} | change["partition"]
         rows.append({"action": action, "partition": name} | of_partition | {"directory": directory})
     columns = ("action", "partition", "topicId", *partition_json.keys, "directory")
-    return Table(columns, cut(rows, limit, tail))
+    return Table(columns, cut.of(rows))
 
 
 def local_changes(form: Form) -> Iterator[tuple[str, str, Form | None, str]]:

@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from kraftlake.cli.faults import exit_code_of
-from kraftlake.cli.options.command import Argument, Command, Context, HelpFormatter
+from kraftlake.cli.options.command import Command, Context, HelpFormatter, argument
 from kraftlake.cli.shell.questions import blame, diff, log, since
 from kraftlake.cli.shell.session import Session
 from kraftlake.cli.shell.walking import at, cat, cd, exit_, find, history, ls, pwd, shell_command, tree
@@ -26,11 +26,8 @@ def help_(session: Session) -> None:
     _write(session, formatter.getvalue())
 
 
-@shell_command(
-    "man",
-    Argument(["command"], metavar="COMMAND", help="The name of a command."),
-    question="Show the manual of a command.",
-)
+@shell_command("man", question="Show the manual of a command.")
+@argument("command", metavar="COMMAND", help="The name of a command.")
 def man(session: Session, command: str) -> None:
     """Show what a command does, its arguments, its options, and examples."""
     explained = _command(command)

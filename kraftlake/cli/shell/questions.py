@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kraftlake.cli.options.command import Argument, Option
-from kraftlake.cli.options.parameters import CountParameter
-from kraftlake.cli.options.shared import check_cut
+from kraftlake.cli.options.command import argument, option
+from kraftlake.cli.options.shared import cut_options
 from kraftlake.cli.output.formats import Table
 from kraftlake.cli.output.theme import Piece, Style, styled
 from kraftlake.cli.shell.session import Session
 from kraftlake.cli.shell.walking import path_argument, shell_command
 
 if TYPE_CHECKING:
+    from kraftlake.cli.selection.cut import Cut
     from kraftlake.diagnosis import Thing
     from kraftlake.image import Found, Subject
     from kraftlake.records.log_record import LogRecord
@@ -27,33 +25,18 @@ _SINCE: Final = {"partition": ("leader", "isr", None), "broker": ("fenced", "inC
 """The fields of which `since` tells, None for all of them together."""
 
 
-def _limit() -> Option:
-    return Option(["--limit"], type=CountParameter(min=1), metavar="N", help="At most the first N.")
-
-
-def _tail() -> Option:
-    return Option(["--tail"], type=CountParameter(min=1), metavar="N", help="The last N alone.")
-
-
-@shell_command(
-    "log",
-    path_argument(),
-    Option(["--from", "first"], metavar="MOMENT", help="From this offset or time on; the log's beginning by default."),
-    _limit(),
-    _tail(),
-    Option(["--no-noop"], is_flag=True, help="Leave out the no-ops of an idle controller."),
-    Option(["--all", "everything"], is_flag=True, help="Each record, not counts, however many there are."),
-    question="List the records about a node, up to the moment looked at.",
-)
+@shell_command("log", question="List the records about a node, up to the moment looked at.")
+@path_argument
+@option("--from", "first", metavar="MOMENT", help="From this offset or time on; the log's beginning by default.")
+@cut_options("Each record, not counts, however many there are.")
+@option("--no-noop", is_flag=True, help="Leave out the no-ops of an idle controller.")
 def log(
     session: Session,
     path: str,
     *,
     first: str | None,
-    limit: int | None,
-    tail: int | None,
+    cut: Cut,
     no_noop: bool,
-    everything: bool,
 ) -> None:
     """List the records about what a node shows, in the order of their offsets, up to the image's offset.
 
@@ -70,7 +53,6 @@ def log(
     from kraftlake.cli.selection.node_parts import record_filter
     from kraftlake.kafka_files import SourceKind
 
-    check_cut(limit, tail)
     source = session.source
     subject = _subject(session.find_single(path))
     moment = None if first is None else session.moment(first)
@@ -79,32 +61,22 @@ def log(
     known = names_before(source, begin)
     wanted = filter(record_filter(subject, known), source.records(begin, end))
     records: Iterator[LogRecord] = (record for record in wanted if not (no_noop and record.type == _NO_OP))
-    if tail is not None:
-        records = iter(deque(records, tail))
-    whole = everything or limit is not None or tail is not None
     narrower = "--from, --tail and a longer path"
-    show_records(session.call, islice(records, limit), known, whole=whole, narrower=narrower)
+    show_records(session.call, cut.among(records), known, whole=cut.is_given, narrower=narrower)
 
 
-@shell_command(
-    "diff",
-    Argument(["moment"], metavar="MOMENT", help="The offset or time to compare with; -1 for the empty image."),
-    path_argument(),
-    Option(["--to"], metavar="MOMENT", help="The other moment; by default the one looked at."),
-    _limit(),
-    _tail(),
-    Option(["--all", "everything"], is_flag=True, help="Draw long parts in full, not their beginning."),
-    question="Show what changed of a node since another moment.",
-)
+@shell_command("diff", question="Show what changed of a node since another moment.")
+@argument("moment", metavar="MOMENT", help="The offset or time to compare with; -1 for the empty image.")
+@path_argument
+@option("--to", metavar="MOMENT", help="The other moment; by default the one looked at.")
+@cut_options("Draw long parts in full, not their beginning.")
 def diff(
     session: Session,
     moment: str,
     path: str,
     *,
     to: str | None,
-    limit: int | None,
-    tail: int | None,
-    everything: bool,
+    cut: Cut,
 ) -> None:
     """Show what differs between the images at two moments, of what a node shows at either of them.
 
@@ -120,22 +92,18 @@ def diff(
     from kraftlake.cli.selection.node_parts import of_node
     from kraftlake.image import diff_images, matching
 
-    check_cut(limit, tail, whole_json=session.call.as_json)
+    session.call.check_whole(cut)
     before = image_at(session.call, session.source, session.moment(moment, or_empty=True))
     after = session.image if to is None else image_at(session.call, session.source, session.moment(to, or_empty=True))
     at_either = (next(matching(session.root_of(image), path, session.cwd), None) for image in (after, before))
     found = next(filter(None, at_either), None) or session.find_single(path)
     changes = of_node(diff_images(before, after), _subject(found))
-    whole = everything or bool(session.cwd or path != ".")
-    cluster_id = session.source.cluster_id
-    show_diff(session.call, cluster_id, (before, after), changes, everything=whole, limit=limit, tail=tail)
+    cut = cut._replace(everything=cut.everything or bool(session.cwd or path != "."))
+    show_diff(session.call, session.source.cluster_id, (before, after), changes, cut)
 
 
-@shell_command(
-    "since",
-    path_argument(),
-    question="Show since when nodes are as they are.",
-)
+@shell_command("since", question="Show since when nodes are as they are.")
+@path_argument
 def since(session: Session, path: str) -> None:
     """Show since which offset and time a node, or each node in a directory, has the value that it has.
 
@@ -184,13 +152,10 @@ def since(session: Session, path: str) -> None:
     call.terminal.lines(line for path_, answer in answers.items() for line in lines(path_, answer))
 
 
-@shell_command(
-    "blame",
-    Argument(["path"], metavar="PATH", help="The path of a node."),
-    Argument(["field"], required=False, metavar="[FIELD]", help="Of a partition or broker: leader, isr, fenced, …"),
-    Option(["--all", "everything"], is_flag=True, help="Every record that changed it, the newest last."),
-    question="Show which record made a node what it is.",
-)
+@shell_command("blame", question="Show which record made a node what it is.")
+@argument("path", metavar="PATH", help="The path of a node.")
+@argument("field", required=False, metavar="[FIELD]", help="Of a partition or broker: leader, isr, fenced, …")
+@option("--all", "everything", is_flag=True, help="Every record that changed it, the newest last.")
 def blame(session: Session, path: str, field: str | None, *, everything: bool) -> None:
     """Show the newest record that gave a node its value, and the value before.
 

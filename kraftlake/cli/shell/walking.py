@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftlake.cli.options.command import Argument, Command, Option
+from kraftlake.cli.options.command import Command, argument, option
 from kraftlake.cli.output.formats import Table
 from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.shell.session import Session
@@ -23,36 +23,22 @@ PATHS = "Paths of nodes; * and ? match, {a,b} is one of several. Without any, th
 PATH = "The path of a node; by default the current directory."
 
 
-def shell_command(name: str, *parameters: click.Parameter, question: str) -> Callable[[Callable[..., None]], Command]:
+def shell_command(name: str, *, question: str) -> Callable[[Callable[..., None]], Command]:
     """Make a function that gets a Session a command of the shell; `question` is its line in the list of commands."""
 
     def decorate(function: Callable[..., None]) -> Command:
-        return Command(
-            name,
-            params=list(parameters),
-            callback=click.pass_obj(function),
-            help=function.__doc__,
-            short_help=question,
-        )
+        made: Command = click.command(name, cls=Command, short_help=question)(click.pass_obj(function))
+        return made
 
     return decorate
 
 
-def paths_argument(*, required: bool = False) -> Argument:
-    """The paths that a command takes."""
-    return Argument(["paths"], nargs=-1, required=required, metavar="PATH..." if required else "[PATH...]", help=PATHS)
+paths_argument = argument("paths", nargs=-1, metavar="[PATH...]", help=PATHS)
+path_argument = argument("path", default=".", metavar="[PATH]", help=PATH)
 
 
-def path_argument() -> Argument:
-    """The one path that a command takes."""
-    return Argument(["path"], default=".", metavar="[PATH]", help=PATH)
-
-
-@shell_command(
-    "ls",
-    paths_argument(),
-    question="List nodes.",
-)
+@shell_command("ls", question="List nodes.")
+@paths_argument
 def ls(session: Session, paths: Sequence[str]) -> None:
     """List the names of the nodes in directories, and those of other nodes.
 
@@ -80,11 +66,8 @@ def list_nodes(session: Session, paths: Sequence[str]) -> None:
         raise click.ClickException(missing)
 
 
-@shell_command(
-    "cat",
-    paths_argument(required=True),
-    question="Show the values of nodes.",
-)
+@shell_command("cat", question="Show the values of nodes.")
+@argument("paths", nargs=-1, required=True, metavar="PATH...", help=PATHS)
 def cat(session: Session, paths: Sequence[str]) -> None:
     """Show the values of nodes as Kafka's shell prints them: one a line where that has room.
 
@@ -125,11 +108,8 @@ def _values(terminal: Terminal, leaves: Sequence[tuple[Found, Leaf]]) -> Iterato
         yield from leaf_lines(terminal, leaf.text)
 
 
-@shell_command(
-    "tree",
-    paths_argument(),
-    question="Show nodes with all that is below them.",
-)
+@shell_command("tree", question="Show nodes with all that is below them.")
+@paths_argument
 def tree(session: Session, paths: Sequence[str]) -> None:
     """Show all nodes below others, each with its value.
 
@@ -149,12 +129,9 @@ def tree(session: Session, paths: Sequence[str]) -> None:
         raise click.ClickException(missing)
 
 
-@shell_command(
-    "find",
-    paths_argument(),
-    Option(["--name"], metavar="GLOB", help="Only nodes of this name; * and ? match."),
-    question="List the paths of all nodes below others.",
-)
+@shell_command("find", question="List the paths of all nodes below others.")
+@paths_argument
+@option("--name", metavar="GLOB", help="Only nodes of this name; * and ? match.")
 def find(session: Session, paths: Sequence[str], name: str | None) -> None:
     """List the absolute paths of nodes and of all that is below them.
 
@@ -193,11 +170,8 @@ def _path_line(found: Found) -> Sequence[Piece]:
     return ((found.path, Style.NAME if found.node.is_directory else Style.PLAIN),)
 
 
-@shell_command(
-    "cd",
-    Argument(["path"], default="/", metavar="[PATH]", help="The directory to go to; by default the root."),
-    question="Go to a directory.",
-)
+@shell_command("cd", question="Go to a directory.")
+@argument("path", default="/", metavar="[PATH]", help="The directory to go to; by default the root.")
 def cd(session: Session, path: str) -> None:
     """Make a directory the current one, in which relative paths begin."""
     found = session.find_single(path)
@@ -215,11 +189,8 @@ def pwd(session: Session) -> None:
     session.call.answer({"path": path}, lambda terminal, _: terminal.line(path))
 
 
-@shell_command(
-    "at",
-    Argument(["moment"], nargs=-1, metavar="[OFFSET|TIME|end]", help="An offset, ISO 8601, now-15m, 07:46, or end."),
-    question="Look at another moment, or show which one it is.",
-)
+@shell_command("at", question="Look at another moment, or show which one it is.")
+@argument("moment", nargs=-1, metavar="[OFFSET|TIME|end]", help="An offset, ISO 8601, now-15m, 07:46, or end.")
 def at(session: Session, moment: Sequence[str]) -> None:
     """Go to the image after an offset, or at a time (yesterday 23:10), and show its offset and time.
 
@@ -236,11 +207,8 @@ def at(session: Session, moment: Sequence[str]) -> None:
     session.note_moment()
 
 
-@shell_command(
-    "history",
-    Argument(["count"], type=click.IntRange(min=0), required=False, metavar="[N]", help="The last N lines alone."),
-    question="Show the lines that were typed.",
-)
+@shell_command("history", question="Show the lines that were typed.")
+@argument("count", type=click.IntRange(min=0), required=False, metavar="[N]", help="The last N lines alone.")
 def history(session: Session, count: int | None) -> None:
     """Show the lines that were typed, also in earlier shells, the oldest first."""
     first = 0 if count is None else max(0, len(session.lines) - count)

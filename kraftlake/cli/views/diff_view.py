@@ -9,9 +9,9 @@ from typing import Any
 from rich.tree import Tree
 
 from kraftlake.cli.output.drawing import branch, text, tree
-from kraftlake.cli.output.form_rows import cut
 from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import NONE, amount, moment
+from kraftlake.cli.selection.cut import Cut
 from kraftlake.image.kafka_names import acl_words, quota_entity_words
 from kraftlake.records import REDACTED
 from kraftlake.runtime.words import counted
@@ -45,18 +45,17 @@ Sizes = Counter[tuple[str, str]]
 
 def draw_diff(
     diff: dict[str, Any],
+    cut: Cut,
     *,
-    everything: bool,
-    limit: int | None = None,
-    tail: int | None = None,
     first: int = FIRST,
     rest: str = "--all shows them",
 ) -> Tree:
-    """The tree of `diff`: of all changes the first `limit`, or the last `tail`, else of each part the `first` ones.
+    """The tree of `diff`: of all changes those that are wanted, else of each part the `first` ones.
 
-    Without `everything`, partitions of topics that came or went are counted, not listed; `rest` says what shows what is
+    Unless everything is, partitions of topics that came or went are counted, not listed; `rest` says what shows what is
     left out.
     """
+    everything = cut.everything
     root = tree(
         ("cluster ", Style.STRONG), (diff["clusterId"] or "of unknown id", Style.HEADING),
         f"  offset {diff['from']} → {diff['to']}",
@@ -70,16 +69,16 @@ def draw_diff(
     entries = {part: _entries(kinds) for part, kinds in parts.items()}
     listed = {part: ones if everything else _of_lasting_topics(part, ones, diff) for part, ones in entries.items()}
     shown = listed if everything else {part: ones[:first] for part, ones in listed.items()}
-    if is_cut := limit is not None or tail is not None:
+    if cut.is_cut:
         shown = {part: [] for part in parts}
-        for of, entry in cut([(part, entry) for part, ones in listed.items() for entry in ones], limit, tail):
+        for of, entry in cut.of([(part, entry) for part, ones in listed.items() for entry in ones]):
             shown[of].append(entry)
     for part, kinds in parts.items():
         node = branch(root, _TITLES.get(part, part), *_counts(kinds))
         for kind, key, fields in shown[part]:
             node.add(text(_MARKS[kind], *_entry(part, kind, key, fields, sizes, everything=everything)))
         if left_out := len(listed[part]) - len(shown[part]):
-            way_out = "" if is_cut else f": {rest}"
+            way_out = "" if cut.is_cut else f": {rest}"
             node.add(text((f"… {counted(left_out, 'more change')}{way_out}", Style.QUIET)))
         if passing := len(entries[part]) - len(listed[part]):
             hidden = counted(passing, "partition")

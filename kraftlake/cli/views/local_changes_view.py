@@ -7,9 +7,10 @@ from typing import Any
 from rich.console import RenderableType
 
 from kraftlake.cli.output.drawing import table, text
-from kraftlake.cli.output.form_rows import cut, local_changes
+from kraftlake.cli.output.form_rows import local_changes
 from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import NONE
+from kraftlake.cli.selection.cut import Cut
 from kraftlake.cli.views.topics_view import state_cells, troubles
 from kraftlake.runtime.words import counted
 
@@ -25,10 +26,8 @@ _STYLES = {
 }
 
 
-def draw_local_changes(
-    changes: dict[str, Any], *, everything: bool, limit: int | None = None, tail: int | None = None
-) -> list[RenderableType]:
-    """A title, a line that sums up the changes, and a table of partitions: the first `limit` or the last `tail`."""
+def draw_local_changes(changes: dict[str, Any], cut: Cut) -> list[RenderableType]:
+    """A title, a line that sums up the changes, and a table of the partitions that are wanted, else of the first."""
     title = text(
         ("broker ", Style.STRONG),
         (str(changes["broker"]), Style.HEADING),
@@ -40,8 +39,7 @@ def draw_local_changes(
     if not rows:
         return [title, text(("topics changed, but nothing that this broker hosts", Style.QUIET))]
     drawn = table("", "partition", "leader", "in sync", "replicas", "epochs", "", right=("leader",), whole="partition")
-    is_cut = limit is not None or tail is not None
-    shown = cut(rows, limit, tail) if is_cut or everything else rows[:FIRST]
+    shown = cut.of(rows) if cut.is_given else rows[:FIRST]
     for action, name, change, directory in shown:
         partition = None if change is None else change["partition"]
         state = state_cells(partition) if partition else [text((NONE, Style.QUIET))] * 4
@@ -50,7 +48,7 @@ def draw_local_changes(
     drawing = [title, _summary(changes), text(), drawn]
     if len(shown) < len(rows):
         more = counted(len(rows) - len(shown), "more partition")
-        drawing.append(text((f"… {more}{'' if is_cut else ': --all shows them'}", Style.QUIET)))
+        drawing.append(text((f"… {more}{'' if cut.is_cut else ': --all shows them'}", Style.QUIET)))
     return drawing
 
 

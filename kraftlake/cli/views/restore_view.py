@@ -7,6 +7,7 @@ from typing import Any
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Style
 from kraftlake.cli.output.words import moment, size
+from kraftlake.cli.selection.cut import Cut
 from kraftlake.runtime.words import counted, in_words
 
 _SHOWN = 6
@@ -31,7 +32,7 @@ def show_loss(terminal: Terminal, form: dict[str, Any]) -> None:
 
         _line(terminal, "lost", ("these changes will be undone", Style.BAD))
         drawn = {"clusterId": form["clusterId"], "from": lost["from"], "to": lost["to"], **undone}
-        terminal.render(draw_diff(drawn, everything=False, first=_SHOWN, rest="--json has them all"))
+        terminal.render(draw_diff(drawn, Cut(), first=_SHOWN, rest="--json has them all"))
     gone = list(undone.get("topics", {}).get("removed", ()))
     if gone:
         what = f"{counted(len(gone), 'topic')} will be set aside by brokers, as strays: "

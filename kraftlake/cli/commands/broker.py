@@ -11,8 +11,8 @@ import click
 from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
-from kraftlake.cli.options.parameters import BROKER, CONFIG, LAKE, LISTENER, SETTING
-from kraftlake.cli.options.shared import RUN, command
+from kraftlake.cli.options.parameters import BROKER, LAKE, LISTENER
+from kraftlake.cli.options.shared import RUN, command, config_option, insecure_option, settings_option
 from kraftlake.runtime.process_setup import configure_service
 
 if TYPE_CHECKING:
@@ -43,23 +43,11 @@ if TYPE_CHECKING:
     help="Where it listens and says so to others; NAME is that of the brokers' own listener. PLAINTEXT and 9092 if not "
     "given, of a lake's broker at 127.0.0.1, else by this machine's name.",
 )
-@option("--config", type=CONFIG, metavar="FILE", help="With --lake: a properties file with Kafka's names.")
+@config_option
 @option("--cluster-id", metavar="ID", help="The cluster's id, checked; the controllers are asked for it if not given.")
 @option("--rack", metavar="NAME", help="Its broker.rack.")
-@option(
-    "--override",
-    "settings",
-    type=SETTING,
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A broker setting of Kafka's, such as log.retention.hours or num.replica.fetchers. Repeatable.",
-)
-@option(
-    "--insecure-listeners",
-    "insecure",
-    is_flag=True,
-    help="With --lake: allow a listener that other machines reach; it has neither TLS nor logins.",
-)
+@settings_option
+@insecure_option
 def broker(
     call: Call,
     *,

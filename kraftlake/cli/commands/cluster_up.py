@@ -12,8 +12,8 @@ import click
 from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Group, argument, option
-from kraftlake.cli.options.parameters import CONFIG, LAKE, OUTPUT, SETTING, CountParameter
-from kraftlake.cli.options.shared import RUN, command
+from kraftlake.cli.options.parameters import LAKE, OUTPUT, CountParameter
+from kraftlake.cli.options.shared import RUN, command, config_option, settings_option
 from kraftlake.cli.output.terminal import check_reader
 
 if TYPE_CHECKING:
@@ -59,15 +59,8 @@ cluster = Group(
     help="The first broker's; the other nodes take the ports after it, controllers last. Free ones if not given.",
 )
 @option("--data", type=OUTPUT, metavar="DIR", help="Where the brokers' logs lie, and what each node tells. LAKE-data.")
-@option("--config", type=CONFIG, metavar="FILE", help="A properties file with Kafka's names, for all nodes.")
-@option(
-    "--override",
-    "settings",
-    type=SETTING,
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A setting that goes over those of the file. Repeatable.",
-)
+@config_option
+@settings_option
 def up(
     call: Call,
     *,

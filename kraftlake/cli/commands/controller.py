@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
-from kraftlake.cli.options.parameters import CONFIG, LAKE, LISTENER, NODE, SETTING
-from kraftlake.cli.options.shared import RUN, command
+from kraftlake.cli.options.parameters import LAKE, LISTENER, NODE
+from kraftlake.cli.options.shared import RUN, command, config_option, insecure_option, settings_option
 from kraftlake.runtime.process_setup import configure_service
 
 if TYPE_CHECKING:
@@ -32,21 +32,9 @@ if TYPE_CHECKING:
     metavar="NAME://HOST:PORT",
     help="Where it listens, and registers that it does. Port 0 is any free one. Repeatable.",
 )
-@option("--config", type=CONFIG, metavar="FILE", help="A properties file with Kafka's names, such as num.partitions.")
-@option(
-    "--override",
-    "settings",
-    type=SETTING,
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A setting that goes over those of the file. Repeatable.",
-)
-@option(
-    "--insecure-listeners",
-    "insecure",
-    is_flag=True,
-    help="Allow listeners that other machines reach: listeners have neither TLS nor logins.",
-)
+@config_option
+@settings_option
+@insecure_option
 def controller(
     call: Call,
     *,

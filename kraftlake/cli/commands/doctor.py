@@ -9,9 +9,9 @@ import click
 
 from kraftlake.cli.faults import UNHEALTHY
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import argument, option
-from kraftlake.cli.options.parameters import LENGTH_OF_TIME, OUTPUT, SOURCE, PathParameter
-from kraftlake.cli.options.shared import LOOK, command, command_config_option, live_cluster_id_option
+from kraftlake.cli.options.command import option
+from kraftlake.cli.options.parameters import LENGTH_OF_TIME, OUTPUT
+from kraftlake.cli.options.shared import LOOK, command, log_dirs_option, sources_options
 from kraftlake.cli.output.form_rows import FINDING, list_of
 from kraftlake.cli.output.formats import MARKDOWN
 
@@ -24,23 +24,8 @@ from kraftlake.cli.output.formats import MARKDOWN
     at=True,
     question="What is wrong with the cluster, since when, why, and what helps?",
 )
-@argument(
-    "sources",
-    type=SOURCE,
-    nargs=-1,
-    required=True,
-    metavar="SOURCE...",
-    help="A metadata directory, archive or lake; or the directories of all controllers that are left; or HOST:PORT of "
-    "the controllers of a live quorum.",
-)
-@option(
-    "--log-dirs",
-    "log_dirs",
-    multiple=True,
-    type=PathParameter("directory"),
-    metavar="DIR",
-    help="Compare this log directory of a broker with the image. Repeatable. Nothing is ever changed.",
-)
+@sources_options
+@log_dirs_option
 @option(
     "--window",
     type=LENGTH_OF_TIME,
@@ -50,8 +35,6 @@ from kraftlake.cli.output.formats import MARKDOWN
     help="Count fencings, starts, elections and ISR changes in the last 15m, 2h or 3d before the end of the log, and "
     "compare them with the time before.",
 )
-@command_config_option
-@live_cluster_id_option
 @option("--html", type=OUTPUT, metavar="FILE", help="Write an HTML page too, and replace FILE if it exists.")
 def doctor(
     call: Call,

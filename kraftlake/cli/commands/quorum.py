@@ -6,9 +6,7 @@ import click
 
 from kraftlake.cli.faults import UNHEALTHY
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import argument
-from kraftlake.cli.options.parameters import SOURCE
-from kraftlake.cli.options.shared import LOOK, command, command_config_option, live_cluster_id_option
+from kraftlake.cli.options.shared import LOOK, command, sources_options
 from kraftlake.cli.output.form_rows import NODE, list_of
 
 
@@ -18,17 +16,7 @@ from kraftlake.cli.output.form_rows import NODE, list_of
     source=False,
     question="Who votes, whose log goes furthest, and can they elect a leader?",
 )
-@argument(
-    "sources",
-    type=SOURCE,
-    nargs=-1,
-    required=True,
-    metavar="SOURCE...",
-    help="The metadata directories of the quorum's nodes, one or more, or bundles and archives of several; or "
-    "HOST:PORT of the controllers of a live one.",
-)
-@command_config_option
-@live_cluster_id_option
+@sources_options
 def quorum(call: Call, sources: tuple[str, ...]) -> None:
     """Show the quorum as the directories of its nodes have it: who votes, how far each log goes and in which epoch.
 

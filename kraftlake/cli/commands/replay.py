@@ -10,8 +10,8 @@ import click
 
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
-from kraftlake.cli.options.parameters import BROKER, MOMENT, CountParameter, PathParameter
-from kraftlake.cli.options.shared import LOOK, command, last_option, to_option
+from kraftlake.cli.options.parameters import BROKER, MOMENT, CountParameter
+from kraftlake.cli.options.shared import LOOK, command, last_option, log_dirs_option, to_option
 from kraftlake.cli.output.formats import CSV, MARKDOWN, Table
 
 if TYPE_CHECKING:
@@ -40,14 +40,7 @@ _COLUMNS = (
 @to_option
 @last_option
 @option("--step", is_flag=True, help="Stop after each delta and take commands.")
-@option(
-    "--log-dirs",
-    "log_dirs",
-    multiple=True,
-    type=PathParameter("directory"),
-    metavar="DIR",
-    help="Compare this log directory of the broker with the image at the end. Repeatable. Nothing is ever changed.",
-)
+@log_dirs_option
 @option(
     "--listener",
     metavar="NAME",

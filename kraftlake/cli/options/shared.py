@@ -10,21 +10,24 @@ from typing import Any, TypeAlias
 import click
 
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.command import SHARED_SECTION, Argument, Command, Option, option
+from kraftlake.cli.options.command import SHARED_SECTION, Argument, Command, Option, argument, option
 from kraftlake.cli.options.parameters import (
     BEFORE_THE_END,
     BROKERS,
+    CONFIG,
     MOMENT,
     NODE,
     OUTPUT_FORMAT,
     PARTITIONS,
     SERVICE_FORMAT,
+    SETTING,
     SOURCE,
     TIME,
     TOPIC_ID,
     TOPICS,
     ZONE,
     CountParameter,
+    PathParameter,
     TimeParameter,
 )
 from kraftlake.cli.output.words import moment
@@ -70,7 +73,44 @@ live_cluster_id_option = option(
     help="For HOST:PORT: the cluster's id, which controllers tell administrators alone.",
 )
 
+log_dirs_option = option(
+    "--log-dirs",
+    multiple=True,
+    type=PathParameter("directory"),
+    metavar="DIR",
+    help="Compare this log directory of a broker with the image. Repeatable. Nothing is ever changed.",
+)
+config_option = option("--config", type=CONFIG, metavar="FILE", help="A properties file with Kafka's names.")
+settings_option = option(
+    "--override",
+    "settings",
+    type=SETTING,
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting of Kafka's, such as log.retention.hours=48; it goes over those of a file. Repeatable.",
+)
+insecure_option = option(
+    "--insecure-listeners",
+    "insecure",
+    is_flag=True,
+    help="Allow listeners that other machines reach: those of a lake's nodes have neither TLS nor logins.",
+)
+_sources_argument = argument(
+    "sources",
+    type=SOURCE,
+    nargs=-1,
+    required=True,
+    metavar="SOURCE...",
+    help="A metadata directory, bundle, archive or lake; or the directories of all controllers that are left; or "
+    "HOST:PORT of the controllers of a live quorum.",
+)
+
 Decorator: TypeAlias = "Callable[[Callable[..., None]], Callable[..., None]]"
+
+
+def sources_options(function: Callable[..., None]) -> Callable[..., None]:
+    """The argument of a command that compares the logs of a quorum's nodes, and the options to ask a live one."""
+    return _sources_argument(command_config_option(live_cluster_id_option(function)))
 
 
 def list_option(*names: str, **declared: Any) -> Decorator:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import click
 
-from kraftlake.cli.commands.controlled.change import key_values
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.parameters import LAKE
-from kraftlake.cli.options.shared import ENGINE, command
+from kraftlake.cli.options.shared import ENGINE, command, pairs_option
 from kraftlake.cli.views.reports import show_formatted
 
 
@@ -21,7 +20,7 @@ from kraftlake.cli.views.reports import show_formatted
 @argument("lake", type=LAKE, help="The folder of the new lake, or an s3:// URI.")
 @option("--cluster-id", metavar="ID", help="The cluster's id, 22 characters of base64; a new one by default.")
 @option("--release-version", metavar="VERSION", help="Begin as this release would: 4.0, 4.1-IV0; 4.4 by default.")
-@option("--feature", multiple=True, metavar="NAME=LEVEL", help="Begin with this level of a feature.")
+@pairs_option("--feature", help="Begin with this level of a feature.")
 @option(
     "--add-scram",
     multiple=True,
@@ -29,7 +28,7 @@ from kraftlake.cli.views.reports import show_formatted
     help="A user to begin with: SCRAM-SHA-256=[name=alice,password=secret].",
 )
 def format_(
-    call: Call, lake: str, *, release_version: str | None, feature: tuple[str, ...], add_scram: tuple[str, ...]
+    call: Call, lake: str, *, release_version: str | None, feature: dict[str, str], add_scram: tuple[str, ...]
 ) -> None:
     """Make LAKE an empty controlled lake: a controller writes its log, and imports into it are refused.
 
@@ -56,7 +55,7 @@ def format_(
         except ValueError as fault:
             raise click.BadParameter(str(fault), param_hint="--cluster-id") from fault
     version = LATEST_PRODUCTION if release_version is None else version_of_release(release_version)
-    levels = {name: _level(level) for name, level in key_values(feature, "--feature").items()}
+    levels = {name: _level(level) for name, level in feature.items()}
     bootstrap = BootstrapMetadata.of(version, levels, [scram_record(text, version) for text in add_scram])
     log = format_lake(lake, bootstrap, cluster_id=call.cluster_id)
     report = {

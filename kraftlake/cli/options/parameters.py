@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import partial
@@ -213,6 +214,28 @@ def _partition(value: str) -> str:
     return value
 
 
+def _named_partition(value: str) -> tuple[str, int]:
+    """A partition's topic and its number."""
+    topic, _, number = _partition(value).rpartition("-")
+    return topic, int(number)
+
+
+def _pair(value: str) -> tuple[str, str]:
+    """`KEY=VALUE`; the value may be empty."""
+    key, equals, held = value.partition("=")
+    if not key or not equals:
+        raise UsageError(f"{value!r} is not of the form KEY=VALUE.")
+    return key, held
+
+
+def mapping(_: click.Context, parameter: click.Parameter, given: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """A callback of a parameter that takes several PAIRs: they are a mapping, each key once."""
+    for key, times in Counter(key for key, _ in given).items():
+        if times > 1:
+            raise click.BadParameter(f"{key!r} is named twice.", param=parameter)
+    return dict(given)
+
+
 def _record_type(value: str) -> str:
     """A record type as Kafka's dump tool prints it; in any case, with or without `_RECORD`, or as Kafka's classes."""
     by_plain = {_plain_type(name): name for name in _record_types()}
@@ -280,6 +303,8 @@ BROKERS = ListParameter("broker", _broker)
 TOPICS = ListParameter("topic", str)
 RACKS = ListParameter("rack", str)
 TOPIC_ID = ParsedParameter("topic id", _topic_id)
+NAMED_PARTITION = ParsedParameter("partition", _named_partition)
+PAIR = ParsedParameter("pair", _pair)
 PARTITIONS = ListParameter("partition", _partition)
 TIME = TimeParameter("time", time_of)
 FIXED_TIME = TimeParameter("time", _fixed_time)

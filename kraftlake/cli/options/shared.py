@@ -18,6 +18,7 @@ from kraftlake.cli.options.parameters import (
     MOMENT,
     NODE,
     OUTPUT_FORMAT,
+    PAIR,
     PARTITIONS,
     SERVICE_FORMAT,
     SETTING,
@@ -29,6 +30,7 @@ from kraftlake.cli.options.parameters import (
     CountParameter,
     PathParameter,
     TimeParameter,
+    mapping,
 )
 from kraftlake.cli.output.words import moment
 from kraftlake.cli.output.zone import shown_in
@@ -116,6 +118,11 @@ def sources_options(function: Callable[..., None]) -> Callable[..., None]:
 def list_option(*names: str, **declared: Any) -> Decorator:
     """An option of a ListParameter: repeated, or with commas between values."""
     return option(*names, multiple=True, callback=lambda _ctx, _param, given: sum(given, ()), **declared)
+
+
+def pairs_option(*names: str, **declared: Any) -> Decorator:
+    """An option that is repeated, of `KEY=VALUE`, as a mapping."""
+    return option(*names, multiple=True, type=PAIR, callback=mapping, metavar="KEY=VALUE", **declared)
 
 
 def topics_option(only: str) -> Decorator:

@@ -24,11 +24,7 @@ def brokers() -> None:
     """
 
 
-@changing(
-    brokers,
-    "register",
-    question="Register a broker, or a new process of one.",
-)
+@changing(brokers, "Register a broker, or a new process of one.")
 @_ID
 @option("--rack", metavar="NAME", help="The broker's rack.")
 @option("--host", default="127.0.0.1", show_default=True, metavar="HOST", help="The host of its listener.")
@@ -80,7 +76,7 @@ def register(
         rack=rack,
         log_dirs=tuple(state.new_id() for _ in range(directories)),
     )
-    reply = change.controller.run(lambda state: register_broker(state, request))
+    reply = change.run(register_broker, request)
     fenced = _heartbeat(change, broker).is_fenced if unfence else True
     change.result(str(broker), epoch=reply.broker_epoch, fenced=fenced)
 
@@ -101,7 +97,7 @@ def _heartbeat(change: Change, broker: int, *, fence: bool = False, shut_down: b
         want_shut_down=shut_down,
         cordoned_log_dirs=registration.cordoned_directories,
     )
-    return change.controller.run(lambda state: process_heartbeat(state, request))
+    return change.run(process_heartbeat, request)
 
 
 def _add_state(change: Change, broker: int) -> None:
@@ -109,11 +105,7 @@ def _add_state(change: Change, broker: int) -> None:
     change.result(str(broker), fenced=state.fenced, inControlledShutdown=state.in_controlled_shutdown)
 
 
-@changing(
-    brokers,
-    "fence",
-    question="Fence a broker: remove it from all leaderships and ISRs, as if it had gone silent.",
-)
+@changing(brokers, "Fence a broker: remove it from all leaderships and ISRs, as if it had gone silent.")
 @_ID
 def fence(change: Change, *, broker: int) -> None:
     """Fence broker ID. Partitions that no other broker may lead have no leader until it is unfenced.
@@ -126,11 +118,7 @@ def fence(change: Change, *, broker: int) -> None:
     _add_state(change, broker)
 
 
-@changing(
-    brokers,
-    "unfence",
-    question="Unfence a registered broker.",
-)
+@changing(brokers, "Unfence a registered broker.")
 @_ID
 def unfence(change: Change, *, broker: int) -> None:
     """Unfence broker ID. It leads partitions without a leader where it may; leaders add it to ISRs later.
@@ -143,11 +131,7 @@ def unfence(change: Change, *, broker: int) -> None:
     _add_state(change, broker)
 
 
-@changing(
-    brokers,
-    "shutdown",
-    question="Shut a broker down in order: its leaderships move first.",
-)
+@changing(brokers, "Shut a broker down in order: its leaderships move first.")
 @_ID
 def shutdown(change: Change, *, broker: int) -> None:
     """Run the controlled shutdown of broker ID until it may stop, which fences it.
@@ -165,11 +149,7 @@ def shutdown(change: Change, *, broker: int) -> None:
     _add_state(change, broker)
 
 
-@changing(
-    brokers,
-    "unregister",
-    question="Remove a broker for good.",
-)
+@changing(brokers, "Remove a broker for good.")
 @_ID
 def unregister(change: Change, *, broker: int) -> None:
     """Remove broker ID. Partitions that have a replica on it keep it in their list.
@@ -180,5 +160,5 @@ def unregister(change: Change, *, broker: int) -> None:
     """
     from kraftlake.controller import unregister_broker
 
-    change.controller.run(lambda state: unregister_broker(state, broker))
+    change.run(unregister_broker, broker)
     change.result(str(broker), unregistered=True)

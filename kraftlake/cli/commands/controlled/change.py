@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -16,11 +16,12 @@ from kraftlake.cli.options.shared import CHANGE, command
 from kraftlake.cli.output.form_rows import results_of
 from kraftlake.cli.output.theme import Piece, Style
 
+T = TypeVar("T")
+
 if TYPE_CHECKING:
-    from kraftlake.controller import ApiError, EmbeddedController
+    from kraftlake.controller import ApiError, ControllerResult, EmbeddedController
 
 _NO_NAME = '""'
-NAMED_PARTITION = "NAME-PARTITION"
 LAKE_ALONE = (
     "Only the lake is changed: no live cluster is, also where the lake is a copy of its log. `kraftlake what-if` shows "
     "what would happen without changing even a lake."
@@ -44,6 +45,10 @@ class Change:
         controller = EmbeddedController(open_controlled(self._lake), take_over=self._take_over)
         self._before = controller.image
         return controller
+
+    def run(self, request: Callable[..., ControllerResult[T]], *words: Any, **named: Any) -> T:
+        """What the controller answers to a request."""
+        return self.controller.run(lambda state: request(state, *words, **named))
 
     def result(self, name: str, error: ApiError | None = None, /, **told: Any) -> None:
         """Add the result for one thing; no error is success."""
@@ -107,8 +112,11 @@ def change_group(question: str) -> Callable[[Callable[[], None]], Group]:
     return decorate
 
 
-def changing(group: Group, name: str, *, question: str) -> Callable[[Callable[..., None]], Command]:
-    """As `command`, for one of a group that changes a lake: the function gets a `Change` in place of the `Call`."""
+def changing(group: Group, question: str, name: str = "") -> Callable[[Callable[..., None]], Command]:
+    """As `command`, for one of a group that changes a lake: the function gets a `Change` in place of the `Call`.
+
+    The command has the function's name unless it is given another.
+    """
 
     def decorate(function: Callable[..., None]) -> Command:
         @functools.wraps(function)
@@ -126,7 +134,7 @@ def changing(group: Group, name: str, *, question: str) -> Callable[[Callable[..
                 ) from fault
             change.tell()
 
-        made = command(name, section="Commands", question=question, source=False)(run)
+        made = command(name or function.__name__, section="Commands", question=question, source=False)(run)
         made.help = f"{made.help}\n\n{LAKE_ALONE}"
         made.params += [
             Option(["--lake"], type=LAKE, required=True, metavar="LAKE", help="The controlled lake to change."),
@@ -136,32 +144,3 @@ def changing(group: Group, name: str, *, question: str) -> Callable[[Callable[..
         return made
 
     return decorate
-
-
-def key_values(words: Sequence[str], option: str) -> dict[str, str]:
-    """KEY=VALUE words as a mapping; click.BadParameter for another form or a repeated key."""
-    pairs: dict[str, str] = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not key or not equals:
-            raise click.BadParameter(f"{word!r} is not of the form KEY=VALUE.", param_hint=option)
-        if key in pairs:
-            raise click.BadParameter(f"{key!r} is named twice.", param_hint=option)
-        pairs[key] = value
-    return pairs
-
-
-def broker_ids(text: str, option: str) -> tuple[int, ...]:
-    """Comma-separated broker ids."""
-    try:
-        return tuple(int(word) for word in text.split(","))
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is no list of broker ids, such as 1,2,3.", param_hint=option) from None
-
-
-def partition_of(text: str) -> tuple[str, int]:
-    """`orders-0` as a topic's name and a partition."""
-    name, dash, number = text.rpartition("-")
-    if not dash or not number.isdecimal():
-        raise click.BadParameter(f"{text!r} is not of the form {NAMED_PARTITION}, such as orders-0.")
-    return name, int(number)

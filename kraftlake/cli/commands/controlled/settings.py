@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kraftlake.cli.commands.controlled.change import Change, change_group, changing, key_values
+from kraftlake.cli.commands.controlled.change import Change, change_group, changing
 from kraftlake.cli.options.command import argument, option
+from kraftlake.cli.options.parameters import PAIR, mapping
+from kraftlake.cli.options.shared import pairs_option
 
 if TYPE_CHECKING:
     from kraftlake.image import ConfigResource
@@ -31,17 +33,21 @@ def configs() -> None:
     """
 
 
-@changing(
-    configs,
-    "alter",
-    question="Set, delete, append to and subtract from configs of one resource.",
-)
+@changing(configs, "Set, delete, append to and subtract from configs of one resource.", "alter")
 @argument("resource", metavar="TYPE:NAME", help="topic, broker, group or client-metrics; broker: is all of them.")
-@option("--set", "set_", multiple=True, metavar="KEY=VALUE", help="Give a config this value.")
+@pairs_option("--set", "set_", help="Give a config this value.")
 @option("--delete", multiple=True, metavar="KEY", help="Let a config have its default.")
-@option("--append", multiple=True, metavar="KEY=VALUE", help="Add to a list.")
-@option("--subtract", multiple=True, metavar="KEY=VALUE", help="Take out of a list.")
-def alter_configs(change: Change, *, resource: str, **operations: tuple[str, ...]) -> None:
+@pairs_option("--append", help="Add to a list.")
+@pairs_option("--subtract", help="Take out of a list.")
+def alter_configs(
+    change: Change,
+    *,
+    resource: str,
+    set_: dict[str, str],
+    delete: tuple[str, ...],
+    append: dict[str, str],
+    subtract: dict[str, str],
+) -> None:
     """Change the configs of one resource, all of what is named or nothing.
 
     Examples:
@@ -58,19 +64,19 @@ def alter_configs(change: Change, *, resource: str, **operations: tuple[str, ...
     from kraftlake.settings import BROKER, problem_of_setting
 
     target = _resource(resource)
-    changes = {name: ConfigOperation(OpType.DELETE) for name in operations["delete"]}
-    for word, kind in (("set_", OpType.SET), ("append", OpType.APPEND), ("subtract", OpType.SUBTRACT)):
-        for name, value in key_values(operations[word], f"--{word.rstrip('_')}").items():
+    changes = {name: ConfigOperation(OpType.DELETE) for name in delete}
+    for pairs, kind in ((set_, OpType.SET), (append, OpType.APPEND), (subtract, OpType.SUBTRACT)):
+        for name, value in pairs.items():
             if name in changes:
                 raise click.UsageError(f"{name} is named twice: one thing can be done with a config at a time.")
             changes[name] = ConfigOperation(kind, value)
     if not changes:
         raise click.UsageError("Say what to change: --set, --delete, --append or --subtract.")
     if target.type == BROKER:  # the controller takes any setting, and brokers would ignore a wrong one
-        for name, value in key_values(operations["set_"], "--set").items():
+        for name, value in set_.items():
             if (problem := problem_of_setting(name, value, of_all=not target.name)) is not None:
                 raise click.UsageError(problem)
-    answers = change.controller.run(lambda state: incremental_alter_configs(state, {target: changes}))
+    answers = change.run(incremental_alter_configs, {target: changes})
     change.result(resource, answers[target], configs=sorted(change.controller.image.configs.config_map(target)))
 
 
@@ -93,15 +99,11 @@ def quotas() -> None:
     """
 
 
-@changing(
-    quotas,
-    "alter",
-    question="Set and remove the quotas of one entity.",
-)
+@changing(quotas, "Set and remove the quotas of one entity.", "alter")
 @option("--user", metavar="NAME", help="A user; empty is the default of users.")
 @option("--client-id", metavar="NAME", help="A client id; empty is the default of client ids.")
 @option("--ip", metavar="ADDRESS", help="An address; empty is the default of addresses.")
-@option("--set", "set_", multiple=True, metavar="KEY=VALUE", help="Give a quota this value.")
+@pairs_option("--set", "set_", help="Give a quota this value.")
 @option("--remove", multiple=True, metavar="KEY", help="Take a quota away.")
 def alter_quotas(
     change: Change,
@@ -109,7 +111,7 @@ def alter_quotas(
     user: str | None,
     client_id: str | None,
     ip: str | None,
-    set_: tuple[str, ...],
+    set_: dict[str, str],
     remove: tuple[str, ...],
 ) -> None:
     """Change the quotas of a user, a client id, both together, or an address.
@@ -128,7 +130,7 @@ def alter_quotas(
     named = {"user": user, "client-id": client_id, "ip": ip}
     entity = tuple((kind, name or None) for kind, name in named.items() if name is not None)
     ops: list[tuple[str, float | None]] = [(key, None) for key in remove]
-    for key, value in key_values(set_, "--set").items():
+    for key, value in set_.items():
         try:
             ops.append((key, parse_double(trim(value))))
         except ValueError:
@@ -136,7 +138,7 @@ def alter_quotas(
     if not ops:
         raise click.UsageError("Say what to change: --set or --remove.")
     alteration = QuotaAlteration(entity=entity, ops=ops)
-    answers = change.controller.run(lambda state: alter_client_quotas(state, [alteration]))
+    answers = change.run(alter_client_quotas, [alteration])
     for found, error in answers.items():
         image = change.controller.image.client_quotas.entities.get(found)
         change.result(found.text, error, quotas=sorted(image.quotas) if image is not None else [])
@@ -192,11 +194,7 @@ def _enum_name(word: str) -> str:
     return word.upper().replace("-", "_")
 
 
-@changing(
-    acls,
-    "add",
-    question="Add an ACL.",
-)
+@changing(acls, "Add an ACL.")
 @_acl_options
 def add(change: Change, **options: Any) -> None:
     """Add one ACL; nothing changes where it is there.
@@ -212,15 +210,11 @@ def add(change: Change, **options: Any) -> None:
     from kraftlake.image import StandardAcl
 
     acl = StandardAcl(**_acl_fields(options))
-    (error,) = change.controller.run(lambda state: create_acls(state, [acl]))
+    (error,) = change.run(create_acls, [acl])
     change.result(acl.principal, error, acls=len(change.controller.image.acls.acls))
 
 
-@changing(
-    acls,
-    "remove",
-    question="Remove an ACL.",
-)
+@changing(acls, "Remove an ACL.")
 @_acl_options
 def remove(change: Change, **options: Any) -> None:
     """Remove the ACL that says exactly this.
@@ -232,7 +226,7 @@ def remove(change: Change, **options: Any) -> None:
     from kraftlake.controller.access.acls import AclFilter, delete_acls
 
     fields = _acl_fields(options)
-    (deleted,) = change.controller.run(lambda state: delete_acls(state, [AclFilter(**fields)]))
+    (deleted,) = change.run(delete_acls, [AclFilter(**fields)])
     change.result(fields["principal"], deleted.error, removed=len(deleted.acls))
 
 
@@ -246,14 +240,12 @@ def features() -> None:
     """
 
 
-@changing(
-    features,
-    "update",
-    question="Give features other levels.",
+@changing(features, "Give features other levels.")
+@argument(
+    "levels", type=PAIR, callback=mapping, metavar="NAME=LEVEL…", nargs=-1, required=True, help="Features and levels."
 )
-@argument("levels", metavar="NAME=LEVEL…", nargs=-1, required=True, help="Features and levels.")
 @option("--downgrade", is_flag=True, help="The levels are lower than what they are.")
-def update(change: Change, *, levels: tuple[str, ...], downgrade: bool) -> None:
+def update(change: Change, *, levels: dict[str, str], downgrade: bool) -> None:
     """Change the levels of features, all of them or none.
 
     Examples:
@@ -267,11 +259,11 @@ def update(change: Change, *, levels: tuple[str, ...], downgrade: bool) -> None:
 
     kind = UpgradeType.SAFE_DOWNGRADE if downgrade else UpgradeType.UPGRADE
     updates = {}
-    for name, level in key_values(levels, "NAME=LEVEL").items():
+    for name, level in levels.items():
         try:
             updates[name] = FeatureUpdate(parse_integer(trim(level), 16), kind)
         except ValueError:
             raise click.BadParameter(f"{level!r} is no level.", param_hint="NAME=LEVEL") from None
-    error = change.controller.run(lambda state: update_features(state, updates))
+    error = change.run(update_features, updates)
     for name, wanted in updates.items():
         change.result(name, error, level=wanted.level)

@@ -6,23 +6,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftlake.cli.commands.controlled.change import (
-    Change,
-    broker_ids,
-    change_group,
-    changing,
-    key_values,
-    partition_of,
-)
+from kraftlake.cli.commands.controlled.change import Change, change_group, changing
 from kraftlake.cli.options.command import argument, option
+from kraftlake.cli.options.parameters import BROKERS, NAMED_PARTITION
+from kraftlake.cli.options.shared import pairs_option
 
 if TYPE_CHECKING:
     from kraftlake.image import PartitionRegistration
     from kraftlake.protocol.error_code import ErrorCode
 
 _NAME = argument("name", metavar="NAME", help="The topic's name.")
-_PARTITION = argument("partition", metavar="NAME-PARTITION", help="A partition, such as orders-0.")
-_PARTITIONS = argument("partitions", metavar="NAME-PARTITION…", nargs=-1, help="Partitions; all where none is named.")
+_PARTITION = argument(
+    "partition", type=NAMED_PARTITION, metavar="NAME-PARTITION", help="A partition, such as orders-0."
+)
+_PARTITIONS = argument(
+    "partitions", type=NAMED_PARTITION, metavar="NAME-PARTITION…", nargs=-1, help="Partitions; all where none is named."
+)
 
 
 @change_group("Create, delete, grow and reassign topics, and elect leaders.")
@@ -35,16 +34,12 @@ def topics() -> None:
     """
 
 
-@changing(
-    topics,
-    "create",
-    question="Create a topic.",
-)
+@changing(topics, "Create a topic.")
 @_NAME
 @option("--partitions", type=int, default=-1, metavar="N", help="The number of partitions; 1 by default.")
 @option("--replication-factor", type=int, default=-1, metavar="N", help="Replicas; 1 by default.")
-@option("--assign", multiple=True, metavar="IDS", help="A partition's replicas, 1,2,3; in order.")
-@option("--config", multiple=True, metavar="KEY=VALUE", help="A config of the topic.")
+@option("--assign", type=BROKERS, multiple=True, metavar="IDS", help="A partition's replicas, 1,2,3; in order.")
+@pairs_option("--config", help="A config of the topic.")
 @option("--validate-only", is_flag=True, help="Check and report only; change nothing.")
 def create(
     change: Change,
@@ -52,8 +47,8 @@ def create(
     name: str,
     partitions: int,
     replication_factor: int,
-    assign: tuple[str, ...],
-    config: tuple[str, ...],
+    assign: tuple[tuple[int, ...], ...],
+    config: dict[str, str],
     validate_only: bool,
 ) -> None:
     """Create topic NAME.
@@ -72,24 +67,20 @@ def create(
         name=name,
         num_partitions=partitions,
         replication_factor=replication_factor,
-        assignments=[(number, broker_ids(ids, "--assign")) for number, ids in enumerate(assign)],
-        configs=key_values(config, "--config"),
+        assignments=list(enumerate(assign)),
+        configs=config,
     )
-    made = change.controller.run(lambda state: create_topics(state, [topic], validate_only=validate_only))[name]
+    made = change.run(create_topics, [topic], validate_only=validate_only)[name]
     change.result(
         name, made.error, id=str(made.topic_id), partitions=made.num_partitions, replicas=made.replication_factor
     )
 
 
-@changing(
-    topics,
-    "grow",
-    question="Give a topic more partitions.",
-)
+@changing(topics, "Give a topic more partitions.")
 @_NAME
 @option("--partitions", type=int, required=True, metavar="N", help="The new number of partitions.")
-@option("--assign", multiple=True, metavar="IDS", help="A new partition's replicas, 1,2,3; in order.")
-def grow(change: Change, *, name: str, partitions: int, assign: tuple[str, ...]) -> None:
+@option("--assign", type=BROKERS, multiple=True, metavar="IDS", help="A new partition's replicas, 1,2,3; in order.")
+def grow(change: Change, *, name: str, partitions: int, assign: tuple[tuple[int, ...], ...]) -> None:
     """Add partitions to topic NAME.
 
     Examples:
@@ -98,20 +89,15 @@ def grow(change: Change, *, name: str, partitions: int, assign: tuple[str, ...])
     """
     from kraftlake.controller.replication.topics import NewPartitions, create_partitions
 
-    chosen = [broker_ids(ids, "--assign") for ids in assign] or None
-    more = NewPartitions(name=name, count=partitions, assignments=chosen)
-    error = change.controller.run(lambda state: create_partitions(state, [more]))[name]
+    more = NewPartitions(name=name, count=partitions, assignments=list(assign) or None)
+    error = change.run(create_partitions, [more])[name]
     change.result(name, error, partitions=partitions)
 
 
-@changing(
-    topics,
-    "elect",
-    question="Elect leaders.",
-)
+@changing(topics, "Elect leaders.")
 @_PARTITIONS
 @option("--unclean", is_flag=True, help="Where there is no leader, take one that isn't in sync.")
-def elect(change: Change, *, partitions: tuple[str, ...], unclean: bool) -> None:
+def elect(change: Change, *, partitions: tuple[tuple[str, int], ...], unclean: bool) -> None:
     """Give partitions their preferred leaders, or with --unclean any leader at all, which may lose data.
 
     Examples:
@@ -123,22 +109,17 @@ def elect(change: Change, *, partitions: tuple[str, ...], unclean: bool) -> None
     from kraftlake.controller.replication.elections import ElectionType, elect_leaders
 
     kind = ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED
-    named = [partition_of(text) for text in partitions] or None
-    answers = change.controller.run(lambda state: elect_leaders(state, kind, named))
+    answers = change.run(elect_leaders, kind, list(partitions) or None)
     for (name, number), error in answers.items():
         topic = change.controller.image.topics.get_topic(name)
         leader = None if error.is_failure or topic is None else topic.partitions[number].leader
         change.result(f"{name}-{number}", error, leader=leader)
 
 
-@changing(
-    topics,
-    "isr",
-    question="Change an ISR, as the leader would.",
-)
+@changing(topics, "Change an ISR, as the leader would.")
 @_PARTITION
-@argument("replicas", metavar="IDS", help="The brokers that are in sync: 1,2,3.")
-def isr(change: Change, *, partition: str, replicas: str) -> None:
+@argument("replicas", type=BROKERS, metavar="IDS", help="The brokers that are in sync: 1,2,3.")
+def isr(change: Change, *, partition: tuple[str, int], replicas: tuple[int, ...]) -> None:
     """Change the ISR of a partition as its leader would.
 
     Examples:
@@ -149,28 +130,28 @@ def isr(change: Change, *, partition: str, replicas: str) -> None:
     from kraftlake.controller.replication.alter_partition import ANY_EPOCH, IsrChange, alter_partition
     from kraftlake.protocol.error_code import ErrorCode
 
-    name, number = partition_of(partition)
-    in_sync = broker_ids(replicas, "IDS")
+    name, number = partition
+    named = f"{name}-{number}"
     topic = change.controller.image.topics.get_topic(name)
     state = None if topic is None else topic.partitions.get(number)
     leader = None if state is None else change.controller.image.cluster.brokers.get(state.leader)
     if topic is None or state is None or leader is None:
-        unknown = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no {partition}, or it has no leader.")
-        change.result(partition, unknown)
+        unknown = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no {named}, or it has no leader.")
+        change.result(named, unknown)
         return
     wish = IsrChange(
         topic_id=topic.id,
         partition_id=number,
         leader_epoch=state.leader_epoch,
         partition_epoch=state.partition_epoch,
-        new_isr=[(broker, ANY_EPOCH) for broker in in_sync],
+        new_isr=[(broker, ANY_EPOCH) for broker in replicas],
     )
-    (answer,) = change.controller.run(lambda state: alter_partition(state, leader.id, leader.epoch, [wish]))
+    (answer,) = change.run(alter_partition, leader.id, leader.epoch, [wish])
     # NEW_LEADER_ELECTED: the reassignment is complete, only the old leader gets this as an error.
     done = answer.error is ErrorCode.NEW_LEADER_ELECTED
     error = None if done else ApiError(answer.error, _why_not(answer.error, state))
     after = change.controller.image.topics.topics_by_id()[topic.id].partitions[number]
-    change.result(partition, error, isr=list(after.isr), leader=after.leader)
+    change.result(named, error, isr=list(after.isr), leader=after.leader)
 
 
 def _why_not(error: ErrorCode, partition: PartitionRegistration) -> str | None:
@@ -183,15 +164,11 @@ def _why_not(error: ErrorCode, partition: PartitionRegistration) -> str | None:
     return None
 
 
-@changing(
-    topics,
-    "reassign",
-    question="Move partitions to other brokers, or take a move back.",
-)
+@changing(topics, "Move partitions to other brokers, or take a move back.")
 @_PARTITION
-@option("--replicas", metavar="IDS", help="The new replicas: 1,2,3.")
+@option("--replicas", type=BROKERS, metavar="IDS", help="The new replicas: 1,2,3.")
 @option("--cancel", is_flag=True, help="Cancel the move.")
-def reassign(change: Change, *, partition: str, replicas: str | None, cancel: bool) -> None:
+def reassign(change: Change, *, partition: tuple[str, int], replicas: tuple[int, ...] | None, cancel: bool) -> None:
     """Begin to move a partition; the move is complete when the new replicas are in sync (see `topics isr`).
 
     Examples:
@@ -204,9 +181,8 @@ def reassign(change: Change, *, partition: str, replicas: str | None, cancel: bo
 
     if (replicas is None) != cancel:
         raise click.UsageError("Give either --replicas or --cancel.")
-    name, number = partition_of(partition)
-    target = None if replicas is None else broker_ids(replicas, "--replicas")
-    answers = change.controller.run(lambda state: alter_partition_reassignments(state, [((name, number), target)]))
+    name, number = partition
+    answers = change.run(alter_partition_reassignments, [(partition, replicas)])
     told = {}
     topic = change.controller.image.topics.get_topic(name)
     if topic is not None and number in topic.partitions:
@@ -216,14 +192,10 @@ def reassign(change: Change, *, partition: str, replicas: str | None, cancel: bo
             "adding": list(after.adding_replicas),
             "removing": list(after.removing_replicas),
         }
-    change.result(partition, answers[name, number], **told)
+    change.result(f"{name}-{number}", answers[partition], **told)
 
 
-@changing(
-    topics,
-    "delete",
-    question="Delete a topic.",
-)
+@changing(topics, "Delete a topic.")
 @_NAME
 def delete(change: Change, *, name: str) -> None:
     """Delete topic NAME.
@@ -240,5 +212,5 @@ def delete(change: Change, *, name: str) -> None:
     if topic is None:
         change.result(name, ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name!r}."))
         return
-    error = change.controller.run(lambda state: delete_topics(state, [topic.id]))[topic.id]
+    error = change.run(delete_topics, [topic.id])[topic.id]
     change.result(name, error, deleted=True)

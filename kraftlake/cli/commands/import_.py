@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import sys
+from contextlib import closing, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -128,18 +129,8 @@ def _warn_unreplayable(call: Call, lake: str) -> None:
         )
 
 
-def _follow(
-    call: Call,
-    source: str,
-    lake: str,
-    *,
-    include_uncommitted: bool,
-    quorum: str | None,
-    poll: float,
-) -> None:
-    """Follow until interrupted; the lake's upkeep runs in a thread."""
-    import sys
-
+def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, quorum: str | None, poll: float) -> None:
+    """Follow a directory until interrupted."""
     from kraftlake.replay import LogFollower
 
     client, watch = None, None
@@ -153,81 +144,61 @@ def _follow(
         include_uncommitted=include_uncommitted,
         quorum=None if watch is None else watch.position,
     )
-    upkeep = _UpkeepOf(lake)
-    late = not include_uncommitted and watch is None
-
-    def tell(step: FollowStep) -> None:
-        nonlocal late
-        if late:
-            call.terminal.warn(ONLY_PROVEN.format("taken"))
-            late = False
-        upkeep.see(step)
-        _show_step(call, lake, step, include_uncommitted=include_uncommitted)
-        sys.stdout.flush()
-
-    with stop_at_signals() as stop:
-        try:
-            follower.run(tell, poll=poll, stop=stop)
-        finally:
-            upkeep.close()
-            if client is not None:
-                client.close()
+    only_proven = not include_uncommitted and watch is None
+    steps = _Steps(call, lake, include_uncommitted=include_uncommitted, only_proven=only_proven)
+    with stop_at_signals() as stop, nullcontext() if client is None else closing(client), closing(steps):
+        follower.run(steps, poll=poll, stop=stop)
 
 
 def _follow_quorum(call: Call, addresses: str, lake: str) -> None:
-    """Follow a quorum until interrupted; the lake's upkeep runs in a thread."""
-    import sys
-
+    """Follow a quorum until interrupted."""
     from kraftlake.replay import Patience, QuorumFollower, observer_of
 
-    upkeep = _UpkeepOf(lake)
-    began = False
-
-    def tell(step: FollowStep) -> None:
-        nonlocal began
-        began = True
-        upkeep.see(step)
-        _show_step(call, lake, step, include_uncommitted=False)
-        sys.stdout.flush()
+    steps = _Steps(call, lake)
 
     def answered() -> None:
-        if stop.is_set() and not began:
+        if stop.is_set() and not steps.have_begun:
             raise _StoppedError  # the copy of a log takes long, and there is no lake before it is whole
 
     observer = observer_of(
         addresses, cluster_id=call.cluster_id, command_config=call.command_config, warn=call.terminal.warn
     )
-    with stop_at_signals() as stop, observer:
-        try:
-            patience = Patience(wait=stop.wait, tell=call.terminal.warn, answered=answered)
-            with suppress(_StoppedError):
-                QuorumFollower(observer, lake, name=addresses).run(tell, patience=patience, stop=stop)
-        finally:
-            upkeep.close()
+    with stop_at_signals() as stop, observer, closing(steps), suppress(_StoppedError):
+        patience = Patience(wait=stop.wait, tell=call.terminal.warn, answered=answered)
+        QuorumFollower(observer, lake, name=addresses).run(steps, patience=patience, stop=stop)
 
 
 class _StoppedError(Exception):
     """The command is to end before the first step."""
 
 
-class _UpkeepOf:
-    """The upkeep of a lake that is followed into, from the first step on that has made it."""
+class _Steps:
+    """Shows the steps of a follower, and keeps the lake up in a thread from the first one that has made it."""
 
-    def __init__(self, lake: str) -> None:
+    def __init__(self, call: Call, lake: str, *, include_uncommitted: bool = False, only_proven: bool = False) -> None:
+        self._call = call
         self._lake = lake
-        self._thread: UpkeepThread | None = None
+        self._include_uncommitted = include_uncommitted
+        self._only_proven = only_proven
+        self._upkeep: UpkeepThread | None = None
+        self.have_begun = False
 
-    def see(self, step: FollowStep) -> None:
-        """Begin once the lake is there."""
+    def __call__(self, step: FollowStep) -> None:
+        """Show the next step."""
         from kraftlake.metadata_log import Upkeep, UpkeepThread
 
-        if self._thread is None and step.committed_to >= 0:
-            self._thread = UpkeepThread(Upkeep(self._lake), interval=_UPKEEP_SECONDS)
+        if self._only_proven and not self.have_begun:
+            self._call.terminal.warn(ONLY_PROVEN.format("taken"))
+        self.have_begun = True
+        if self._upkeep is None and step.committed_to >= 0:
+            self._upkeep = UpkeepThread(Upkeep(self._lake), interval=_UPKEEP_SECONDS)
+        _show_step(self._call, self._lake, step, include_uncommitted=self._include_uncommitted)
+        sys.stdout.flush()
 
     def close(self) -> None:
         """End the upkeep."""
-        if self._thread is not None:
-            self._thread.close()
+        if self._upkeep is not None:
+            self._upkeep.close()
 
 
 def _show_step(call: Call, lake: str, step: FollowStep, *, include_uncommitted: bool) -> None:
@@ -235,19 +206,18 @@ def _show_step(call: Call, lake: str, step: FollowStep, *, include_uncommitted: 
     if step.truncated:
         call.terminal.warn(step.truncated)
     if not call.in_words:
-        call.row_writer.write(
-            {
-                "lake": lake,
-                "from": step.from_offset,
-                "to": step.to_offset,
-                "records": step.records,
-                "snapshots": step.snapshots,
-                "endOffset": step.end_offset,
-                "committedTo": step.committed_to,
-                "committed_to": step.committed_to,  # the name that scripts know
-                "seenTo": step.seen_to,
-            }
-        )
+        form = {
+            "lake": lake,
+            "from": step.from_offset,
+            "to": step.to_offset,
+            "records": step.records,
+            "snapshots": step.snapshots,
+            "endOffset": step.end_offset,
+            "committedTo": step.committed_to,
+            "committed_to": step.committed_to,  # the name that scripts know
+            "seenTo": step.seen_to,
+        }
+        call.row_writer.write(form)
         return
     waiting = step.seen_to - step.end_offset
     late = (

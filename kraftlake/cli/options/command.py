@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import click
@@ -100,25 +100,23 @@ class _Explained(click.Command):
     context_class = Context
 
     def __init__(self, *args: Any, help: str | None = None, section: str = "Commands", **extra: Any) -> None:  # noqa: A002
-        text, _, examples = inspect.cleandoc(help or "").partition("\n\nExamples:\n")
-        super().__init__(*args, **extra | {"help": text})
-        self.examples = tuple(_examples(examples))
+        text, _, self._examples = (help or "").partition("Examples:\n")
+        super().__init__(*args, **extra | {"help": inspect.cleandoc(text.rstrip())})
         self.section = section
+
+    @property
+    def examples(self) -> Sequence[Example]:
+        """The examples of the docstring: a purpose after #, and below it the command, in one line or several."""
+        parts = [one.partition("\n") for one in re.split(r"^ *# ", self._examples, flags=re.MULTILINE)[1:]]
+        return [Example(purpose, " ".join(line.split()).replace("{SAMPLE}", SAMPLE)) for purpose, _, line in parts]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the examples: the purpose of each, and below it the command, never wrapped."""
-        if self.examples:
+        if self._examples:
             with formatter.section("Examples"):
                 for purpose, command in self.examples:
                     formatter.write(f"{'':{formatter.current_indent}}{_paint('# ' + purpose, Style.QUIET)}\n")
                     formatter.write(f"{'':{formatter.current_indent}}{command}\n")
-
-
-def _examples(text: str) -> Iterator[Example]:
-    """The examples of a docstring: a purpose after #, and below it the command, in one line or several."""
-    for example in re.split(r"^ *# ", text, flags=re.MULTILINE)[1:]:
-        purpose, _, command = example.partition("\n")
-        yield Example(purpose, " ".join(command.split()).replace("{SAMPLE}", SAMPLE))
 
 
 class Command(_Explained):

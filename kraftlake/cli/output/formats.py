@@ -19,7 +19,7 @@ Row = dict[str, Any]
 
 _BARE: Final = re.compile(r"[\w.:/+@'<>()-]+( [\w.:/+@'<>()-]+)*|")
 """A cell of CSV that no spreadsheet divides: without any of the separators that one may use."""
-_FORMULA: Final = re.compile(r"(?![+-]\d+\Z)[=+\-@＝＋－＠]")
+_FORMULA: Final = "=+-@＝＋－＠"
 _MARKS: Final = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 """The characters that Markdown or HTML in it would act on."""
 
@@ -70,7 +70,7 @@ def _plain(value: Any) -> str:
 def _csv_cell(value: Any) -> str:
     """A cell of CSV; a text that a spreadsheet would calculate begins with an apostrophe."""
     text = _plain(value)
-    if isinstance(value, str) and _FORMULA.match(text):
+    if isinstance(value, str) and text[:1] in _FORMULA and text and not re.fullmatch(r"[+-]\d+", text):
         text = f"'{text}"
     return text if _BARE.fullmatch(text) else f'"{text.replace(chr(34), chr(34) * 2)}"'
 

@@ -1,17 +1,20 @@
-"""The texts of leaves on a terminal: every character of them, in lines that have room."""
+"""Names side by side, and the texts of leaves on a terminal: every character of them, in lines that have room."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 import kraftlake
 from kraftlake.cli.output.terminal import Terminal
-from kraftlake.cli.output.theme import painted
-from kraftlake.cli.views.node_view import leaf_lines
+from kraftlake.cli.output.theme import Style, painted
+from kraftlake.cli.views.node_view import columns, leaf_lines
 from kraftlake.image import Found, Leaf, root_node
 from tests.cli.running import DIRECTORY
+
+NAMES = st.lists(st.text(st.sampled_from("ab漢\x1b"), min_size=1, max_size=12), min_size=1, max_size=40)
 
 
 def lines(text: str, width: int, *, interactive: bool = True) -> list[str]:
@@ -55,3 +58,32 @@ def test_the_values_of_the_sample_have_room(width: int) -> None:
     for texts in kinds.values():
         for text in texts[:50]:
             assert "(tokenRequester" in text or max(map(len, lines(text, width))) <= width
+
+
+def in_columns(names: list[str], width: int) -> list[str]:
+    return [painted(*pieces, colour=False) for pieces in columns([(name, Style.NAME) for name in names], width)]
+
+
+@pytest.mark.parametrize(
+    ("width", "expected"),
+    [
+        (80, ["a  bb  c  dd  eeeee"]),
+        (19, ["a  bb  c  dd  eeeee"]),
+        (18, ["a   c   eeeee", "bb  dd"]),
+        (9, ["a   dd", "bb  eeeee", "c"]),
+        (4, ["a", "bb", "c", "dd", "eeeee"]),
+    ],
+)
+def test_as_many_columns_as_have_room(width: int, expected: list[str]) -> None:
+    assert in_columns(["a", "bb", "c", "dd", "eeeee"], width) == expected
+
+
+def test_of_nothing_there_is_no_line() -> None:
+    assert in_columns([], 80) == []
+
+
+@given(NAMES, st.integers(1, 100))
+def test_each_name_is_there_once_and_no_line_is_too_long(names: list[str], width: int) -> None:
+    drawn = in_columns(names, width)
+    assert sorted(" ".join(drawn).split()) == sorted(painted(name, colour=False) for name in names)
+    assert all(cell_len(line) <= width for line in drawn) or len(drawn) == len(names)

@@ -49,6 +49,10 @@ class Terminal:
         """Write one line of the answer, its pieces painted where stdout has colours."""
         sys.stdout.write(painted(*pieces, colour=self.colour) + "\n")
 
+    def fact(self, heading: str, *pieces: Piece, width: int = 10) -> None:
+        """Write a line that a heading begins, in a column of its own."""
+        self.line((f"{heading:<{width}}", Style.HEADING), *pieces)
+
     def lines(self, lines: Iterable[Sequence[Piece]]) -> None:
         """Write lines as they come, through the pager where they have no room on the screen."""
         coming = iter(lines)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +93,14 @@ class Session:
         found = [list(matching(self.root, pattern, self.cwd)) for pattern in patterns or (".",)]
         missing = [pattern for pattern, nodes in zip(patterns, found, strict=False) if not nodes]
         return [one for nodes in found for one in nodes], "; ".join(map(self._missing, missing))
+
+    @contextmanager
+    def found(self, patterns: Sequence[str]) -> Iterator[list[Found]]:
+        """As `find`; a ClickException at the end of the context where something is missing."""
+        found, missing = self.find(patterns)
+        yield found
+        if missing:
+            raise click.ClickException(missing)
 
     def find_single(self, pattern: str) -> Found:
         """The one node that matches a pattern; ClickException where none does, UsageError where several do."""

@@ -55,15 +55,9 @@ def list_nodes(session: Session, paths: Sequence[str]) -> None:
     """Write what `ls` shows; a ClickException after it for what is not there."""
     from kraftlake.cli.views.node_view import listed
 
-    found, missing = session.find(paths)
-    terminal = session.call.terminal
-    nodes = (node for one in found for node in (one.children() if one.node.is_directory else (one,)))
-    if session.call.in_words:
-        terminal.lines(listed(terminal, found))
-    else:
-        session.call.write_rows(_paths(nodes))
-    if missing:
-        raise click.ClickException(missing)
+    with session.found(paths) as found:
+        nodes = (node for one in found for node in (one.children() if one.node.is_directory else (one,)))
+        _answer(session, _paths(nodes), listed(session.call.terminal, found))
 
 
 @shell_command("cat", question="Show the values of nodes.")
@@ -85,12 +79,8 @@ def show_values(session: Session, paths: Sequence[str]) -> None:
     from kraftlake.image import Leaf
 
     found, missing = session.find(paths)
-    terminal = session.call.terminal
     leaves = [(one, one.node) for one in found if isinstance(one.node, Leaf)]
-    if session.call.in_words:
-        terminal.lines(_values(terminal, leaves))
-    else:
-        session.call.write_rows(_nodes(one for one, _ in leaves))
+    _answer(session, _nodes(one for one, _ in leaves), _values(session.call.terminal, leaves))
     faults = [f"{one.path} is a directory: ls and tree show what is in it" for one in found if one.node.is_directory]
     if missing:
         faults.append(missing)
@@ -119,14 +109,10 @@ def tree(session: Session, paths: Sequence[str]) -> None:
     """
     from kraftlake.cli.views.node_view import tree_lines
 
-    found, missing = session.find(paths)
-    terminal = session.call.terminal
-    if session.call.in_words:
-        terminal.lines(line for one in found for line in tree_lines(terminal, one, headed=len(found) > 1))
-    else:
-        session.call.write_rows(_nodes(found))
-    if missing:
-        raise click.ClickException(missing)
+    with session.found(paths) as found:
+        terminal = session.call.terminal
+        lines = (line for one in found for line in tree_lines(terminal, one, headed=len(found) > 1))
+        _answer(session, _nodes(found), lines)
 
 
 @shell_command("find", question="List the paths of all nodes below others.")
@@ -141,19 +127,22 @@ def find(session: Session, paths: Sequence[str], name: str | None) -> None:
         # where a config is set
         find /image/configs --name 'retention.*'
     """
-    found, missing = session.find(paths)
-    nodes = (
-        node
-        for one in found
-        for node in one.below()
-        if name is None or (node.names and fnmatch.fnmatchcase(node.names[-1], name))
-    )
+    with session.found(paths) as found:
+        nodes = (
+            node
+            for one in found
+            for node in one.below()
+            if name is None or (node.names and fnmatch.fnmatchcase(node.names[-1], name))
+        )
+        _answer(session, _paths(nodes), map(_path_line, nodes))
+
+
+def _answer(session: Session, table: Table, lines: Iterable[Sequence[Piece]]) -> None:
+    """Write rows, as text the lines."""
     if session.call.in_words:
-        session.call.terminal.lines(map(_path_line, nodes))
+        session.call.terminal.lines(lines)
     else:
-        session.call.write_rows(_paths(nodes))
-    if missing:
-        raise click.ClickException(missing)
+        session.call.write_rows(table)
 
 
 def _paths(found: Iterable[Found]) -> Table:
@@ -213,11 +202,8 @@ def history(session: Session, count: int | None) -> None:
     """Show the lines that were typed, also in earlier shells, the oldest first."""
     first = 0 if count is None else max(0, len(session.lines) - count)
     numbered = list(enumerate(session.lines, 1))[first:]
-    if session.call.in_words:
-        session.call.terminal.lines(((f"{number:5}  ", Style.QUIET), line) for number, line in numbered)
-    else:
-        rows = ({"number": number, "line": line} for number, line in numbered)
-        session.call.write_rows(Table(("number", "line"), rows))
+    rows = Table(("number", "line"), ({"number": number, "line": line} for number, line in numbered))
+    _answer(session, rows, (((f"{number:5}  ", Style.QUIET), line) for number, line in numbered))
 
 
 @shell_command("exit", question="End the shell; Ctrl-D does, too.")

@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kraftlake.cli.output.columns import columns
 from kraftlake.cli.output.terminal import Terminal
-from kraftlake.cli.output.theme import Piece, Style
+from kraftlake.cli.output.theme import Piece, Style, styled
 
 if TYPE_CHECKING:
     from kraftlake.image import Found
 
 _FIELD = re.compile(r"(?<=[(\[ ])(\w+)=")
 _INDENT = "  "
+_GAP = 2
 
 
 def listed(terminal: Terminal, found: Sequence[Found]) -> Iterator[Sequence[Piece]]:
@@ -42,6 +42,27 @@ def _names(terminal: Terminal, found: Sequence[Found]) -> Iterator[Sequence[Piec
         yield from columns(pieces, terminal.width)
     else:
         yield from ([piece] for piece in pieces)
+
+
+def columns(pieces: Sequence[Piece], width: int) -> Iterator[list[Piece]]:
+    """Lines of as many columns as have room in `width` cells, filled column by column."""
+    from rich.cells import cell_len
+
+    if not pieces:
+        return
+    sizes = [cell_len(styled(piece)[0]) for piece in pieces]
+    narrowest = min(sizes) + _GAP
+    for count in range(max(1, min(len(pieces), (width + _GAP) // narrowest)), 0, -1):
+        height = -(-len(pieces) // count)
+        widths = [max(sizes[start : start + height]) for start in range(0, len(pieces), height)]
+        if sum(widths) + _GAP * (len(widths) - 1) <= width:
+            break
+    for row in range(height):
+        line: list[Piece] = []
+        for column, place in enumerate(range(row, len(pieces), height)):
+            last = place + height >= len(pieces)
+            line += [pieces[place]] if last else [pieces[place], " " * (widths[column] + _GAP - sizes[place])]
+        yield line
 
 
 def leaf_lines(terminal: Terminal, text: str, indent: str = "") -> Iterator[Sequence[Piece]]:

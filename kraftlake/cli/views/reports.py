@@ -14,19 +14,19 @@ _IMPORT_LATER = "import again after the cluster's next snapshot, or with --follo
 
 def show_import_report(terminal: Terminal, report: dict[str, Any]) -> None:
     """Write what an import did: what is new, what the lake holds now, how far it is known to be committed."""
-    lines = [_new(report), _lake(report), _committed(report)]
+    terminal.fact("imported", *_new(report))
+    terminal.fact("lake", *_lake(report))
+    terminal.fact("committed", *_committed(report))
     if report["beforeLake"]:
         words = counted(report["beforeLake"], "record")
-        lines.append(("left out", [f"{words} below the lake's first offset, {report['startOffset']}"]))
+        terminal.fact("left out", f"{words} below the lake's first offset, {report['startOffset']}")
     if report["chain"]:
-        lines.append(("chain", [(report["chain"], Style.NAME), ", for `kraftlake verify --at-least` later"]))
-    for heading, pieces in lines:
-        terminal.line((f"{heading:<10}", Style.HEADING), *pieces)
+        terminal.fact("chain", (report["chain"], Style.NAME), ", for `kraftlake verify --at-least` later")
 
 
-def _new(report: dict[str, Any]) -> tuple[str, list[Piece]]:
+def _new(report: dict[str, Any]) -> list[Piece]:
     if not report["records"] and not report["snapshots"]:
-        return "imported", [("nothing: the lake is already up to date", Style.GOOD)]
+        return [("nothing: the lake is already up to date", Style.GOOD)]
     pieces: list[Piece] = []
     if report["records"]:
         batches = counted(report["batches"], "batch", "batches")
@@ -36,26 +36,26 @@ def _new(report: dict[str, Any]) -> tuple[str, list[Piece]]:
         pieces += [", " if pieces else "", (counted(report["snapshots"], "snapshot"), Style.GOOD)]
     if report["alreadyThere"]:
         pieces.append(f"; {counted(report['alreadyThere'], 'record')} already there")
-    return "imported", pieces
+    return pieces
 
 
-def _lake(report: dict[str, Any]) -> tuple[str, list[Piece]]:
+def _lake(report: dict[str, Any]) -> list[Piece]:
     made = " (new)" if report["created"] else ""
     cluster = f"cluster {report['clusterId']}" if report["clusterId"] else "a cluster of unknown id"
     begin, end = report["startOffset"], report["endOffset"]
     held = f"offsets {begin} to {end - 1} of {cluster}" if begin < end else f"no log yet, snapshots alone, of {cluster}"
-    return "lake", [(report["lake"], Style.NAME), f"{made}: {held}"]
+    return [(report["lake"], Style.NAME), f"{made}: {held}"]
 
 
-def _committed(report: dict[str, Any]) -> tuple[str, list[Piece]]:
+def _committed(report: dict[str, Any]) -> list[Piece]:
     committed, end = report["committed_to"], report["endOffset"]
     if committed >= end:
-        return "committed", ["every offset is known to be committed"]
+        return ["every offset is known to be committed"]
     tail = counted(end - max(committed, report["startOffset"]), "record")
     if committed <= report["startOffset"]:
         known = ("no offset is known to be committed", Style.WARNING)
-        return "committed", [known, f": no snapshot or change of leader shows it; {_IMPORT_LATER}"]
-    return "committed", [f"offsets below {committed}; the last {tail} may not be: {_IMPORT_LATER}"]
+        return [known, f": no snapshot or change of leader shows it; {_IMPORT_LATER}"]
+    return [f"offsets below {committed}; the last {tail} may not be: {_IMPORT_LATER}"]
 
 
 def show_export_report(terminal: Terminal, report: dict[str, Any]) -> None:
@@ -84,12 +84,11 @@ def show_fork_report(terminal: Terminal, report: dict[str, Any]) -> None:
 
 def show_run(terminal: Terminal, summary: dict[str, Any]) -> None:
     """Write what a run read and wrote."""
-    heading = ("replayed  ", Style.HEADING)
     if summary["offset"] <= summary["from"]:
-        terminal.line(heading, ("nothing: all was replayed before", Style.GOOD))
+        terminal.fact("replayed", ("nothing: all was replayed before", Style.GOOD))
         return
     taken = _on_spark(summary) if "executors" in summary else _in_process(summary)
-    terminal.line(heading, f"offsets {summary['firstOffset']} to {summary['offset']}: {', '.join(taken)}")
+    terminal.fact("replayed", f"offsets {summary['firstOffset']} to {summary['offset']}: {', '.join(taken)}")
     rows: dict[str, int] = summary["rows"]
     width = max(len(table) for table in rows) + 1 if rows else 0
     still_so: dict[str, int] = summary["openRows"]
@@ -97,7 +96,7 @@ def show_run(terminal: Terminal, summary: dict[str, Any]) -> None:
     if summary["snapshots"]:
         wrote.append(f"{'snapshots/':{width}}  {len(summary['snapshots']):,}")
     for number, line in enumerate(wrote):
-        terminal.line((f"{'' if number else 'wrote':10}", Style.HEADING), line)
+        terminal.fact("" if number else "wrote", line)
 
 
 def _in_process(summary: dict[str, Any]) -> list[str]:
@@ -148,22 +147,18 @@ def show_lakes(terminal: Terminal, form: dict[str, Any]) -> None:
 def show_snapshot(terminal: Terminal, built: dict[str, Any]) -> None:
     """Write which snapshot the lake has now."""
     if not built["written"]:
-        terminal.line(("snapshot  ", Style.HEADING), f"{built['name']} was there already")
+        terminal.fact("snapshot", f"{built['name']} was there already")
         return
     begin = "the log from its start" if built["from"] is None else f"from {built['from']}"
-    terminal.line(("folded    ", Style.HEADING), f"{begin} to offset {built['offset']}")
+    terminal.fact("folded", f"{begin} to offset {built['offset']}")
     held = f"{counted(built['topics'] or 0, 'topic')}, {counted(built['partitions'] or 0, 'partition')}"
-    terminal.line(("wrote     ", Style.HEADING), f"{built['name']}: {held}")
+    terminal.fact("wrote", f"{built['name']}: {held}")
 
 
 def show_page_report(terminal: Terminal, report: dict[str, Any]) -> None:
     """Write where a page is and what is in it."""
     held = f"offsets {report['fromOffset']} to {report['toOffset']}: {counted(report['events'], 'event')} of "
     held += f"{counted(report['partitions'], 'partition')} and {counted(report['brokers'], 'broker')}"
-    lines: list[tuple[str, list[Piece]]] = [
-        ("page", [(report["path"], Style.NAME), f", {size(report['bytes'])}"]),
-        ("holds", [held]),
-        ("link", [(f"{report['path']}#at={report['toOffset']}", Style.NAME), " opens it at that offset"]),
-    ]
-    for heading, pieces in lines:
-        terminal.line((f"{heading:<10}", Style.HEADING), *pieces)
+    terminal.fact("page", (report["path"], Style.NAME), f", {size(report['bytes'])}")
+    terminal.fact("holds", held)
+    terminal.fact("link", (f"{report['path']}#at={report['toOffset']}", Style.NAME), " opens it at that offset")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from kraftlake.cli.output.terminal import Terminal
@@ -12,6 +13,7 @@ from kraftlake.runtime.words import counted, in_words
 
 _SHOWN = 6
 """How many changes of a part, and strays of a broker, are shown."""
+_WIDTH = 11
 _NOT_RESTORED = frozenset({"from", "to", "brokers", "controllers", "producerIds"})
 _PLACES = frozenset({"replicas", "addingReplicas", "removingReplicas"})
 
@@ -21,28 +23,29 @@ def show_loss(terminal: Terminal, form: dict[str, Any]) -> None:
 
     Leaders, ISRs and registrations are left out: those of the offset are not restored.
     """
-    _line(terminal, "restore", f"offset {form['offset']} of {moment(form['timestamp'])}: ", _counts(form))
-    _line(terminal, "known", f"up to offset {form['newestOffset']}, by ", (form["newestIn"], Style.NAME))
+    fact = partial(terminal.fact, width=_WIDTH)
+    fact("restore", f"offset {form['offset']} of {moment(form['timestamp'])}: ", _counts(form))
+    fact("known", f"up to offset {form['newestOffset']}, by ", (form["newestIn"], Style.NAME))
     lost = form["lost"]
     undone = _undone(lost)
     if not undone:
-        _line(terminal, "lost", ("nothing that is known", Style.GOOD))
+        fact("lost", ("nothing that is known", Style.GOOD))
     else:
         from kraftlake.cli.views.diff_view import draw_diff
 
-        _line(terminal, "lost", ("these changes will be undone", Style.BAD))
+        fact("lost", ("these changes will be undone", Style.BAD))
         drawn = {"clusterId": form["clusterId"], "from": lost["from"], "to": lost["to"], **undone}
         terminal.render(draw_diff(drawn, Cut(), first=_SHOWN, rest="--json has them all"))
     gone = list(undone.get("topics", {}).get("removed", ()))
     if gone:
         what = f"{counted(len(gone), 'topic')} will be set aside by brokers, as strays: "
-        _line(terminal, "strays", (what, Style.BAD), _some(gone))
+        fact("strays", (what, Style.BAD), _some(gone))
     for broker, names in form["strays"].items():
         what = f"{counted(len(names), 'partition')} on broker {broker}: "
-        _line(terminal, "strays", (what, Style.BAD), _some(names))
+        fact("strays", (what, Style.BAD), _some(names))
     brokers = f"the logs of broker{'s' * (len(form['logsOf']) > 1)} {in_words(form['logsOf'])}"
     by = brokers if form["logsOf"] else "the newest known ISRs"
-    _line(terminal, "leaders", f"from the replicas that lack no record, by {by}")
+    fact("leaders", f"from the replicas that lack no record, by {by}")
 
 
 def _some(names: list[str]) -> str:
@@ -64,27 +67,23 @@ def _undone(lost: dict[str, Any]) -> dict[str, Any]:
 
 def show_restored(terminal: Terminal, form: dict[str, Any]) -> None:
     """Write where each controller's directory is, what it begins with, and what the nodes' configuration must say."""
+    fact = partial(terminal.fact, width=_WIDTH)
     for number, voter in enumerate(form["voters"]):
         where = f"{form['to']}/{voter['id']}"
-        _line(
-            terminal,
+        fact(
             "" if number else "written",
             (where, Style.NAME),
             f" for controller {_address(voter)}, directory id {voter['directoryId']}",
         )
     margin = f"{form['margin']:,} above all that is known"
-    _line(terminal, "snapshot", f"{form['checkpoint']}, {size(form['sizeInBytes'])}")
-    _line(terminal, "goes on", f"from offset {form['endOffset']}, epoch {form['epoch']}: {margin}, as is every epoch")
+    fact("snapshot", f"{form['checkpoint']}, {size(form['sizeInBytes'])}")
+    fact("goes on", f"from offset {form['endOffset']}, epoch {form['epoch']}: {margin}, as is every epoch")
     voters = ",".join(map(_address, form["voters"]))
     servers = ",".join(_address(voter).partition("@")[2] for voter in form["voters"])
     if form["kraftVersion"] == 0:
-        _line(terminal, "configure", (f"controller.quorum.voters={voters}", Style.NAME), " on each node")
+        fact("configure", (f"controller.quorum.voters={voters}", Style.NAME), " on each node")
     else:
-        _line(terminal, "configure", (f"controller.quorum.bootstrap.servers={servers}", Style.NAME), " on each node")
-
-
-def _line(terminal: Terminal, heading: str, *pieces: Any) -> None:
-    terminal.line((f"{heading:<11}", Style.HEADING), *pieces)
+        fact("configure", (f"controller.quorum.bootstrap.servers={servers}", Style.NAME), " on each node")
 
 
 def _counts(form: dict[str, Any]) -> str:

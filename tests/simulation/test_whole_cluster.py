@@ -20,17 +20,14 @@ from tests.simulation.virtual.planted import PLANTED
 
 ROOT = Path(__file__).resolve().parents[2]
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-HOURS = 1_120 if LONG else 20
-HOURS_A_GROUP = 20 if LONG else 5
+HOURS = 1_120 if LONG else 8
+HOURS_A_GROUP = 20 if LONG else 4
 SECONDS_AN_HOUR = 120
 """How long a simulated hour may take, which takes four seconds where nothing else runs."""
 CAUGHT_WITHIN = 60
 """The number of hours within which a planted fault is found."""
-QUICKLY_CAUGHT = (
-    "acknowledged-at-once", "another-topic-deleted", "commits-overwrite", "duplicates-appended", "followers-ahead",
-    "high-watermark-at-log-end", "logs-begin-at-recovery-points",
-)  # fmt: skip
-"""The planted faults that `make test` tries, too."""
+QUICKLY_CAUGHT = ("acknowledged-at-once", "commits-overwrite")
+"""The planted faults that `make test` tries, too: of a broker and of a lake, each within an hour or two."""
 
 
 def run(seeds: range, *, planted: str | None = None) -> list[dict[str, Any]]:

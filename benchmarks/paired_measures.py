@@ -95,7 +95,7 @@ def partition_logs(_: Path) -> Measures:
     from kraftlake.replica_manager.logs.batch_run import find_batches
     from kraftlake.replica_manager.logs.client_records import RecordRules, check_records
     from kraftlake.replica_manager.logs.log_batch import log_batches
-    from tests.replica_manager.data_batches import batch
+    from simulator.data_batches import batch
 
     made: Measures = {}
     for size in (1_000, 16_000):

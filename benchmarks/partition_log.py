@@ -21,10 +21,10 @@ from kraftlake.replica_manager.logs.disk.log_loader import StoredState, load_log
 from kraftlake.replica_manager.logs.log_batch import log_batches
 from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.runtime.clock import SystemClock
+from simulator.data_batches import batch
 from tests.interop.kafka_classes import KafkaClasses
 from tests.interop.kafka_logs import kafka_logs
 from tests.replica_manager.brokers import FOO
-from tests.replica_manager.data_batches import batch
 from tests.replica_manager.logs.disk.opened import PARTITION
 
 FETCH = 1 << 20

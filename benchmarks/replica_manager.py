@@ -39,9 +39,9 @@ from kraftlake.replica_manager.logs.log_batch import log_batches
 from kraftlake.replica_manager.replay.replayed_broker import StillFetcher
 from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
 from kraftlake.runtime.clock import ManualClock
+from simulator.data_batches import batch
 from tests.interop.kafka_classes import KafkaClasses
 from tests.interop.kafka_replicas import kafka_replicas
-from tests.replica_manager.data_batches import batch
 
 TOPIC, DIRECTORY = Uuid((77_777).to_bytes(16, "big")), Uuid((7_777).to_bytes(16, "big"))
 IN_MEMORY = Path("/dev/shm")

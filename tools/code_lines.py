@@ -1,6 +1,6 @@
 """Prints the code lines of each room of the package and their sum: lines without docstrings, comments and blanks.
 
-`python tools/code_lines.py` counts `kraftlake`; another package's folder may be named.
+`python tools/code_lines.py` counts `kraftlake`; another package's folder may be named, such as `simulator`.
 """
 
 from __future__ import annotations

@@ -24,10 +24,10 @@ from kraftlake.replica_manager.logs.disk.log_segment import LogSegment, batches_
 from kraftlake.replica_manager.logs.disk.producer_snapshots import decode_snapshot
 from kraftlake.replica_manager.logs.log_batch import log_batches
 from kraftlake.replica_manager.logs.log_config import LogConfig
+from simulator.data_batches import batch, emptied, marker
 from tests.interop.kafka_classes import KafkaClasses
 from tests.interop.kafka_logs import kafka_logs
 from tests.replica_manager.brokers import FOO
-from tests.replica_manager.data_batches import batch, emptied, marker
 from tests.replica_manager.logs.disk.opened import CLEAN, opened
 
 pytestmark = pytest.mark.spark

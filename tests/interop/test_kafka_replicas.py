@@ -30,9 +30,9 @@ from kraftlake.replica_manager.requests import delayed_fetch, log_reads
 from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
 from kraftlake.replica_manager.requests.request_server import RequestServer
 from kraftlake.runtime.log import without_logs
+from simulator.data_batches import batch, marker
 from tests.interop.kafka_replicas import kafka_replicas
 from tests.replica_manager.brokers import Broker, broker, change, partition, started, topic, tp
-from tests.replica_manager.data_batches import batch, marker
 
 pytestmark = pytest.mark.spark
 

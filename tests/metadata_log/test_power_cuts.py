@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from kraftlake.metadata_log import SnapshotFacts
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.runtime.errors import CorruptDataError, LakeError
+from simulator.forgetful_disk import ForgetfulDisk, PowerCut
 from tests.metadata_log.doomed_writer import batches_at
-from tests.metadata_log.forgetful_disk import ForgetfulDisk, PowerCut
 from tests.metadata_log.log_batches import snapshot_batches
 from tests.metadata_log.test_crashes import expected
 

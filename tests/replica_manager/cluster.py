@@ -48,9 +48,9 @@ from kraftlake.replica_manager.requests.fetch_serving import serve_fetch
 from kraftlake.replica_manager.requests.fetch_session_cache import FetchSessionCache
 from kraftlake.replica_manager.requests.request_server import RequestServer
 from kraftlake.runtime.clock import ManualClock
+from simulator.data_batches import batch
 from tests.histories import uuid_of
 from tests.replica_manager.brokers import FOO
-from tests.replica_manager.data_batches import batch
 
 SESSION_SLOTS = 2
 """Fewer slots than followers, so that some followers have no session or lose it to another."""

@@ -10,8 +10,8 @@ from kraftlake.replica_manager.replica_manager import IDLE_CHECK_MS
 from kraftlake.replica_manager.requests.log_dir_moves import alter_replica_log_dirs
 from kraftlake.runtime.event_queue import EventQueue
 from kraftlake.runtime.scheduler import Scheduler
+from simulator.data_batches import batch
 from tests.replica_manager.brokers import Broker, partition, started, topic, tp
-from tests.replica_manager.data_batches import batch
 
 LAG = ReplicaManagerConfig().replica_lag_time_max_ms
 CHECKPOINT = ReplicaManagerConfig().replica_high_watermark_checkpoint_interval_ms

@@ -13,9 +13,9 @@ from kraftlake.replica_manager.partition.leader import append_records_to_leader
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
 from kraftlake.replica_manager.requests.log_dir_moves import alter_replica_log_dirs
 from kraftlake.runtime.errors import UsageError
+from simulator.data_batches import batch
 from tests.replay.loader.test_metadata_loader import Faults
 from tests.replica_manager.brokers import BAR, Broker, partition, started, topic, tp
-from tests.replica_manager.data_batches import batch
 
 
 def told(me: Broker, **configs: str | None) -> Faults:

@@ -25,9 +25,9 @@ from kraftlake.replica_manager.logs.disk.log_segment import batches_in
 from kraftlake.replica_manager.logs.log_batch import LogBatch
 from kraftlake.replica_manager.partition.hosted_partition import OfflinePartition
 from kraftlake.runtime.errors import CorruptDataError
+from simulator.faulty_files import READ, SYNC, WRITE, Fault, FaultyFiles
 from tests.replica_manager.brokers import FOO
 from tests.replica_manager.cluster import Cluster, Node
-from tests.replica_manager.logs.disk.faulty_files import READ, SYNC, WRITE, Fault, FaultyFiles
 
 if TYPE_CHECKING:
     from tests.simulation.replication import Simulation

@@ -21,9 +21,9 @@ from kraftlake.replica_manager.logs.log_batch import LogBatch
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
 from kraftlake.replica_manager.requests.log_dir_moves import alter_replica_log_dirs
 from kraftlake.runtime.log import without_logs
+from simulator.data_batches import batch
 from tests.histories import uuid_of
 from tests.replica_manager.cluster import Cluster, Node, answer_fetch
-from tests.replica_manager.data_batches import batch
 from tests.simulation.disks import DiskNode, fail_disk, lose_power, register_again, tend, write_directories
 
 STEPS = 160

@@ -19,9 +19,9 @@ from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.append.creation import Contents
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.requests.log_dir_moves import alter_replica_log_dirs
+from simulator.data_batches import batch
 from tests.at_least_one import at_least_one
 from tests.controller.controlled_cluster import CLUSTER_ID
-from tests.replica_manager.data_batches import batch
 from tests.simulation.brokers_on_a_lake import PATIENCE, LakeCluster
 
 FOO0, FOO1 = TopicPartition("foo", 0), TopicPartition("foo", 1)

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from simulator.planted import PLANTED
 from tests.at_least_one import at_least_one
-from tests.simulation.virtual.planted import PLANTED
 
 ROOT = Path(__file__).resolve().parents[2]
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
@@ -34,7 +34,7 @@ def run(seeds: range, *, planted: str | None = None) -> list[dict[str, Any]]:
     """What happened in each history; with a planted fault, up to the first that shows it."""
     named = f"{seeds[0]}-{seeds[-1]}"
     options = [] if planted is None else ["--until-failure", "--planted", planted]
-    command = [sys.executable, "-m", "tests.simulation.virtual", "--json", *options, named]
+    command = [sys.executable, "-m", "simulator", "--json", *options, named]
     limit = SECONDS_AN_HOUR * len(seeds)
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=limit)

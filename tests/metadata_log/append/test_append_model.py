@@ -24,8 +24,8 @@ from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.batch import RecordBatch
 from kraftlake.runtime.errors import EndOffsetError, FencedEpochError, LakeError
+from simulator.forgetful_disk import ForgetfulDisk, PowerCut
 from tests.metadata_log.delta_protocol import check_commits
-from tests.metadata_log.forgetful_disk import ForgetfulDisk, PowerCut
 from tests.metadata_log.log_batches import data_batch
 
 WRITERS = ("anna", "bert", "cleo")

@@ -14,8 +14,8 @@ from kraftlake.metadata_log.append.log_file import LogEnd
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.runtime.errors import EndOffsetError, FencedEpochError, KraftlakeError, LakeError
+from simulator.forgetful_disk import ForgetfulDisk
 from tests.metadata_log.append.test_append_model import AppendMachine, FaultyDisk
-from tests.metadata_log.forgetful_disk import ForgetfulDisk
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 CHECKED = "kraftlake.metadata_log.log.check_claimed"

@@ -17,10 +17,10 @@ from kraftlake.replica_manager.partition.leader import append_records_to_leader,
 from kraftlake.replica_manager.replay.replayed_broker import hosted_delta
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
 from kraftlake.replica_manager.requests.log_dir_moves import alter_replica_log_dirs
+from simulator.data_batches import batch
 from tests.histories import uuid_of
 from tests.replica_manager.brokers import D1, D2, FOO, Broker, change, kinds, partition, started, topic, tp
 from tests.replica_manager.cluster import Cluster
-from tests.replica_manager.data_batches import batch
 
 HERE = TopicIdPartition(FOO, tp())
 

@@ -17,8 +17,8 @@ from kraftlake.replica_manager.logs.log_batch import log_batches
 from kraftlake.replica_manager.logs.partition_log import OffsetAndEpoch
 from kraftlake.replica_manager.partition.follower import append_records_to_follower
 from kraftlake.replica_manager.partition.leader import FetchPartition, append_records_to_leader
+from simulator.data_batches import batch, old_message
 from tests.replica_manager.cluster import Cluster, EndPoint
-from tests.replica_manager.data_batches import batch, old_message
 
 FOO0 = TopicPartition("foo", 0)
 

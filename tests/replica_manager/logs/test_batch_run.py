@@ -18,7 +18,7 @@ from kraftlake.replica_manager.logs.log_batch import LogBatch, headers, joined, 
 from kraftlake.replica_manager.logs.open_transactions import EndedTransaction, Transactions
 from kraftlake.replica_manager.logs.partition_log import AppendOrigin
 from kraftlake.replica_manager.logs.producer_state import ProducerState, ProducerStates
-from tests.replica_manager.data_batches import batch, marker
+from simulator.data_batches import batch, marker
 
 PRODUCERS = (-1, 1, 2, 257, 300)
 """257 and the second one share a slot unless there are more than 256 rows."""

@@ -25,9 +25,9 @@ from kraftlake.replica_manager.logs.batch_records import LARGEST_RECORDS
 from kraftlake.replica_manager.logs.batch_run import find_batches
 from kraftlake.replica_manager.logs.client_batches import prepared_batches
 from kraftlake.replica_manager.logs.client_records import MOST_ERRORS
+from simulator.data_batches import batch, marker
 from tests.interop.kafka_tools import run_tool
 from tests.memory import peak_memory
-from tests.replica_manager.data_batches import batch, marker
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000

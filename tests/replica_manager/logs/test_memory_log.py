@@ -27,8 +27,8 @@ from kraftlake.replica_manager.logs.partition_log import (
     OffsetAndEpoch,
     TimestampAndOffset,
 )
+from simulator.data_batches import batch, marker
 from tests.replica_manager.brokers import BAR, FOO
-from tests.replica_manager.data_batches import batch, marker
 
 
 def log(**config) -> MemoryPartitionLog:

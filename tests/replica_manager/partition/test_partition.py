@@ -31,8 +31,8 @@ from kraftlake.replica_manager.partition.leader import (
     offset_for_timestamp,
 )
 from kraftlake.replica_manager.partition.partition_state import CommittedIsr, PendingExpandIsr, PendingShrinkIsr
+from simulator.data_batches import batch
 from tests.replica_manager.brokers import D1, D2, broker, change, partition, started, topic, tp
-from tests.replica_manager.data_batches import batch
 
 LAG = 30_000
 

@@ -27,8 +27,8 @@ from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
 from kraftlake.replica_manager.requests.log_reads import read_from_log
 from kraftlake.replica_manager.requests.request_server import EpochEndOffset, ListedOffset, RequestServer
 from kraftlake.runtime.log import without_logs
+from simulator.data_batches import batch, marker
 from tests.replica_manager.brokers import BAR, D1, D2, FOO, broker, change, partition, started, topic, tp
-from tests.replica_manager.data_batches import batch, marker
 
 FOO0 = tp()
 

@@ -20,8 +20,8 @@ from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.server.broker.directories import describe_log_dirs
 from kraftlake.server.requests.messages import versions_of
+from simulator.data_batches import batch
 from tests.replica_manager.brokers import FOO, tp
-from tests.replica_manager.data_batches import batch
 from tests.server.broker.test_refusals import KEYS, framed, read
 
 VERSIONS = list(versions_of("describe_log_dirs"))

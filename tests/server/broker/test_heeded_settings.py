@@ -22,7 +22,7 @@ from structlog.testing import capture_logs
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.requests.dispatcher import Peer
 from kraftlake.server.requests.messages import entity, response_in
-from tests.replica_manager.data_batches import batch
+from simulator.data_batches import batch
 from tests.server.broker.lake_cluster import LakeCluster
 from tests.server.requests.test_dispatcher import frame_of
 

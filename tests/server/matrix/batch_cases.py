@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kraftlake.records.batch_header import COMPRESSIONS
-from tests.replica_manager.data_batches import batch, emptied, marker
+from simulator.data_batches import batch, emptied, marker
 from tests.server.matrix.batches import changed, packed, with_records
 from tests.server.matrix.records import DAY, NOW, by_name, good, read
 from tests.server.matrix.sides import LONG, Side, Sides

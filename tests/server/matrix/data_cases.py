@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.replica_manager.data_batches import batch
+from simulator.data_batches import batch
 from tests.server.matrix.batches import packed
 from tests.server.matrix.records import (
     DAY,

@@ -14,7 +14,7 @@ import attrs
 
 from kraftlake.records.batch_header import COMPRESSION_BITS
 from kraftlake.replica_manager.logs.log_batch import headers
-from tests.replica_manager.data_batches import batch
+from simulator.data_batches import batch
 from tests.server.matrix.records import DAY, NOW, by_name, fetched
 from tests.server.matrix.setting_cases import await_setting, change, resource
 from tests.server.matrix.sides import LONG, Side, Sides

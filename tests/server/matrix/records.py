@@ -6,7 +6,7 @@ import time
 from typing import Any
 from uuid import UUID
 
-from tests.replica_manager.data_batches import batch
+from simulator.data_batches import batch
 from tests.server.matrix.sides import Side
 
 UNKNOWN = UUID(int=77)

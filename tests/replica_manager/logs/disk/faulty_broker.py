@@ -20,10 +20,10 @@ from kraftlake.replica_manager.logs.partition_log import AppendOrigin
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.runtime.whole_file import PART
+from simulator.data_batches import batch, marker
+from simulator.faulty_files import SYNC, Fault, FaultyFiles, PowerCut
 from tests.replica_manager.brokers import BAR, FOO
-from tests.replica_manager.data_batches import batch, marker
 from tests.replica_manager.logs.disk.expected_log import Expected, check_inside
-from tests.replica_manager.logs.disk.faulty_files import SYNC, Fault, FaultyFiles, PowerCut
 from tests.replica_manager.logs.disk.opened import SMALL
 
 DIRECTORIES = ("a", "b")

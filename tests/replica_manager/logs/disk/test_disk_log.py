@@ -20,9 +20,9 @@ from kraftlake.replica_manager.logs.log_batch import log_batches
 from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.replica_manager.logs.partition_log import FetchIsolation
 from kraftlake.runtime.clock import ManualClock
+from simulator.data_batches import batch, marker
+from simulator.faulty_files import Everything, FaultyFiles, Nothing, PowerCut
 from tests.replica_manager.brokers import FOO
-from tests.replica_manager.data_batches import batch, marker
-from tests.replica_manager.logs.disk.faulty_files import Everything, FaultyFiles, Nothing, PowerCut
 from tests.replica_manager.logs.disk.opened import PARTITION, SMALL, loaded, opened, reopened
 
 PRODUCERS = (7, 8, 9)

@@ -21,9 +21,9 @@ from kraftlake.replica_manager.logs.disk.log_directory import LOG_STARTS, RECOVE
 from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import CorruptDataError, UsageError
+from simulator.data_batches import batch
+from simulator.faulty_files import READ, SYNC, WRITE, Fault, FaultyFiles, Nothing
 from tests.replica_manager.brokers import BAR, FOO
-from tests.replica_manager.data_batches import batch
-from tests.replica_manager.logs.disk.faulty_files import READ, SYNC, WRITE, Fault, FaultyFiles, Nothing
 
 CLUSTER = "cluster-1"
 FOO_0, FOO_1, BAR_0 = TopicPartition("foo", 0), TopicPartition("foo", 1), TopicPartition("bar", 0)

@@ -19,8 +19,8 @@ from kraftlake.replica_manager.logs.log_batch import LogBatch, log_batches
 from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.replica_manager.logs.partition_log import AppendOrigin
 from kraftlake.replica_manager.logs.producer_state import BatchMetadata
+from simulator.data_batches import batch, emptied, marker
 from tests.replica_manager.brokers import FOO
-from tests.replica_manager.data_batches import batch, emptied, marker
 from tests.replica_manager.logs.disk.opened import CLEAN, PARTITION, SMALL, opened, reopened
 
 LARGEST = (1 << 31) - 1

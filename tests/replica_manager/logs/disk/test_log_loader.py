@@ -24,8 +24,8 @@ from kraftlake.replica_manager.logs.log_batch import LogBatch, log_batches
 from kraftlake.replica_manager.logs.partition_log import TimestampAndOffset
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import CorruptDataError
-from tests.replica_manager.data_batches import batch, old_message
-from tests.replica_manager.logs.disk.faulty_files import Fault, FaultyFiles, Nothing
+from simulator.data_batches import batch, old_message
+from simulator.faulty_files import Fault, FaultyFiles, Nothing
 from tests.replica_manager.logs.disk.opened import CLEAN, CRASHED, PARTITION, SMALL, loaded, opened, reopened
 
 

@@ -14,7 +14,7 @@ from kraftlake.replica_manager.logs.disk.log_directory import RECOVERY_POINTS
 from kraftlake.replica_manager.logs.disk.log_segment import LogSegment
 from kraftlake.replica_manager.logs.disk.producer_snapshots import ProducerSnapshots
 from kraftlake.runtime.errors import CorruptDataError
-from tests.replica_manager.logs.disk.faulty_files import FaultyFiles
+from simulator.faulty_files import FaultyFiles
 from tests.replica_manager.logs.disk.test_power_cuts import LIVES, SEED, live
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.runtime.log import without_logs
+from simulator.faulty_files import READ, SYNC, WRITE
 from tests.replica_manager.logs.disk.faulty_broker import DIRECTORIES, PARTITIONS, PRODUCERS, FaultyBroker
-from tests.replica_manager.logs.disk.faulty_files import READ, SYNC, WRITE
 
 NAME = st.sampled_from(PARTITIONS)
 PRODUCER = st.sampled_from((-1, *PRODUCERS))

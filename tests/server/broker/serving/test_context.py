@@ -19,7 +19,7 @@ from kraftlake.server.broker.serving.offsets import OffsetsHandler
 from kraftlake.server.broker.serving.produce import ProduceHandler
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import entity, response_in
-from tests.replica_manager.data_batches import batch
+from simulator.data_batches import batch
 from tests.server.requests.test_dispatcher import Node, frame_of
 
 A_SECOND = i32Timedelta.parse(timedelta(seconds=1))

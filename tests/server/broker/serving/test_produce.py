@@ -15,7 +15,7 @@ from kraftlake.replica_manager import ProduceAnswer
 from kraftlake.server.broker.serving.context import ServingContext
 from kraftlake.server.broker.serving.produce import ProduceHandler
 from kraftlake.server.requests.messages import entity, versions_of
-from tests.replica_manager.data_batches import batch
+from simulator.data_batches import batch
 from tests.server.requests.test_dispatcher import Node, frame_of
 
 NAMED = [version for version in versions_of("produce") if version < 13]

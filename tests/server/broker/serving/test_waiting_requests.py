@@ -23,7 +23,7 @@ from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.varint import uvarint
 from kraftlake.server.requests.dispatcher import Dispatcher, Peer, Request
 from kraftlake.server.requests.messages import entity, response_in
-from tests.replica_manager.data_batches import batch
+from simulator.data_batches import batch
 from tests.server.broker.lake_cluster import LakeCluster, lake_cluster
 from tests.server.requests.test_dispatcher import frame_of
 

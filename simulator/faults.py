@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from itertools import permutations
 from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
-from tests.replica_manager.logs.disk.faulty_files import READ, SYNC, WRITE, Fault
-from tests.simulation.virtual.lake_disk import LakeDisk
-from tests.simulation.virtual.lake_store import LakeTrouble
-from tests.simulation.virtual.network import NetworkTrouble
-from tests.simulation.virtual.nodes import BrokerMachine, Node
-from tests.simulation.virtual.scheduler import MILLISECOND, SECOND, Process
+from simulator.faulty_files import READ, SYNC, WRITE, Fault
+from simulator.lake_disk import LakeDisk
+from simulator.lake_store import LakeTrouble
+from simulator.network import NetworkTrouble
+from simulator.nodes import BrokerMachine, Node
+from simulator.scheduler import MILLISECOND, SECOND, Process
 
 if TYPE_CHECKING:
-    from tests.simulation.virtual.cluster import VirtualCluster
+    from simulator.cluster import VirtualCluster
 
 N = TypeVar("N", bound=Node)
 _DISK_ERRORS = ((errno.EIO, READ), (errno.EIO, WRITE), (errno.EIO, SYNC), (errno.EROFS, WRITE))
@@ -36,7 +36,7 @@ class Faults:
         fault = self.cluster.chance.choices([kind for kind, _ in kinds], [weight for _, weight in kinds])[0]
         self.run(fault)
 
-    def run(self, fault: Callable[[Faults], Iterator[int]]) -> None:
+    def run(self, fault: Callable[[Faults], Generator[int, None, bool]]) -> None:
         """Run one fault."""
         cluster = self.cluster
         cluster.tell(f"fault {fault.__name__}")
@@ -72,7 +72,7 @@ class Faults:
 
     # processes
 
-    def crash(self) -> Iterator[int]:
+    def crash(self) -> Generator[int, None, bool]:
         """kill -9 of a node; its machine goes on."""
         node = self._node()
         was_up = node.is_up
@@ -84,7 +84,7 @@ class Faults:
         node.start_if_down()
         return was_up
 
-    def crash_of_leader(self) -> Iterator[int]:
+    def crash_of_leader(self) -> Generator[int, None, bool]:
         """kill -9 of the active controller."""
         node = self.cluster.active_controller()
         if node is None:
@@ -94,7 +94,7 @@ class Faults:
         node.start_if_down()
         return True
 
-    def crash_in_commit(self) -> Iterator[int]:
+    def crash_in_commit(self) -> Generator[int, None, bool]:
         """kill -9 of a controller in the middle of a write to the lake."""
         strike, killed = self.cluster.lake.strike, []
         if strike.is_armed:
@@ -113,7 +113,7 @@ class Faults:
             strike.disarm()
         return bool(killed)
 
-    def power_cut_of_lake(self) -> Iterator[int]:
+    def power_cut_of_lake(self) -> Generator[int, None, bool]:
         """The machine with the lake's disk loses power in the middle of a write, and all nodes run on it.
 
         What brokers have written is on disks that lose nothing: by replicas on one machine nothing would be promised.
@@ -138,7 +138,7 @@ class Faults:
             lake.strike.disarm()
         return is_cut
 
-    def power_cut(self) -> Iterator[int]:
+    def power_cut(self) -> Generator[int, None, bool]:
         """A broker's machine loses power, and what it had not synced; one at a time."""
         cluster, node = self.cluster, self._broker()
         if not cluster.may_lose(node):
@@ -150,7 +150,7 @@ class Faults:
         node.start_if_down()
         return was_up
 
-    def pause(self) -> Iterator[int]:
+    def pause(self) -> Generator[int, None, bool]:
         """SIGSTOP and SIGCONT."""
         node = self._node()
         was_up = node.is_up
@@ -159,7 +159,7 @@ class Faults:
         node.resume()
         return was_up
 
-    def pause_of_leader(self) -> Iterator[int]:
+    def pause_of_leader(self) -> Generator[int, None, bool]:
         """SIGSTOP of the active controller, for longer than the others wait for it."""
         node = self.cluster.active_controller()
         if node is None:
@@ -169,7 +169,7 @@ class Faults:
         node.resume()
         return True
 
-    def rolling_restart(self) -> Iterator[int]:
+    def rolling_restart(self) -> Generator[int, None, bool]:
         """Each broker in turn leaves in order and starts again."""
         for node in list(self.cluster.brokers.values()):
             node.leave()
@@ -184,7 +184,7 @@ class Faults:
             yield 20 * SECOND
         return True
 
-    def clock_jump(self) -> Iterator[int]:
+    def clock_jump(self) -> Generator[int, None, bool]:
         """The wall clock of a machine jumps, to and fro."""
         node = self._node()
         jump_ns = self.cluster.chance.randrange(-3600, 3600) * SECOND
@@ -195,7 +195,7 @@ class Faults:
 
     # network
 
-    def cut_link(self) -> Iterator[int]:
+    def cut_link(self) -> Generator[int, None, bool]:
         """Nothing gets from one node to another, one way or both."""
         network, chance = self.cluster.network, self.cluster.chance
         one, other = chance.sample([node.name for node in self.cluster.nodes], 2)
@@ -206,7 +206,7 @@ class Faults:
         network.cut -= pairs
         return network.hits > before
 
-    def isolate(self) -> Iterator[int]:
+    def isolate(self) -> Generator[int, None, bool]:
         """A node is cut off from all others and all clients, perhaps one way, perhaps from the lake too."""
         network, chance, node = self.cluster.network, self.cluster.chance, self._node()
         others = [name for name in self.cluster.names if name != node.name]
@@ -220,7 +220,7 @@ class Faults:
         network.cut -= pairs
         return network.hits > before
 
-    def split(self) -> Iterator[int]:
+    def split(self) -> Generator[int, None, bool]:
         """The nodes and clients fall into two parts."""
         network, chance = self.cluster.network, self.cluster.chance
         names = self.cluster.names
@@ -232,7 +232,7 @@ class Faults:
         network.cut -= pairs
         return network.hits > before
 
-    def bad_network(self) -> Iterator[int]:
+    def bad_network(self) -> Generator[int, None, bool]:
         """Frames are lost, late, and connections break."""
         network, chance = self.cluster.network, self.cluster.chance
         before = network.hits
@@ -245,7 +245,7 @@ class Faults:
         network.trouble = NetworkTrouble()
         return network.hits > before
 
-    def flapping_link(self) -> Iterator[int]:
+    def flapping_link(self) -> Generator[int, None, bool]:
         """A leader and a follower lose each other again and again, and requests come late."""
         network, chance = self.cluster.network, self.cluster.chance
         topics = self.cluster.replicas.newest.topics
@@ -268,7 +268,7 @@ class Faults:
 
     # lake
 
-    def bad_lake(self) -> Iterator[int]:
+    def bad_lake(self) -> Generator[int, None, bool]:
         """The lake's store or disk is slow, refuses requests, and leaves writers without an answer."""
         lake, chance = self.cluster.lake, self.cluster.chance
         before = lake.hits
@@ -280,7 +280,7 @@ class Faults:
         lake.trouble = LakeTrouble()
         return lake.hits > before
 
-    def stale_lake(self) -> Iterator[int]:
+    def stale_lake(self) -> Generator[int, None, bool]:
         """A node sees what others have written to an object store only later."""
         if isinstance(self.cluster.lake, LakeDisk):
             return False
@@ -295,7 +295,7 @@ class Faults:
 
     # disks
 
-    def slow_disk(self) -> Iterator[int]:
+    def slow_disk(self) -> Generator[int, None, bool]:
         """Calls of a broker's disks take long."""
         node, chance = self._broker(), self.cluster.chance
         before = node.files.hits
@@ -304,7 +304,7 @@ class Faults:
         node.files.slow = 0.0
         return node.files.hits > before
 
-    def failing_disk(self) -> Iterator[int]:
+    def failing_disk(self) -> Generator[int, None, bool]:
         """A log directory of a broker fails or is full; then the broker is started again on whole ones."""
         cluster, node, chance = self.cluster, self._broker(), self.cluster.chance
         if not cluster.may_lose(node):
@@ -324,7 +324,7 @@ class Faults:
         return node.files.hits > before
 
 
-_FAULTS: dict[Callable[[Faults], Iterator[int]], int] = {
+_FAULTS: dict[Callable[[Faults], Generator[int, None, bool]], int] = {
     Faults.crash: 6,
     Faults.crash_of_leader: 3,
     Faults.crash_in_commit: 3,

@@ -13,8 +13,8 @@ from kraftlake.controller.quorum.active_controller import ActiveController
 from kraftlake.delta import TopicPartition
 from kraftlake.image import MetadataImage
 from kraftlake.publisher.metadata_cache import MetadataCache
-from tests.simulation.virtual.replica_watch import ReplicaWatch, violated
-from tests.simulation.virtual.scheduler import Process, active
+from simulator.replica_watch import ReplicaWatch, violated
+from simulator.scheduler import Process, active
 
 _COMMIT = re.compile(r"lake/log/_delta_log/(\d{20})\.json")
 _PARTS = [field.name for field in attrs.fields(MetadataImage) if field.name != "provenance"]

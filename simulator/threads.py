@@ -9,7 +9,7 @@ from concurrent.futures import Future as RealFuture
 from queue import Empty
 from typing import Any
 
-from tests.simulation.virtual.scheduler import SECOND, Task, active
+from simulator.scheduler import SECOND, Task, active
 
 TIMEOUT_MAX = threading.TIMEOUT_MAX
 
@@ -150,7 +150,11 @@ class Condition:
         if timeout is not None and timeout <= 0:
             return False
         lock = self._lock
-        count = lock.release_all() if isinstance(lock, RLock) else lock.release()
+        count = 0
+        if isinstance(lock, RLock):
+            count = lock.release_all()
+        else:
+            lock.release()
         self._waiting.append(me)
         woken = scheduler.park(_deadline(timeout))
         if not woken:

@@ -15,11 +15,11 @@ from kraftlake.server.broker.broker_server import BrokerServer
 from kraftlake.server.controller.controller_config import ControllerServerConfig
 from kraftlake.server.controller.controller_server import ControllerServer
 from kraftlake.server.node_config import ListenerAddress, NodeSettings
-from tests.simulation.virtual import threads
-from tests.simulation.virtual.disks import VirtualFiles
-from tests.simulation.virtual.network import Network
-from tests.simulation.virtual.replica_watch import ReplicaWatch
-from tests.simulation.virtual.scheduler import Process, Scheduler, active
+from simulator import threads
+from simulator.disks import VirtualFiles
+from simulator.network import Network
+from simulator.replica_watch import ReplicaWatch
+from simulator.scheduler import Process, Scheduler, active
 
 HOST = "127.0.0.1"
 LOG_DIRS = ("d1", "d2")

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from kraftlake.records.uuid import Uuid
-from tests.replica_manager.data_batches import batch
-from tests.simulation.virtual import scheduler as scheduling
-from tests.simulation.virtual.replica_watch import Committed, InvariantError, ReplicaWatch
-from tests.simulation.virtual.scheduler import Scheduler
-from tests.simulation.virtual.workload import History, Producer
+from simulator import scheduler as scheduling
+from simulator.data_batches import batch
+from simulator.replica_watch import Committed, InvariantError, ReplicaWatch
+from simulator.scheduler import Scheduler
+from simulator.workload import History, Producer
 
 _TOPIC_ID = Uuid(bytes(15) + b"1")
 

@@ -29,7 +29,7 @@ from kraftlake.replica_manager.partition import leader
 from kraftlake.replica_manager.partition.in_sync_replicas import InSyncReplicas
 from kraftlake.replica_manager.requests import delayed_produce
 from kraftlake.server.controller import topic_handlers
-from tests.metadata_log.forgetful_disk import ForgetfulDisk
+from simulator.forgetful_disk import ForgetfulDisk
 
 Change = tuple[Any, str, Any]
 """An object, the name of its attribute, and the faulty value."""
@@ -172,7 +172,7 @@ def _recovery_keeps_torn_ends() -> list[Change]:
 
 
 def _logs_begin_at_recovery_points() -> list[Change]:
-    load = disk_log_manager.load_log
+    load: Callable[..., DiskPartitionLog] = vars(disk_log_manager)["load_log"]
 
     def load_durable(*arguments: Any, stored: StoredState, **more: Any) -> DiskPartitionLog:
         return load(*arguments, stored=attrs.evolve(stored, log_start_offset=stored.recovery_point), **more)
@@ -181,7 +181,7 @@ def _logs_begin_at_recovery_points() -> list[Change]:
 
 
 def _another_topic_deleted() -> list[Change]:
-    delete = topic_handlers.delete_topics
+    delete = vars(topic_handlers)["delete_topics"]
 
     def delete_more(state: Any, ids: Any) -> Any:
         done, other = delete(state, ids), state.image.topics.get_topic("one")

@@ -23,8 +23,8 @@ from importlib import import_module
 from random import Random
 from typing import Any
 
-from tests.simulation.virtual import threads
-from tests.simulation.virtual.scheduler import SECOND, active
+from simulator import threads
+from simulator.scheduler import SECOND, active
 
 ROOMS = (
     "runtime", "records", "kafka_files", "metadata_log", "image", "delta", "replay", "protocol", "publisher",

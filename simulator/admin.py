@@ -9,9 +9,9 @@ from kraftlake.image import MetadataImage
 from kraftlake.protocol import Address, NodeError
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
-from tests.simulation.virtual.client import Client, milliseconds
-from tests.simulation.virtual.scheduler import active
-from tests.simulation.virtual.workload import History
+from simulator.client import Client, milliseconds
+from simulator.scheduler import active
+from simulator.workload import History
 
 _TIMEOUT = milliseconds(30_000)
 _TOPIC = 2

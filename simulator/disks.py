@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.replica_manager.logs.disk.faulty_files import SYNC, FaultyFiles
-from tests.simulation.virtual.scheduler import MILLISECOND, Killed, Process, active
+from simulator.faulty_files import SYNC, FaultyFiles
+from simulator.scheduler import MILLISECOND, Killed, Process, active
 
 
 class VirtualFiles(FaultyFiles):

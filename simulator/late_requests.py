@@ -12,8 +12,8 @@ from kraftlake.delta import TopicPartition
 from kraftlake.image import MetadataImage
 from kraftlake.protocol import kafka_id
 from kraftlake.server.requests.messages import api_of, request_in
-from tests.simulation.virtual.nodes import BrokerMachine
-from tests.simulation.virtual.scheduler import Process
+from simulator.nodes import BrokerMachine
+from simulator.scheduler import Process
 
 
 class LateRequests:

@@ -13,10 +13,10 @@ from kraftlake.protocol import Address, NodeError
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.logs.log_batch import log_batches
-from tests.replica_manager.data_batches import batch
-from tests.simulation.virtual.client import Client, milliseconds
-from tests.simulation.virtual.replica_watch import ReplicaWatch, violated
-from tests.simulation.virtual.scheduler import SECOND, active
+from simulator.client import Client, milliseconds
+from simulator.data_batches import batch
+from simulator.replica_watch import ReplicaWatch, violated
+from simulator.scheduler import SECOND, active
 
 PRODUCE_VERSIONS = range(9, 10)
 FETCH_VERSIONS = range(12, 13)

@@ -22,7 +22,7 @@ class PowerCut(BaseException):
 class Nothing(Random):
     """The chance by which a power cut leaves nothing that was not synced."""
 
-    def randrange(self, *_: int) -> int:
+    def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
         return 0
 
     def random(self) -> float:
@@ -32,8 +32,8 @@ class Nothing(Random):
 class Everything(Nothing):
     """The chance by which a power cut leaves all that was done."""
 
-    def randrange(self, *bounds: int) -> int:
-        return max(bounds) - 1
+    def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
+        return (start if stop is None else stop) - 1
 
 
 @attrs.frozen

@@ -21,7 +21,7 @@ from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
 from kraftlake.replica_manager.logs.log_batch import LogBatch, log_batches
 from kraftlake.replica_manager.logs.partition_folder import FUTURE
 from kraftlake.replica_manager.partition.partition import Partition
-from tests.simulation.virtual.scheduler import Process, active
+from simulator.scheduler import Process, active
 
 Key = tuple[Uuid, int]
 _LOG_SUFFIX = ".log"

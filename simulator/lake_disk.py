@@ -13,9 +13,9 @@ from pathlib import Path
 
 from kraftlake.metadata_log import Location
 from kraftlake.metadata_log.storage.disk import Disk, Durability, disk_for
-from tests.metadata_log.forgetful_disk import ForgetfulDisk
-from tests.simulation.virtual.lake_store import LakeTrouble, Strike
-from tests.simulation.virtual.scheduler import MILLISECOND, WALL_START_NS, Killed, Process, Scheduler, active
+from simulator.forgetful_disk import ForgetfulDisk
+from simulator.lake_store import LakeTrouble, Strike
+from simulator.scheduler import MILLISECOND, WALL_START_NS, Killed, Process, Scheduler, active
 
 
 class LakeDisk(ForgetfulDisk):
@@ -52,7 +52,7 @@ class LakeDisk(ForgetfulDisk):
         self.fill(path, content)
         self._date(path)
 
-    def fsync_all(self, paths: list[Path]) -> None:  # type: ignore[override]
+    def fsync_all(self, paths: list[Path]) -> None:
         """In any order."""
         super().fsync_all(self.chance.sample(list(paths), len(paths)))
 

@@ -9,12 +9,12 @@ from kraftlake.delta import TopicPartition
 from kraftlake.image import ConfigResource
 from kraftlake.image.configurations_image import TOPIC_RESOURCE
 from kraftlake.image.topics.partition_registration import NO_LEADER
-from tests.simulation.virtual.replica_watch import InvariantError, held_batches
-from tests.simulation.virtual.scheduler import SECOND
-from tests.simulation.virtual.workload import checksum
+from simulator.replica_watch import InvariantError, held_batches
+from simulator.scheduler import SECOND
+from simulator.workload import checksum
 
 if TYPE_CHECKING:
-    from tests.simulation.virtual.cluster import VirtualCluster
+    from simulator.cluster import VirtualCluster
 
 _LOOK_NS = 10 * SECOND
 _QUIET_NS = 150 * SECOND

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import attrs
 
 from kraftlake.metadata_log.storage.object_path import ObjectPath
-from tests.simulation.virtual.scheduler import MILLISECOND, SECOND, WALL_START_NS, Killed, Process, Scheduler, active
+from simulator.scheduler import MILLISECOND, SECOND, WALL_START_NS, Killed, Process, Scheduler, active
 
 BUCKET = "s3://virtual"
 _TIMEOUT_NS = 20 * SECOND
@@ -136,7 +136,7 @@ class LakeStore:
         """Up to when the running process sees what others have written; never goes back."""
         process, now_ns = self.scheduler.process, self.scheduler.now_ns
         lag_ns = process.extra.get("lake_lag", 0)
-        horizon = max(process.extra.get("lake_horizon", 0), now_ns - lag_ns)
+        horizon: int = max(process.extra.get("lake_horizon", 0), now_ns - lag_ns)
         process.extra["lake_horizon"] = horizon
         return horizon
 
@@ -211,14 +211,14 @@ class LakeStore:
         self._request()
         yield [{"path": key} for key in self._below(prefix or "", offset)]
 
-    def list_with_delimiter(self, store: LakeStore, prefix: str | None) -> dict[str, list[str]]:
+    def list_with_delimiter(self, store: LakeStore, prefix: str | None) -> dict[str, Sequence[str]]:
         """The prefixes right below a prefix."""
         self._request()
         start = prefix or ""
         names = {key[len(start) :].partition("/")[0] for key in self._below(start, None) if "/" in key[len(start) :]}
         return {"common_prefixes": [f"{start}{name}" for name in sorted(names)]}
 
-    def _below(self, prefix: str, offset: str | None) -> list[str]:
+    def _below(self, prefix: str, offset: str | None) -> Sequence[str]:
         horizon, me = self._horizon(), self.scheduler.process
         first = bisect_left(self._keys, max(prefix, offset or ""))
         keys = []

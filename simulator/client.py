@@ -11,7 +11,7 @@ from kio.static.primitive import i32Timedelta
 from kraftlake.protocol import Address, NodeClient, NodeConnector, NodeError
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
-from tests.simulation.virtual.scheduler import active
+from simulator.scheduler import active
 
 METADATA_VERSIONS = range(12, 13)
 _TIMEOUT_SECONDS = 60.0

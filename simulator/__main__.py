@@ -1,4 +1,4 @@
-"""Runs histories of the whole cluster: `python -m tests.simulation.virtual SEED [SEED …]`.
+"""Runs histories of the whole cluster: `python -m simulator SEED [SEED …]`.
 
 `--hours 2` makes each two hours long, `--logs` shows what the nodes log, `--json` prints one line a history and nothing
 else, `--planted NAME` breaks the production code first, see `planted.py`. The process exits with 1 after a history that
@@ -13,11 +13,11 @@ import json
 import os
 import sys
 
-from tests.simulation.virtual import ordered_maps
+from simulator import ordered_maps
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.simulation.virtual")
+    parser = argparse.ArgumentParser(prog="python -m simulator")
     parser.add_argument("seeds", nargs="+", metavar="SEED", help="a number, or FIRST-LAST")
     parser.add_argument("--hours", type=float, default=1.0)
     parser.add_argument("--logs", action="store_true")
@@ -27,8 +27,8 @@ def main() -> int:
     asked = parser.parse_args()
     ordered_maps.install()
 
-    from tests.simulation.virtual.cluster import VirtualCluster
-    from tests.simulation.virtual.planted import plant
+    from simulator.cluster import VirtualCluster
+    from simulator.planted import plant
 
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)  # little is garbage in cycles, and looking for it takes a tenth of the time
@@ -60,5 +60,5 @@ def _seeds(named: list[str]) -> list[int]:
 if __name__ == "__main__":
     if os.environ.get("PYTHONHASHSEED") != "0":  # sets of texts have another order otherwise
         os.environ["PYTHONHASHSEED"] = "0"
-        os.execv(sys.executable, [sys.executable, "-m", "tests.simulation.virtual", *sys.argv[1:]])
+        os.execv(sys.executable, [sys.executable, "-m", "simulator", *sys.argv[1:]])
     sys.exit(main())

@@ -7,9 +7,9 @@ from queue import Empty
 
 import pytest
 
-from tests.simulation.virtual import scheduler as scheduling
-from tests.simulation.virtual.scheduler import SECOND, Process, Scheduler
-from tests.simulation.virtual.threads import Condition, Event, Lock, SimpleQueue, Thread
+from simulator import scheduler as scheduling
+from simulator.scheduler import SECOND, Process, Scheduler
+from simulator.threads import Condition, Event, Lock, SimpleQueue, Thread
 
 
 @pytest.fixture

@@ -56,6 +56,7 @@ class Task:
         self.name = name
         self.number = number
         self.thread: Any = None
+        self.greenlet: Any = None
         self.is_parked = self.is_woken = False
         self.token = 0
 

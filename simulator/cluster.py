@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -30,23 +30,23 @@ from kraftlake.runtime.log import without_logs
 from kraftlake.server.broker import broker, broker_life
 from kraftlake.server.controller import controller_server, leader_watch, registrar
 from kraftlake.server.requests.listener import RequestListener
-from tests.simulation.virtual import lake_store, nodes
-from tests.simulation.virtual import scheduler as scheduling
-from tests.simulation.virtual.admin import Admin
-from tests.simulation.virtual.decoded_once import DecodedOnce
-from tests.simulation.virtual.disks import files_of_process
-from tests.simulation.virtual.faults import Faults
-from tests.simulation.virtual.lake_disk import LakeDisk, disk_of_lake
-from tests.simulation.virtual.lake_store import BUCKET, LakeStore, LakeTrouble
-from tests.simulation.virtual.late_requests import LateRequests
-from tests.simulation.virtual.metadata_watch import MetadataWatch
-from tests.simulation.virtual.network import Network, NetworkTrouble, VirtualAbort, VirtualConnection, VirtualListener
-from tests.simulation.virtual.nodes import HOST, BrokerMachine, ControllerMachine, Node
-from tests.simulation.virtual.patching import patched
-from tests.simulation.virtual.peace import Peace
-from tests.simulation.virtual.replica_watch import MIN_ISR, ReplicaWatch
-from tests.simulation.virtual.scheduler import SECOND, Process, Scheduler
-from tests.simulation.virtual.workload import Consumer, History, Producer
+from simulator import lake_store, nodes
+from simulator import scheduler as scheduling
+from simulator.admin import Admin
+from simulator.decoded_once import DecodedOnce
+from simulator.disks import files_of_process
+from simulator.faults import Faults
+from simulator.lake_disk import LakeDisk, disk_of_lake
+from simulator.lake_store import BUCKET, LakeStore, LakeTrouble
+from simulator.late_requests import LateRequests
+from simulator.metadata_watch import MetadataWatch
+from simulator.network import Network, NetworkTrouble, VirtualAbort, VirtualConnection, VirtualListener
+from simulator.nodes import HOST, BrokerMachine, ControllerMachine, Node
+from simulator.patching import patched
+from simulator.peace import Peace
+from simulator.replica_watch import MIN_ISR, ReplicaWatch
+from simulator.scheduler import SECOND, Process, Scheduler
+from simulator.workload import Consumer, History, Producer
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 HOUR = 3600 * SECOND
@@ -265,7 +265,7 @@ class VirtualCluster:
         last = "\n".join(self.said[-30:])
         return (
             f"{type(fault).__name__}: {fault}\nat {self.scheduler.now_ns / SECOND:.3f} s of seed {self.seed}, after\n"
-            f"{last}\nRepeat it: python -m tests.simulation.virtual {self.seed}"
+            f"{last}\nRepeat it: python -m simulator {self.seed}"
         )
 
     @contextmanager
@@ -292,7 +292,7 @@ class VirtualCluster:
     def _told_logs(self) -> Iterator[None]:
         """Tell what nodes log."""
 
-        def tell(_: Any, level: str, event: dict[str, Any]) -> Any:
+        def tell(_: Any, level: str, event: MutableMapping[str, Any]) -> Any:
             process = self.scheduler.process.name
             words = " ".join(f"{name}={value}" for name, value in event.items() if name != "event")
             self.tell(f"{process} {level} {event['event']} {words}")

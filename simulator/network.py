@@ -19,8 +19,8 @@ from kraftlake.protocol import Address, NodeError
 from kraftlake.protocol.connection import MAX_RESPONSE_BYTES
 from kraftlake.protocol.node_error import ClosedConnectionError, SilentNodeError
 from kraftlake.server.requests.dispatcher import Peer
-from tests.simulation.virtual import threads
-from tests.simulation.virtual.scheduler import FOREVER, MILLISECOND, SECOND, Killed, Process, Scheduler, Task, active
+from simulator import threads
+from simulator.scheduler import FOREVER, MILLISECOND, SECOND, Killed, Process, Scheduler, Task, active
 
 Handle = Callable[[bytes, Peer, Callable[[bytes | None], None]], None]
 _RETRANSMISSION_NS = 200 * MILLISECOND

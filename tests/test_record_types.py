@@ -14,14 +14,17 @@ import pytest
 import kraftlake
 from kraftlake.cli.selection import log_records
 from kraftlake.cli.views import record_summary
-from kraftlake.delta import metadata_delta
+from kraftlake.delta import MetadataDelta, metadata_delta
+from kraftlake.delta.topics import bulk_change
 from kraftlake.delta.topics.topics_delta import TOPIC_RECORDS
 from kraftlake.image import MetadataImage
-from kraftlake.kernels import record_types
+from kraftlake.image.topics.row_lists import LISTS
+from kraftlake.kernels import partition_fields, record_types
+from kraftlake.kernels.partition_row import HEAP_LISTS
 from kraftlake.records import control_records, metadata_records
 from kraftlake.records.json_form import to_json
 from kraftlake.records.redaction import redact_record_json
-from kraftlake.records.schema import Message, Versions, type_name
+from kraftlake.records.schema import Message, Versions, field_specs, type_name
 from kraftlake.tables.events import non_topic_events
 from kraftlake.tables.history.entity_tables import SMALL_TABLES, SmallTable
 from tests.at_least_one import at_least_one
@@ -170,8 +173,9 @@ def _camel(name: str) -> str:
 
 
 def test_events_look_at_every_part_of_an_image() -> None:
-    elsewhere = {"provenance", "topics", "producer_ids"}
-    assert {field.name for field in attrs.fields(MetadataImage)} - elsewhere == {*non_topic_events._PARTS}
+    elsewhere = {"topics_delta", "producer_ids_delta", "features_delta"}  # a diff always looks at the features
+    parts = {name for name in vars(MetadataDelta(MetadataImage.EMPTY)) if name.endswith("_delta")}
+    assert parts - elsewhere == {part for part, _ in non_topic_events._CHANGES.values()}
 
 
 _MAKERS = """
@@ -218,3 +222,53 @@ def test_rows_of_a_history_have_a_value_for_each_column(table: SmallTable) -> No
     image = kraftlake.open(DIRECTORY).image()
     for key in at_least_one(table.keys(image)):
         assert len(table.row(key, table.look(image, key))) == len(table.own_columns)
+
+
+FIELDS_OF_ROWS = {
+    "replicas": 0,
+    "isr": 1,
+    "directories": 2,
+    "adding_replicas": 3,
+    "removing_replicas": 4,
+    "eligible_leader_replicas": 5,
+    "last_known_elr": 6,
+    "leader": partition_fields.LEADER_FIELD,
+    "leader_recovery_state": partition_fields.RECOVERY_FIELD,
+}
+"""The fields of partition records that rows have a place for, by the numbers that compiled code has for them."""
+
+
+def digits_of(number: int, count: int) -> list[int]:
+    return [number >> 4 * place & 15 for place in range(count)]
+
+
+def tags_of(cls: type[Message]) -> dict[int, int]:
+    return {spec.tag: FIELDS_OF_ROWS[name] for name, spec in field_specs(cls) if spec.tag is not None}
+
+
+def plain_fields_of(cls: type[Message]) -> list[str]:
+    return [name for name, spec in field_specs(cls) if spec.tag is None]
+
+
+def test_compiled_code_reads_and_writes_each_field_of_a_partitions_record() -> None:
+    """A field that is added needs a place in a row: see kernels/partition_fields.py."""
+    partition, change = metadata_records.PartitionRecord, metadata_records.PartitionChangeRecord
+    for cls, tags in ((partition, partition_fields.PARTITION_TAGS), (change, partition_fields.CHANGE_TAGS)):
+        found = dict(enumerate(digits_of(tags, partition_fields.TAGS)))
+        assert {tag: field for tag, field in found.items() if field != partition_fields.NO_FIELD} == tags_of(cls)
+        assert max(tags_of(cls)) == bulk_change._LAST_TAGS[cls.API_KEY]
+        for name, spec in field_specs(cls):
+            if name in FIELDS_OF_ROWS:
+                assert spec.versions.low == partition_fields.FIRST_VERSIONS >> 4 * FIELDS_OF_ROWS[name] & 15
+    assert max(tags_of(partition)) == partition_fields.PARTITION_LAST_TAG
+    names = {number: name for name, number in FIELDS_OF_ROWS.items()}
+    lists = [names[number] for number in digits_of(partition_fields.LISTS_IN_ORDER, partition_fields.ORDERED)]
+    numbers = ["leader", "leader_epoch", "partition_epoch", "directories"]
+    assert plain_fields_of(partition) == ["partition_id", "topic_id", *lists, *numbers]
+    assert plain_fields_of(change) == ["partition_id", "topic_id"]
+
+
+def test_the_lists_of_a_row_have_the_same_numbers_everywhere() -> None:
+    short = {"eligible_leader_replicas": "elr"}
+    lists = {short.get(name, name): number for name, number in FIELDS_OF_ROWS.items() if number < HEAP_LISTS}
+    assert lists == LISTS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kraftlake.kernels import partition_fields as fields
 from kraftlake.kernels.batches.put_bytes import put_int, put_uvarint, uvarint_size
 from kraftlake.kernels.language import (
     Bool,
@@ -118,10 +119,8 @@ def write(
         for i in range(16):
             out[p + i] = ids[topics[r], i]
         p += 16
-        p = _put_list(out, p, rows, r, heap, 0)
-        p = _put_list(out, p, rows, r, heap, 1)
-        p = _put_list(out, p, rows, r, heap, 4)
-        p = _put_list(out, p, rows, r, heap, 3)
+        for k in range(fields.ORDERED):
+            p = _put_list(out, p, rows, r, heap, fields.LISTS_IN_ORDER >> 4 * k & 15)
         for column in range(LEADER, RECOVERY):  # leader, leader epoch, partition epoch
             p = put_int(out, p, rows[r, column])
         if with_directories:
@@ -133,23 +132,19 @@ def write(
                 for i in range(16):
                     out[p + i] = directories[number, i]
                 p += 16
-        elr, _ = _list(rows, r, heap, 5)
-        last_known, _ = _list(rows, r, heap, 6)
-        recovering = 1 if rows[r, RECOVERY] != 0 else 0
-        has_elr = 1 if with_elr and elr > 0 else 0
-        has_last_known = 1 if with_elr and last_known > 0 else 0
-        out[p] = recovering + has_elr + has_last_known
+        begin = p
+        out[begin] = 0
         p += 1
-        if recovering:
-            out[p] = 0
-            out[p + 1] = 1
-            out[p + 2] = rows[r, RECOVERY]
-            p += 3
-        if has_elr:
-            out[p] = 1
-            p = put_uvarint(out, p + 1, _list_size(elr))
-            p = _put_list(out, p, rows, r, heap, 5)
-        if has_last_known:
-            out[p] = 2
-            p = put_uvarint(out, p + 1, _list_size(last_known))
-            p = _put_list(out, p, rows, r, heap, 6)
+        for tag in range(fields.PARTITION_LAST_TAG + 1):
+            field: Int64 = fields.PARTITION_TAGS >> 4 * tag & 15
+            if field == fields.RECOVERY_FIELD and rows[r, RECOVERY] != 0:
+                out[p], out[p + 1], out[p + 2] = tag, 1, rows[r, RECOVERY]
+                p += 3
+                out[begin] += 1
+            elif field < HEAP_LISTS and with_elr:
+                length, _ = _list(rows, r, heap, field)
+                if length > 0:
+                    out[p] = tag
+                    p = put_uvarint(out, p + 1, _list_size(length))
+                    p = _put_list(out, p, rows, r, heap, field)
+                    out[begin] += 1

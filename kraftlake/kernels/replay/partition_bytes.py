@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import cython
 
+from kraftlake.kernels import partition_fields as fields
 from kraftlake.kernels.language import Bool, Bytes, Int8, Int32, Int64, UInt32, UInt64, inlined
+from kraftlake.kernels.partition_row import HEAP_LISTS
 from kraftlake.kernels.replay.change_state import HOMES, LONGEST_LIST, N_DIRECTORIES, State
 from kraftlake.kernels.replay.indexes import find_id, put_id
 
@@ -120,16 +122,47 @@ def _directories(data: Bytes, p: Int64, end: Int64, state: State, nullable: Bool
 
 
 @inlined
+def _tagged(data: Bytes, p: Int64, end: Int64, version: Int64, tags: UInt64, state: State) -> Bool:
+    """Read the tagged fields at the end of a record, where `tags` says which they are; false if one is not known."""
+    count, p = read_uvarint(data, p, end)
+    last: Int64 = -1
+    for _ in range(count):
+        if p < 0 or p + 2 > end:
+            return False
+        tag = cython.cast(Int64, data[p])
+        if tag <= last or tag >= fields.TAGS:
+            return False
+        last = tag
+        field = cython.cast(Int64, tags >> 4 * tag & 15)
+        size, p = read_uvarint(data, p + 1, end)
+        stop = p + size
+        if p < 0 or stop > end or version < cython.cast(Int64, fields.FIRST_VERSIONS >> 4 * field & 15):
+            return False
+        if field == 2:
+            p = _directories(data, p, stop, state, True)
+        elif field < HEAP_LISTS:
+            p = _ints(data, p, stop, state, field, True)
+        elif field == fields.LEADER_FIELD and size == 4:
+            state.numbers[0] = read_int(data, p)
+            p += 4
+        elif field == fields.RECOVERY_FIELD and size == 1:
+            state.numbers[3] = cython.cast(Int8, data[p])
+            p += 1
+        else:
+            return False
+        if p != stop:
+            return False
+    return p == end
+
+
+@inlined
 def read_partition(data: Bytes, p: Int64, end: Int64, version: Int64, state: State) -> Bool:
     """A PartitionRecord behind its topic id, into `state.lists` and `numbers` (leader, epochs, recovery state)."""
-    p = _ints(data, p, end, state, 0, False)
-    if p >= 0:
-        p = _ints(data, p, end, state, 1, False)
-    if p >= 0:
-        p = _ints(data, p, end, state, 4, False)
-    if p >= 0:
-        p = _ints(data, p, end, state, 3, False)
-    if p < 0 or p + 12 > end:
+    for k in range(fields.ORDERED):
+        p = _ints(data, p, end, state, fields.LISTS_IN_ORDER >> 4 * k & 15, False)
+        if p < 0:
+            return False
+    if p + 12 > end:
         return False
     for i in range(3):
         state.numbers[i] = read_int(data, p + 4 * i)
@@ -140,72 +173,17 @@ def read_partition(data: Bytes, p: Int64, end: Int64, version: Int64, state: Sta
         p = _directories(data, p, end, state, False)
         if p < 0:
             return False
-    count, p = read_uvarint(data, p, end)
-    last: Int64 = -1
-    for _ in range(count):
-        if p < 0 or p + 2 > end:
-            return False
-        tag = cython.cast(Int64, data[p])
-        if tag <= last:
-            return False
-        last = tag
-        size, p = read_uvarint(data, p + 1, end)
-        stop = p + size
-        if p < 0 or stop > end:
-            return False
-        if tag == 0 and size == 1:
-            state.numbers[3] = cython.cast(Int8, data[p])
-            p += 1
-        elif version >= 2 and (tag == 1 or tag == 2):
-            p = _ints(data, p, stop, state, 4 + tag, True)
-            state.lengths[4 + tag] = max(state.lengths[4 + tag], 0)
-        else:
-            return False
-        if p != stop:
-            return False
-    return p == end
+    known: Bool = _tagged(data, p, end, version, fields.PARTITION_TAGS, state)
+    for which in range(5, HEAP_LISTS):
+        state.lengths[which] = max(state.lengths[which], 0)
+    return known
 
 
 @inlined
 def read_change(data: Bytes, p: Int64, end: Int64, version: Int64, state: State) -> Bool:
     """The tagged fields of a PartitionChangeRecord; what is not there has the length -1."""
-    for which in range(7):
+    for which in range(HEAP_LISTS):
         state.lengths[which] = -1
     state.numbers[0] = -2
     state.numbers[3] = -1
-    count, p = read_uvarint(data, p, end)
-    last: Int64 = -1
-    for _ in range(count):
-        if p < 0 or p + 2 > end:
-            return False
-        tag = cython.cast(Int64, data[p])
-        if tag <= last:
-            return False
-        last = tag
-        size, p = read_uvarint(data, p + 1, end)
-        stop = p + size
-        if p < 0 or stop > end:
-            return False
-        if tag == 0:
-            p = _ints(data, p, stop, state, 1, True)
-        elif tag == 1 and size == 4:
-            state.numbers[0] = read_int(data, p)
-            p += 4
-        elif tag == 2:
-            p = _ints(data, p, stop, state, 0, True)
-        elif tag == 3:
-            p = _ints(data, p, stop, state, 4, True)
-        elif tag == 4:
-            p = _ints(data, p, stop, state, 3, True)
-        elif tag == 5 and size == 1:
-            state.numbers[3] = cython.cast(Int8, data[p])
-            p += 1
-        elif tag == 8 and version >= 1:
-            p = _directories(data, p, stop, state, True)
-        elif version >= 2 and (tag == 6 or tag == 7):
-            p = _ints(data, p, stop, state, tag - 1, True)
-        else:
-            return False
-        if p != stop:
-            return False
-    return p == end
+    return _tagged(data, p, end, version, fields.CHANGE_TAGS, state)

@@ -14,7 +14,7 @@ from kraftlake.kernels.replay import change_state as change
 from kraftlake.kernels.replay.change_state import Base, State
 from kraftlake.kernels.replay.partition_bytes import home_number, read_int
 from kraftlake.kernels.replay.partition_records import add_touched
-from kraftlake.kernels.replay.row_lists import copy_row
+from kraftlake.kernels.replay.row_lists import change_epochs, copy_row
 
 
 @inlined
@@ -53,10 +53,7 @@ def _write_change(rows: IntRowsOut, r: Int64, data: Bytes, members: Int64, count
         for i in range(WIDTH):
             rows[r, ISR + i] = read_int(data, members + 4 * i) if i < count else 0
         rows[r, SHAPE] = (rows[r, SHAPE] & 0xFF) | (count << 8)
-    if leader != -2:
-        rows[r, LEADER] = leader
-        rows[r, LEADER + 1] = cython.cast(Int64, rows[r, LEADER + 1]) + 1
-    rows[r, LEADER + 2] = cython.cast(Int64, rows[r, LEADER + 2]) + 1
+    change_epochs(rows, r, leader)
 
 
 @inlined

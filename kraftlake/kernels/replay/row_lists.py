@@ -110,6 +110,15 @@ def migrate(state: State) -> None:
 
 
 @inlined
+def change_epochs(rows: IntRowsOut, r: Int64, leader: Int64) -> None:
+    """Raise a changed row's partition epoch, and its leader epoch where a leader is named (-2: none), even the same."""
+    if leader != -2:
+        rows[r, LEADER] = leader
+        rows[r, LEADER + 1] = cython.cast(Int64, rows[r, LEADER + 1]) + 1
+    rows[r, LEADER + 2] = cython.cast(Int64, rows[r, LEADER + 2]) + 1
+
+
+@inlined
 def merge(state: State) -> Bool:
     """Complete the change in `state.lists` and `numbers` by `state.row[0]`, whose lists are in `state.before`.
 
@@ -128,12 +137,9 @@ def merge(state: State) -> Bool:
         migrate(state)
     if state.lengths[2] != state.lengths[0]:
         return False
-    if state.numbers[0] == -2:
-        state.numbers[0] = state.row[0, LEADER]
-        state.numbers[1] = state.row[0, LEADER + 1]
-    else:
-        state.numbers[1] = cython.cast(Int64, state.row[0, LEADER + 1]) + 1
-    state.numbers[2] = cython.cast(Int64, state.row[0, LEADER + 2]) + 1
+    change_epochs(state.row, 0, state.numbers[0])
+    for i in range(3):
+        state.numbers[i] = state.row[0, LEADER + i]
     if state.numbers[3] == -1:
         state.numbers[3] = state.row[0, LEADER + 3]
     return True

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import cython
-
 from kraftlake.kernels.language import Bool, Int64, inlined
 from kraftlake.kernels.partition_row import COLUMNS, HEAP_LISTS, LEADER, RARE, SHAPE
 from kraftlake.kernels.replay import change_state as change
@@ -11,7 +9,7 @@ from kraftlake.kernels.replay.change_state import Base, State
 from kraftlake.kernels.replay.journal import DID_END, Journal
 from kraftlake.kernels.replay.partition_journal import note_before, note_version
 from kraftlake.kernels.replay.partition_records import is_there, lacks_room, load_place, put_place, shape_at
-from kraftlake.kernels.replay.row_lists import store_row
+from kraftlake.kernels.replay.row_lists import change_epochs, store_row
 
 
 @inlined
@@ -98,9 +96,9 @@ def _clear_place(i: Int64, place: Int64, base: Base, state: State, journal: Jour
         state.lengths[which] = state.before_lengths[which] if which < 5 else 0
         for at in range(state.lengths[which]):
             state.lists[which, at] = state.before[which, at]
+    change_epochs(state.row, 0, -2)
     for column in range(4):
         state.numbers[column] = state.row[0, LEADER + column]
-    state.numbers[2] = cython.cast(Int64, state.row[0, LEADER + 2]) + 1
     store_row(base, state)
     put_place(place, change.TOUCHED, base, state)
     if noted:

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from kraftlake.controller.cluster.broker_registration import BrokerRegistrationRequest
     from kraftlake.controller.cluster.brokers import (
         BrokerHeartbeatReply,
-        BrokerHeartbeatRequest,
         process_heartbeat,
         register_broker,
         unregister_broker,
@@ -67,8 +65,6 @@ __all__ = [
     "BootstrapMetadata",
     "BootstrapSnapshot",
     "BrokerHeartbeatReply",
-    "BrokerHeartbeatRequest",
-    "BrokerRegistrationRequest",
     "Command",
     "ConfigOperation",
     "ControllerApiError",

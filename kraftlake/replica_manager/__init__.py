@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kraftlake.replica_manager.fetch.remote_end_point import RemoteLeaderEndPoint
     from kraftlake.replica_manager.lifecycle.broker_lifecycle import BrokerLifecycle, LifecycleConfig, LifecycleState
     from kraftlake.replica_manager.lifecycle.broker_lifecycle_manager import BrokerLifecycleManager
-    from kraftlake.replica_manager.lifecycle.registration_requests import BrokerRegistrationRequest
     from kraftlake.replica_manager.logs.disk.disk_log_manager import DiskLogManager
     from kraftlake.replica_manager.logs.log_config import LogConfig
     from kraftlake.replica_manager.logs.log_dirs import LogDirReport, check_log_dirs, compare_log_dirs
@@ -55,7 +54,6 @@ __all__ = [
     "BrokerContext",
     "BrokerLifecycle",
     "BrokerLifecycleManager",
-    "BrokerRegistrationRequest",
     "BrokerReplay",
     "Cause",
     "CorruptRecordError",

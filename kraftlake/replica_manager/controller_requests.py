@@ -12,17 +12,17 @@ from typing import Any, Final
 from kraftlake.delta import TopicIdPartition
 from kraftlake.image import LeaderRecoveryState
 from kraftlake.protocol import QuorumObserver, kafka_id, wire_id
-from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.alter_partition_manager import AlterPartitionRequest, AlterPartitionResponse
-from kraftlake.replica_manager.assignments_manager import AssignReplicasRequest, AssignReplicasResponse
-from kraftlake.replica_manager.controller_channel import AlterPartitionAnswer, BrokerState, LeaderAndIsr
-from kraftlake.replica_manager.lifecycle.registration_requests import (
+from kraftlake.protocol.broker_requests import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
+from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager.alter_partition_manager import AlterPartitionRequest, AlterPartitionResponse
+from kraftlake.replica_manager.assignments_manager import AssignReplicasRequest, AssignReplicasResponse
+from kraftlake.replica_manager.controller_channel import AlterPartitionAnswer, BrokerState, LeaderAndIsr
 
 _HEARTBEAT_WITH_CORDONED: Final = 2
 
@@ -34,13 +34,16 @@ def register_broker(
 
     def make(module: Any) -> Any:
         listeners = tuple(
-            module.Listener(name=name, host=one.host, port=one.port, security_protocol=one.security_protocol)
-            for name, one in request.listeners.items()
+            module.Listener(name=one.name, host=one.host, port=one.port, security_protocol=one.security_protocol)
+            for one in request.listeners
         )
         features = tuple(
-            module.Feature(name=name, min_supported_version=levels.min, max_supported_version=levels.max)
-            for name, levels in request.features.items()
-        )
+            module.Feature(
+                name=one.name, min_supported_version=one.min_supported_version,
+                max_supported_version=one.max_supported_version,
+            )
+            for one in request.features
+        )  # fmt: skip
         return module.BrokerRegistrationRequest(
             broker_id=request.broker_id, cluster_id=request.cluster_id, incarnation_id=wire_id(request.incarnation_id),
             listeners=listeners, features=features, rack=request.rack, log_dirs=tuple(map(wire_id, request.log_dirs)),

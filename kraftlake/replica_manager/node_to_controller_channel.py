@@ -11,6 +11,7 @@ from threading import Event
 from typing import Any, Final, TypeVar
 
 from kraftlake.protocol import Abort, Address, AuthenticationError, NodeConnector, NodeError, QuorumObserver
+from kraftlake.protocol.broker_requests import BrokerRegistrationRequest
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.alter_partition_manager import AlterPartitionRequest, AlterPartitionResponse
 from kraftlake.replica_manager.assignments_manager import AssignReplicasRequest, AssignReplicasResponse
@@ -21,7 +22,6 @@ from kraftlake.replica_manager.controller_requests import (
     send_heartbeat,
 )
 from kraftlake.replica_manager.lifecycle.broker_lifecycle import LifecycleRequest, LifecycleResponse
-from kraftlake.replica_manager.lifecycle.registration_requests import BrokerRegistrationRequest
 from kraftlake.runtime import Backoff, Clock, SystemClock, get_logger
 from kraftlake.runtime.event_queue import FunctionEvent, KafkaEventQueue, raise_unless_closed
 

@@ -5,13 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any, TypeVar
 
-from kraftlake.controller.cluster.broker_registration import BrokerRegistrationRequest
-from kraftlake.controller.cluster.brokers import (
-    BrokerHeartbeatReply,
-    BrokerHeartbeatRequest,
-    process_heartbeat,
-    register_broker,
-)
+from kraftlake.controller.cluster.brokers import BrokerHeartbeatReply, process_heartbeat, register_broker
 from kraftlake.controller.cluster.heartbeats import BrokerHeartbeats
 from kraftlake.controller.cluster.supported_features import SUPPORTED
 from kraftlake.controller.config import ControllerConfig
@@ -21,6 +15,7 @@ from kraftlake.controller.replication.topics import CreatableTopic, CreatedTopic
 from kraftlake.controller.state import Command, ControllerState
 from kraftlake.image import MetadataImage, PartitionRegistration
 from kraftlake.metadata_log.log import leader_change
+from kraftlake.protocol.broker_requests import BrokerHeartbeatRequest, BrokerRegistrationRequest
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.records.metadata_version import MetadataVersion, from_feature_level

@@ -6,9 +6,10 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from kraftlake.controller import BrokerHeartbeatRequest, TrialController, process_heartbeat
+from kraftlake.controller import TrialController, process_heartbeat
 from kraftlake.image.broker_partitions import hosted_partitions
 from kraftlake.kafka_files import write_segment
+from kraftlake.protocol.broker_requests import BrokerHeartbeatRequest
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay import LogSource

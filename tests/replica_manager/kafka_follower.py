@@ -16,7 +16,7 @@ from typing import Any
 from kraftlake.controller.cluster.supported_features import SUPPORTED
 from kraftlake.delta import MetadataDelta, TopicPartition
 from kraftlake.image import MetadataImage
-from kraftlake.image.endpoint import Endpoint
+from kraftlake.image.endpoint import feature_levels_of
 from kraftlake.protocol import (
     Address,
     NodeConnector,
@@ -26,6 +26,8 @@ from kraftlake.protocol import (
     QuorumObserver,
     parse_addresses,
 )
+from kraftlake.protocol.broker_requests import BrokerRegistrationRequest
+from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay import MetadataLoader
 from kraftlake.replay.live.fetch_log import decoded
@@ -33,7 +35,6 @@ from kraftlake.replica_manager import (
     BrokerContext,
     BrokerLifecycle,
     BrokerLifecycleManager,
-    BrokerRegistrationRequest,
     LifecycleConfig,
     MemoryLogManager,
     MetadataView,
@@ -116,8 +117,10 @@ class KafkaFollower:
         self._ended = threading.Event()
         registration = BrokerRegistrationRequest(
             broker_id=ID, cluster_id=node.cluster_id, incarnation_id=Uuid.random(), rack="east",
-            listeners={"PLAINTEXT": Endpoint(host=advertised.host, port=advertised.port, security_protocol=0)},
-            features=SUPPORTED,
+            listeners=(
+                BrokerEndpoint(name="PLAINTEXT", host=advertised.host, port=advertised.port, security_protocol=0),
+            ),
+            features=feature_levels_of(SUPPORTED, BrokerFeature),
             log_dirs=tuple(self.directories.values()),
         )  # fmt: skip
 

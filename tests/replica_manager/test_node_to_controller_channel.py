@@ -17,9 +17,16 @@ from kio.static.primitive import i32, i64
 
 from kraftlake.delta import TopicIdPartition, TopicPartition
 from kraftlake.image import LeaderRecoveryState
-from kraftlake.image.endpoint import Endpoint, VersionRange
+from kraftlake.image.endpoint import VersionRange, feature_levels_of
 from kraftlake.protocol import Address, NodeConnector
+from kraftlake.protocol.broker_requests import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.alter_partition_manager import (
     AlterPartitionRequest,
@@ -28,12 +35,6 @@ from kraftlake.replica_manager.alter_partition_manager import (
 )
 from kraftlake.replica_manager.assignments_manager import AssignReplicasRequest
 from kraftlake.replica_manager.controller_channel import BrokerState, LeaderAndIsr
-from kraftlake.replica_manager.lifecycle.registration_requests import (
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
-)
 from kraftlake.replica_manager.node_to_controller_channel import NodeToControllerChannel
 from tests.replica_manager.scripted_node import (
     ALTER_PARTITION,
@@ -219,9 +220,11 @@ def test_close_ends_a_request_in_flight_and_calls_nobody_back(quorum: Quorum) ->
 
 def test_a_registration_says_everything_that_the_controller_records(quorum: Quorum) -> None:
     request = BrokerRegistrationRequest(
-        broker_id=7, cluster_id=CLUSTER, incarnation_id=FOO, rack="east", log_dirs=(D2, D1), previous_broker_epoch=30,
-        listeners={"SSL": Endpoint(host="h", port=65535, security_protocol=1)},
-        features={"metadata.version": VersionRange(7, 30), "group.version": VersionRange(0, 1)},
+        broker_id=7, cluster_id=CLUSTER, incarnation_id=FOO, rack="east", log_dirs=(D1, D2), previous_broker_epoch=30,
+        listeners=(BrokerEndpoint(name="SSL", host="h", port=65535, security_protocol=1),),
+        features=feature_levels_of(
+            {"metadata.version": VersionRange(7, 30), "group.version": VersionRange(0, 1)}, BrokerFeature
+        ),
     )  # fmt: skip
     errors = [KioError.none, KioError.duplicate_broker_registration, KioError.unsupported_version]
     quorum.nodes[0].answers[REGISTRATION] = lambda m, request: m.BrokerRegistrationResponse(

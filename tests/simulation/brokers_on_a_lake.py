@@ -12,14 +12,14 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from kraftlake.controller.cluster.broker_registration import BrokerRegistrationRequest
-from kraftlake.controller.cluster.brokers import BrokerHeartbeatRequest, register_broker
+from kraftlake.controller.cluster.brokers import register_broker
 from kraftlake.controller.quorum.quorum_controller import QuorumController
 from kraftlake.controller.replication.alter_partition import IsrChange, alter_partition
 from kraftlake.controller.replication.directories import assign_replicas_to_dirs
 from kraftlake.delta import TopicIdPartition, TopicPartition
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import MetadataLog
+from kraftlake.protocol.broker_requests import BrokerHeartbeatRequest, BrokerRegistrationRequest
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher import (
     BrokerMetadataPublisher,

@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-import attrs
-
 from kraftlake.controller.errors import ControllerApiError
 from kraftlake.controller.state import ControllerState
 from kraftlake.image.features_image import METADATA_VERSION
 from kraftlake.image.topics.directory_id import LOST, MIGRATING, UNASSIGNED
+from kraftlake.protocol.broker_requests import BrokerRegistrationRequest
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
+from kraftlake.records.metadata_records import BrokerFeature
 from kraftlake.records.uuid import Uuid
 
 RESERVED_DIRECTORIES = frozenset(Uuid(number.to_bytes(16, "big")) for number in range(100))
 """Ids that are never directory ids."""
 assert {MIGRATING, UNASSIGNED, LOST} <= RESERVED_DIRECTORIES
-
-
-@attrs.frozen(kw_only=True)
-class BrokerRegistrationRequest:
-    """A broker process: `features` are the levels that it supports.
-
-    `previous_broker_epoch` is the broker epoch at its last clean shutdown, -1 if unknown.
-    """
-
-    broker_id: int
-    cluster_id: str
-    incarnation_id: Uuid
-    listeners: tuple[BrokerEndpoint, ...] = ()
-    features: tuple[BrokerFeature, ...] = ()
-    rack: str | None = None
-    log_dirs: tuple[Uuid, ...] = ()
-    previous_broker_epoch: int = -1
-    is_migrating_zk_broker: bool = False
 
 
 def check_registration(state: ControllerState, request: BrokerRegistrationRequest) -> tuple[BrokerFeature, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from kraftlake.controller.cluster.broker_registration import BrokerRegistrationRequest, check_registration
+from kraftlake.controller.cluster.broker_registration import check_registration
 from kraftlake.controller.cluster.heartbeats import BrokerControlState
 from kraftlake.controller.errors import ControllerApiError
 from kraftlake.controller.replication.leader_and_isr import leader_and_isr_updates
@@ -23,6 +23,7 @@ from kraftlake.controller.replication.partitions import (
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
 from kraftlake.image import BrokerRegistration
+from kraftlake.protocol.broker_requests import BrokerHeartbeatRequest, BrokerRegistrationRequest
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import (
     BrokerRegistrationChangeRecord,
@@ -42,22 +43,6 @@ class BrokerRegistrationReply:
     """The broker epoch, which the broker sends with its requests."""
 
     broker_epoch: int
-
-
-@attrs.frozen(kw_only=True)
-class BrokerHeartbeatRequest:
-    """A periodic request of a broker. `current_metadata_offset` is the last offset that it has applied.
-
-    `cordoned_log_dirs` is None if the broker does not report them.
-    """
-
-    broker_id: int
-    broker_epoch: int
-    current_metadata_offset: int
-    want_fence: bool = False
-    want_shut_down: bool = False
-    offline_log_dirs: tuple[Uuid, ...] = ()
-    cordoned_log_dirs: tuple[Uuid, ...] | None = None
 
 
 @attrs.frozen(kw_only=True)

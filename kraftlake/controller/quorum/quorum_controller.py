@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
 
-from kraftlake.controller.cluster.brokers import BrokerHeartbeatReply, BrokerHeartbeatRequest, process_heartbeat
+from kraftlake.controller.cluster.brokers import BrokerHeartbeatReply, process_heartbeat
 from kraftlake.controller.config import ControllerConfig
 from kraftlake.controller.errors import ControllerApiError, not_controller
 from kraftlake.controller.quorum.active_controller import ActiveController, Executed
@@ -24,6 +24,7 @@ from kraftlake.controller.state import Command
 from kraftlake.image import MetadataImage
 from kraftlake.metadata_log import GroupCommit, MetadataLog
 from kraftlake.metadata_log.append.commit_queue import PendingAppend
+from kraftlake.protocol.broker_requests import BrokerHeartbeatRequest
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.runtime.clock import Clock, SystemClock
 from kraftlake.runtime.errors import EndOffsetError, KraftlakeError, LakeError

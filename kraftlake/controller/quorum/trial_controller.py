@@ -7,10 +7,8 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from kraftlake.controller.cluster.broker_registration import BrokerRegistrationRequest
 from kraftlake.controller.cluster.brokers import (
     BrokerHeartbeatReply,
-    BrokerHeartbeatRequest,
     maybe_fence_stale_broker,
     process_heartbeat,
     register_broker,
@@ -25,6 +23,7 @@ from kraftlake.controller.replication.reassignments import PartitionName, alter_
 from kraftlake.controller.state import Command, ControllerState
 from kraftlake.image import BrokerRegistration, MetadataImage, PartitionRegistration, VersionRange
 from kraftlake.image.endpoint import end_points_of, feature_levels_of
+from kraftlake.protocol.broker_requests import BrokerHeartbeatRequest, BrokerRegistrationRequest
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.runtime.clock import ManualClock
 

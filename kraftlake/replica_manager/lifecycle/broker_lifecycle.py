@@ -11,14 +11,14 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.lifecycle.registration_requests import (
+from kraftlake.protocol.broker_requests import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
+from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.log import get_logger
 
 _log = get_logger(__name__)

@@ -9,7 +9,9 @@ from typing import Final
 from kraftlake.controller import SUPPORTED
 from kraftlake.delta import TopicPartition
 from kraftlake.image import Endpoint, MetadataImage
+from kraftlake.image.endpoint import end_points_of
 from kraftlake.protocol import Address, NodeConnector
+from kraftlake.protocol.broker_requests import BrokerRegistrationRequest
 from kraftlake.publisher import (
     BrokerMetadataPublisher,
     BrokerParts,
@@ -19,6 +21,7 @@ from kraftlake.publisher import (
     MetadataCache,
     StandardAuthorizer,
 )
+from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay import MetadataLoader
 from kraftlake.replica_manager import (
@@ -27,7 +30,6 @@ from kraftlake.replica_manager import (
     BrokerContext,
     BrokerLifecycle,
     BrokerLifecycleManager,
-    BrokerRegistrationRequest,
     DelayedRequests,
     DiskLogManager,
     FetcherThreads,
@@ -115,8 +117,12 @@ class Broker:
 
         registration = BrokerRegistrationRequest(
             broker_id=config.broker_id, cluster_id=cluster_id, incarnation_id=Uuid.random(), rack=config.rack,
-            listeners=listeners, features=SUPPORTED if config.serves else {**SUPPORTED, SERVES_NOBODY: NO_LEVELS},
-            log_dirs=tuple(self.logs.directories.values()),
+            listeners=end_points_of(listeners, BrokerEndpoint),
+            features=tuple(
+                BrokerFeature(name=name, min_supported_version=levels.min, max_supported_version=levels.max)
+                for name, levels in (SUPPORTED if config.serves else {**SUPPORTED, SERVES_NOBODY: NO_LEVELS}).items()
+            ),
+            log_dirs=tuple(sorted(self.logs.directories.values(), key=Uuid.sort_key)),
             previous_broker_epoch=self.logs.previous_broker_epoch,
         )  # fmt: skip
         self.cordoned_log_dirs = config.cordoned_log_dirs

@@ -10,8 +10,6 @@ from typing import Any
 
 from kraftlake.controller import (
     BrokerHeartbeatReply,
-    BrokerHeartbeatRequest,
-    BrokerRegistrationRequest,
     IsrChange,
     allocate_producer_ids,
     alter_partition,
@@ -21,6 +19,7 @@ from kraftlake.controller import (
 )
 from kraftlake.image import AclOperation
 from kraftlake.protocol import kafka_id, wire_id
+from kraftlake.protocol.broker_requests import BrokerHeartbeatRequest, BrokerRegistrationRequest
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.records.uuid import Uuid

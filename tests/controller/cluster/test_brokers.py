@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.controller.cluster.broker_registration import BrokerRegistrationRequest
 from kraftlake.controller.cluster.brokers import maybe_fence_stale_broker, register_broker, unregister_broker
 from kraftlake.controller.errors import ControllerApiError
 from kraftlake.controller.replication.directories import assign_replicas_to_dirs
 from kraftlake.controller.replication.elections import ElectionType, elect_leaders
 from kraftlake.image.topics.partition_registration import NO_LEADER
+from kraftlake.protocol.broker_requests import BrokerRegistrationRequest
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import (
     BrokerFeature,

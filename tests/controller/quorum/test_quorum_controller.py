@@ -69,8 +69,8 @@ def eventually(question: Callable[[], T]) -> T:
 
 
 def register(made: QuorumController, broker: int) -> int:
-    from kraftlake.controller.cluster.broker_registration import BrokerRegistrationRequest
     from kraftlake.controller.cluster.brokers import register_broker
+    from kraftlake.protocol.broker_requests import BrokerRegistrationRequest
 
     request = BrokerRegistrationRequest(
         broker_id=broker, cluster_id=CLUSTER_ID, incarnation_id=incarnation(broker), features=ALL_FEATURES,
@@ -80,7 +80,7 @@ def register(made: QuorumController, broker: int) -> int:
 
 
 def start_broker(made: QuorumController, broker: int) -> None:
-    from kraftlake.controller.cluster.brokers import BrokerHeartbeatRequest
+    from kraftlake.protocol.broker_requests import BrokerHeartbeatRequest
 
     epoch = register(made, broker)
     beat = BrokerHeartbeatRequest(broker_id=broker, broker_epoch=epoch, current_metadata_offset=epoch)

@@ -9,23 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.image.endpoint import Endpoint, VersionRange
-from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.lifecycle.broker_lifecycle import BrokerLifecycle, LifecycleConfig, LifecycleState
-from kraftlake.replica_manager.lifecycle.registration_requests import (
+from kraftlake.image.endpoint import VersionRange, feature_levels_of
+from kraftlake.protocol.broker_requests import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
+from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
+from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager.lifecycle.broker_lifecycle import BrokerLifecycle, LifecycleConfig, LifecycleState
 
 MS = 1_000_000
 A, B = Uuid(b"a" * 16), Uuid(b"b" * 16)
 REGISTRATION = BrokerRegistrationRequest(
     broker_id=7, cluster_id="c", incarnation_id=Uuid(b"i" * 16),
-    listeners={"PLAINTEXT": Endpoint(host="h", port=9092, security_protocol=0)},
-    features={"metadata.version": VersionRange(7, 30)}, log_dirs=(B, A),
+    listeners=(BrokerEndpoint(name="PLAINTEXT", host="h", port=9092, security_protocol=0),),
+    features=feature_levels_of({"metadata.version": VersionRange(7, 30)}, BrokerFeature), log_dirs=(B, A),
 )  # fmt: skip
 REGISTERED = BrokerRegistrationResponse(broker_epoch=40)
 FENCED = BrokerHeartbeatResponse(is_caught_up=True)

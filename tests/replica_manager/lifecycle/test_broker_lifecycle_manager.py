@@ -6,14 +6,14 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from kraftlake.replica_manager.lifecycle.broker_lifecycle import BrokerLifecycle, LifecycleConfig, LifecycleState
-from kraftlake.replica_manager.lifecycle.broker_lifecycle_manager import BrokerLifecycleManager
-from kraftlake.replica_manager.lifecycle.registration_requests import (
+from kraftlake.protocol.broker_requests import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
+from kraftlake.replica_manager.lifecycle.broker_lifecycle import BrokerLifecycle, LifecycleConfig, LifecycleState
+from kraftlake.replica_manager.lifecycle.broker_lifecycle_manager import BrokerLifecycleManager
 from kraftlake.runtime.clock import SystemClock
 from tests.replica_manager.lifecycle.test_broker_lifecycle import REGISTRATION, A
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from kraftlake.controller import ControllerResult, ControllerState, register_broker, unregister_broker
-from kraftlake.controller.cluster.broker_registration import BrokerRegistrationRequest
 from kraftlake.delta import MetadataDelta
 from kraftlake.image import MetadataImage
+from kraftlake.protocol.broker_requests import BrokerRegistrationRequest
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.replay import LoaderManifest
 from kraftlake.replay.loader.manifest import LeaderAndEpoch

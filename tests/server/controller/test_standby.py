@@ -12,14 +12,15 @@ from typing import Any
 
 import pytest
 
-from kraftlake.image import Endpoint, VersionRange
 from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepThread
 from kraftlake.protocol import Address, NodeConnector, ObservedLog, OffsetAndEpoch, QuorumObserver
+from kraftlake.protocol.broker_requests import BrokerRegistrationRequest
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher import LakeSnapshotEmitter
+from kraftlake.records.metadata_records import BrokerEndpoint
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay import LeaderAndEpoch, QuorumState
-from kraftlake.replica_manager import BrokerRegistrationRequest, NodeToControllerChannel
+from kraftlake.replica_manager import NodeToControllerChannel
 from kraftlake.runtime.clock import SystemClock
 from kraftlake.server.controller import controller_server
 from kraftlake.server.controller.envelope_handler import errors_in
@@ -111,10 +112,10 @@ def test_a_broker_that_knows_the_standby_alone_finds_the_active_controller(
         answers.append(answer)
         answered.set()
 
-    features = {one.name: VersionRange(one.min_supported_version, one.max_supported_version) for one in ALL_FEATURES}
     request = BrokerRegistrationRequest(
-        broker_id=9, cluster_id=CLUSTER_ID, incarnation_id=Uuid.random(), features=features, log_dirs=(Uuid.random(),),
-        listeners={"PLAINTEXT": Endpoint(host="127.0.0.1", port=9092, security_protocol=0)},
+        broker_id=9, cluster_id=CLUSTER_ID, incarnation_id=Uuid.random(), features=ALL_FEATURES,
+        log_dirs=(Uuid.random(),),
+        listeners=(BrokerEndpoint(name="PLAINTEXT", host="127.0.0.1", port=9092, security_protocol=0),),
     )  # fmt: skip
     channel.send(request, take)
     assert answered.wait(PATIENCE)

@@ -60,7 +60,8 @@ def register(
         # with two disks, fenced
         kraftlake brokers register 3 --directories 2 --lake cluster
     """
-    from kraftlake.controller import SUPPORTED, BrokerRegistrationRequest, register_broker
+    from kraftlake.controller import SUPPORTED, register_broker
+    from kraftlake.protocol.broker_requests import BrokerRegistrationRequest
     from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 
     state = change.controller.state
@@ -82,7 +83,8 @@ def register(
 
 
 def _heartbeat(change: Change, broker: int, *, fence: bool = False, shut_down: bool = False) -> BrokerHeartbeatReply:
-    from kraftlake.controller import BrokerHeartbeatRequest, ControllerApiError, process_heartbeat
+    from kraftlake.controller import ControllerApiError, process_heartbeat
+    from kraftlake.protocol.broker_requests import BrokerHeartbeatRequest
     from kraftlake.protocol.error_code import ErrorCode
 
     state = change.controller.state

@@ -1,37 +1,32 @@
-"""What a broker tells the controller of itself, and what the controller answers."""
+"""What a broker tells the active controller of itself, and the answers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
 import attrs
 
-from kraftlake.image.endpoint import Endpoint, VersionRange
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.records.uuid import Uuid
-
-
-def _sorted(ids: Iterable[Uuid]) -> tuple[Uuid, ...]:
-    return tuple(sorted(ids, key=Uuid.sort_key))
 
 
 @attrs.frozen(kw_only=True)
 class BrokerRegistrationRequest:
     """One process of a broker.
 
-    `features` must hold the levels that the cluster has finalized; `listeners` are the advertised ones by name;
-    `log_dirs` are the ids of the directories that are online, sorted. `previous_broker_epoch` is the epoch at the last
-    clean shutdown, −1 if unknown.
+    `features` must hold the levels that the cluster has finalized; `listeners` are the advertised ones; `log_dirs` are
+    the ids of the directories that are online. `previous_broker_epoch` is the epoch at the last clean shutdown, −1 if
+    unknown.
     """
 
     broker_id: int
     cluster_id: str
     incarnation_id: Uuid
-    listeners: Mapping[str, Endpoint]
-    features: Mapping[str, VersionRange]
-    log_dirs: tuple[Uuid, ...] = attrs.field(converter=_sorted)
+    listeners: tuple[BrokerEndpoint, ...] = ()
+    features: tuple[BrokerFeature, ...] = ()
+    log_dirs: tuple[Uuid, ...] = ()
     rack: str | None = None
     previous_broker_epoch: int = -1
+    is_migrating_zk_broker: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -47,14 +42,14 @@ class BrokerHeartbeatRequest:
     """A sign of life; `current_metadata_offset` is the last offset of the metadata log that the broker has applied.
 
     `offline_log_dirs` are the directories that have failed since the process began, `cordoned_log_dirs` those that are
-    to get no new replicas (KIP-1066): None before the broker has caught up with the metadata.
+    to get no new replicas (KIP-1066): None before the broker has caught up with the metadata, or where it reports none.
     """
 
     broker_id: int
     broker_epoch: int
     current_metadata_offset: int
-    want_fence: bool
-    want_shut_down: bool
+    want_fence: bool = False
+    want_shut_down: bool = False
     offline_log_dirs: tuple[Uuid, ...] = ()
     cordoned_log_dirs: tuple[Uuid, ...] | None = None
 

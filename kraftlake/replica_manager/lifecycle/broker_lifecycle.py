@@ -89,7 +89,8 @@ class BrokerLifecycle:
         """The epoch of the registration, −1 before the first."""
         self.fault: str | None = None
         """Why the broker shuts down although nothing asked it to."""
-        self._registration = registration
+        directories = tuple(sorted(registration.log_dirs, key=Uuid.sort_key))
+        self._registration = attrs.evolve(registration, log_dirs=directories)
         self._cordoned = tuple(cordoned)
         self._metadata_offset = metadata_offset
         self._registered = False

@@ -122,7 +122,7 @@ class Broker:
                 BrokerFeature(name=name, min_supported_version=levels.min, max_supported_version=levels.max)
                 for name, levels in (SUPPORTED if config.serves else {**SUPPORTED, SERVES_NOBODY: NO_LEVELS}).items()
             ),
-            log_dirs=tuple(sorted(self.logs.directories.values(), key=Uuid.sort_key)),
+            log_dirs=tuple(self.logs.directories.values()),
             previous_broker_epoch=self.logs.previous_broker_epoch,
         )  # fmt: skip
         self.cordoned_log_dirs = config.cordoned_log_dirs

@@ -15,7 +15,7 @@ import attrs
 import structlog
 
 from kraftlake.controller.quorum import quorum_controller
-from kraftlake.controller.quorum.formatting import format_lake
+from kraftlake.controller.quorum.bootstrap import format_lake
 from kraftlake.metadata_log import UpkeepThread
 from kraftlake.metadata_log.storage import object_path
 from kraftlake.metadata_log.storage.disk import disk_for

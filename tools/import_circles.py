@@ -25,12 +25,20 @@ def main() -> int:
 
 def imports_of(package: Path) -> dict[str, set[str]]:
     """The modules that each module of a package imports, without those of others."""
-    trees: dict[str, ast.Module] = {}
+    nodes: dict[str, list[ast.Import | ast.ImportFrom]] = {}
     for path in package.rglob("*.py"):
         parts = path.relative_to(package.parent).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        trees[name] = ast.parse(path.read_text("utf-8"))
-    return {name: set(_imports(name, trees)) for name in trees}
+        found = ast.walk(ast.parse(path.read_text("utf-8")))
+        nodes[name] = [node for node in found if isinstance(node, ast.Import | ast.ImportFrom)]
+    homes = {
+        (name, alias.asname or alias.name): (node.module or "", alias.name)
+        for name, of_module in nodes.items()
+        for node in of_module
+        if isinstance(node, ast.ImportFrom) and node.module in nodes and node.module != name
+        for alias in node.names
+    }
+    return {name: set(_imports(name, nodes, homes)) for name in nodes}
 
 
 def circles(imports: Mapping[str, set[str]]) -> Iterator[list[str]]:
@@ -47,26 +55,20 @@ def circles(imports: Mapping[str, set[str]]) -> Iterator[list[str]]:
             return
 
 
-def _imports(name: str, trees: Mapping[str, ast.Module]) -> Iterator[str]:
-    for node in ast.walk(trees[name]):
+def _imports(
+    name: str, nodes: Mapping[str, list[ast.Import | ast.ImportFrom]], homes: Mapping[tuple[str, str], tuple[str, str]]
+) -> Iterator[str]:
+    for node in nodes[name]:
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in trees)
-        elif isinstance(node, ast.ImportFrom) and node.module in trees:
+            yield from (alias.name for alias in node.names if alias.name in nodes)
+        elif node.module in nodes:
             for alias in node.names:
-                home = _home_of(node.module, alias.name, trees)
+                at = (node.module or "", alias.name)
+                while ".".join(at) not in nodes and at in homes:
+                    at = homes[at]
+                home = ".".join(at) if ".".join(at) in nodes else at[0]
                 if home != name:
                     yield home
-
-
-def _home_of(module: str, name: str, trees: Mapping[str, ast.Module]) -> str:
-    """The module that has a name which another one passes on."""
-    if f"{module}.{name}" in trees:
-        return f"{module}.{name}"
-    for node in ast.walk(trees[module]):
-        passes_on = isinstance(node, ast.ImportFrom) and node.module in trees and node.module != module
-        if passes_on and name in [alias.asname or alias.name for alias in node.names]:
-            return _home_of(node.module, name, trees)
-    return module
 
 
 if __name__ == "__main__":

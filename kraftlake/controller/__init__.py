@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from kraftlake.controller.configs.config_schema import fallback_sources, in_milliseconds
     from kraftlake.controller.errors import ApiError, ControllerApiError
     from kraftlake.controller.quorum.active_controller import ActiveController, Executed
-    from kraftlake.controller.quorum.bootstrap import BootstrapMetadata, BootstrapSnapshot
+    from kraftlake.controller.quorum.bootstrap import BootstrapMetadata, BootstrapSnapshot, format_lake, open_controlled
     from kraftlake.controller.quorum.embedded import EmbeddedController
-    from kraftlake.controller.quorum.formatting import format_lake, open_controlled
     from kraftlake.controller.quorum.quorum_controller import QuorumController
     from kraftlake.controller.quorum.trial_controller import TrialController
     from kraftlake.controller.replication.alter_partition import IsrChange, alter_partition

@@ -12,6 +12,12 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from kraftlake.protocol.abort import Abort
     from kraftlake.protocol.address import Address, are_addresses, joined_addresses, parse_addresses
+    from kraftlake.protocol.broker_requests import (
+        BrokerHeartbeatRequest,
+        BrokerHeartbeatResponse,
+        BrokerRegistrationRequest,
+        BrokerRegistrationResponse,
+    )
     from kraftlake.protocol.client_config import (
         ClientConfig,
         SaslConfig,
@@ -61,6 +67,10 @@ __all__ = [
     "Abort",
     "Address",
     "AuthenticationError",
+    "BrokerHeartbeatRequest",
+    "BrokerHeartbeatResponse",
+    "BrokerRegistrationRequest",
+    "BrokerRegistrationResponse",
     "ClientConfig",
     "Connection",
     "DivergedLogError",

@@ -14,7 +14,7 @@ from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from kraftlake.records.batch import DEFAULT, BatchLimits, RecordBatch, TornBatchError, encode_batch, read_batches
-    from kraftlake.records.batch_header import BatchHeader, batch_headers, parse_header
+    from kraftlake.records.batch_header import HEADER_SIZE, BatchHeader, batch_headers, parse_header
     from kraftlake.records.batch_values import BatchValues
     from kraftlake.records.codec import decode_message, encode_message
     from kraftlake.records.control_records import CONTROL_NAMES, CONTROL_RECORDS
@@ -55,6 +55,7 @@ __all__ = [
     "CONTROL_NAMES",
     "CONTROL_RECORDS",
     "DEFAULT",
+    "HEADER_SIZE",
     "LOG_SCHEMA",
     "LONGEST_STRING",
     "METADATA_RECORDS",

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from kraftlake.runtime.arguments import path_texts
     from kraftlake.runtime.backoff import Backoff
     from kraftlake.runtime.clock import Clock, SystemClock
+    from kraftlake.runtime.errors import sentence_of
     from kraftlake.runtime.event_order import EventQueueClosedError
     from kraftlake.runtime.event_queue import KafkaEventQueue
     from kraftlake.runtime.extras import check_spark
     from kraftlake.runtime.fault_handler import LoggingFaultHandler
-    from kraftlake.runtime.fault_sentences import sentence_of
     from kraftlake.runtime.html import html_table
     from kraftlake.runtime.java_properties import parse_properties
     from kraftlake.runtime.java_values import parse_boolean, parse_integer, split, split_list, trim

@@ -12,12 +12,14 @@ import attrs
 
 from kraftlake.controller.cluster.supported_features import FEATURES, default_level, missing_need
 from kraftlake.image.features_image import METADATA_VERSION
-from kraftlake.metadata_log import SnapshotFacts
+from kraftlake.metadata_log import Contents, MetadataLog, SnapshotFacts
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import SnapshotFooterRecord, SnapshotHeaderRecord
 from kraftlake.records.metadata_records import FeatureLevelRecord
 from kraftlake.records.metadata_version import LATEST_PRODUCTION, MetadataVersion, from_feature_level
 from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.clock import SystemClock
 from kraftlake.runtime.errors import LakeError, UsageError
 
 
@@ -87,3 +89,24 @@ class BootstrapSnapshot(SnapshotFacts):
         yield RecordBatch.of(1, 0, self.timestamp, self.metadata.records)
         footer = SnapshotFooterRecord(version=0)
         yield RecordBatch.control_of(len(self.metadata.records) + 1, 0, self.timestamp, [footer])
+
+
+def format_lake(lake: str, metadata: BootstrapMetadata | None = None, *, cluster_id: str | None = None) -> MetadataLog:
+    """Make an empty controlled lake; its log is to begin with `metadata`, by default that of the newest release.
+
+    `cluster_id` None makes a new one. Raises LakeError where something lies at `lake`.
+    """
+    snapshot = BootstrapSnapshot(metadata=metadata or BootstrapMetadata.of(), timestamp=SystemClock().milliseconds())
+    contents = Contents(snapshots=[(snapshot, snapshot.batches())])
+    return MetadataLog.create(lake, cluster_id or str(Uuid.random()), "controlled", contents=contents)
+
+
+def open_controlled(lake: str) -> MetadataLog:
+    """Open the log of a controlled lake. Raises LakeError for what is none, with the command that makes one."""
+    log = MetadataLog.open(lake, maker=f"kraftlake format {lake}")
+    if log.role != "controlled":
+        raise LakeError(
+            f"{log.path} is an imported lake, whose cluster lives elsewhere: `kraftlake fork {log.path} COPY` makes a "
+            f"copy that controllers and brokers of ours can have."
+        )
+    return log

@@ -13,6 +13,7 @@ from kio.static.constants import EntityType
 
 from kraftlake.protocol import REQUEST_HEADER
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.publisher import ConfigType
 from kraftlake.server.requests.error_responses import error_response
 from kraftlake.server.requests.messages import (
     AT_ONCE,
@@ -21,6 +22,7 @@ from kraftlake.server.requests.messages import (
     encoded,
     entity,
     of_version,
+    request_in,
     versions_of,
 )
 
@@ -79,3 +81,17 @@ def _api_versions(version: int, *, is_known: bool) -> Any:
     )
     error = ErrorCode.NONE if is_known else ErrorCode.UNSUPPORTED_VERSION
     return of_version(response, error_code=error, api_keys=offered, throttle_time=AT_ONCE)
+
+
+_CHANGES: Final = frozenset({"alter_configs", "incremental_alter_configs"})
+
+
+def changes_configs_of(frame: bytes, broker_id: int) -> bool:
+    """Whether a request changes the configs of the broker. Raises as `request_in`."""
+    if api_of(frame) not in _CHANGES:
+        return False
+    asked = request_in(frame)
+    return asked is not None and any(
+        resource.resource_type == ConfigType.BROKER and resource.resource_name == str(broker_id)
+        for resource in asked.resources
+    )

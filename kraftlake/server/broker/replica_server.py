@@ -28,12 +28,12 @@ from kraftlake.server.broker.broker import Broker
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.broker_life import LOOK_SECONDS, BrokerLife
 from kraftlake.server.broker.broker_listener import BrokerListener
-from kraftlake.server.broker.config_changes import changes_configs_of
 from kraftlake.server.broker.config_descriptions import with_own_configs
 from kraftlake.server.broker.coordinator_lists import list_coordinated
 from kraftlake.server.broker.directories import describe_log_dirs
 from kraftlake.server.broker.metadata_feed import MetadataFeed
 from kraftlake.server.broker.neighbours import Neighbours, listeners_of_others
+from kraftlake.server.broker.refusals import changes_configs_of
 
 _QUORUM_ANSWERS_WITHIN_SECONDS: Final = 60.0
 _LARGEST_BATCH: Final = 100 * 1024 * 1024

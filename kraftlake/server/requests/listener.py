@@ -12,10 +12,9 @@ from typing import Any, Final
 from kraftlake.runtime import EnvironmentFaultError, get_logger
 from kraftlake.server.requests.buffered_bytes import BufferedBytes
 from kraftlake.server.requests.client_connection import ClientConnection
-from kraftlake.server.requests.connection_pace import ConnectionPace
 from kraftlake.server.requests.dispatcher import Peer
 from kraftlake.server.requests.frame_buffer import FrameBuffer
-from kraftlake.server.requests.listener_limits import ListenerLimits
+from kraftlake.server.requests.listener_limits import ConnectionPace, ListenerLimits
 from kraftlake.server.requests.request_queue import Handle, RequestQueue
 
 _FLUSH_SECONDS: Final = 1.0

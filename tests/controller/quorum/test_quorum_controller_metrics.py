@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from kraftlake.controller.quorum.quorum_controller_metrics import QuorumControllerMetrics
+from kraftlake.controller.quorum.quorum_controller_metrics import KEPT, QuorumControllerMetrics, RecentValues
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.runtime.clock import ManualClock, SystemClock
 from kraftlake.runtime.metrics import MetricsRegistry
@@ -72,3 +72,13 @@ def test_ages_are_measured_by_the_clock() -> None:
     assert registry.value(CONTROLLER + "TimeSinceLastHeartbeatReceivedMs,broker=2") == 500
     clock.advance(5_000)
     assert registry.value(CONTROLLER + "TimeSinceLastHeartbeatReceivedMs,broker=2") == 900
+
+
+def test_quantiles_are_those_of_the_newest_values_and_the_count_is_that_of_all() -> None:
+    values = RecentValues()
+    assert set(values.quantiles().values()) == {0.0}
+    for value in [1_000_000.0] * 50 + [float(n) for n in range(KEPT)]:
+        values.add(value)
+    shown = {tags[0][1]: value for tags, value in values.quantiles().items()}
+    assert shown == {"0.5": 514.0, "0.95": 976.0, "0.99": 1017.0, "0.999": 1026.0}
+    assert values.count == 50 + KEPT

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kraftlake.controller import BootstrapMetadata
-from kraftlake.controller.quorum.formatting import format_lake
+from kraftlake.controller.quorum.bootstrap import format_lake
 from kraftlake.metadata_log import MetadataLog
 from kraftlake.runtime.errors import LakeError
 from kraftlake.server.controller.controller_config import ControllerServerConfig

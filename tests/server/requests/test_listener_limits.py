@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.server.requests.connection_pace import ConnectionPace
+from kraftlake.server.requests.listener_limits import ConnectionPace
 
 
 def test_ten_seconds_of_connections_come_at_once_and_more_by_the_rate() -> None:

@@ -25,8 +25,8 @@ from kraftlake.records.batch_header import (
     MIN_LENGTH,
     NO_PRODUCER,
     OFFSET_AND_LENGTH,
-    BatchHeader,
 )
+from kraftlake.records.batch_header import framed as frame
 from kraftlake.records.crc32c import crc32c
 from kraftlake.records.fast_construct import mutable_class
 from kraftlake.records.schema import Message
@@ -171,15 +171,14 @@ def framed(
     if compression not in COMPRESSIONS:
         raise ValueError(f"{compression!r} is not a compression of Kafka's: {', '.join(COMPRESSIONS)}")
     attributes = COMPRESSIONS.index(compression) | (CONTROL_BIT if control else 0)
-    header = BatchHeader(
-        base_offset, 0, epoch, MAGIC, 0, attributes, count - 1, first_timestamp, timestamp, *NO_PRODUCER, count
-    )
     if attributes & COMPRESSION_BITS:
         from kraftlake.records.compression import compress
 
         records = compress(compression, records)
     try:
-        return header.framed(records)
+        return frame(
+            records, base_offset, epoch, attributes, count - 1, first_timestamp, timestamp, *NO_PRODUCER, count
+        )
     except struct.error as fault:
         raise UnwritableMetadataError(f"The batch at offset {base_offset} can't be written: {fault}.") from None
 
@@ -257,26 +256,26 @@ class _Reader:
 
     def batch_at(self, start: int, size: int) -> RecordBatch:
         """The batch at `start`, checked."""
-        header = BatchHeader(*HEADER.unpack_from(self.view, start))
-        base_offset, count, timestamp = header.base_offset, header.record_count, header.max_timestamp
-        compression = header.attributes & COMPRESSION_BITS
-        if header.magic != MAGIC or header.crc != crc32c(self.view[start + CRC_FROM : start + size]):
+        (base_offset, _, epoch, magic, crc, attributes, last_delta, base_timestamp, timestamp, producer_id,
+         producer_epoch, sequence, count) = HEADER.unpack_from(self.view, start)  # fmt: skip
+        compression = attributes & COMPRESSION_BITS
+        if magic != MAGIC or crc != crc32c(self.view[start + CRC_FROM : start + size]):
             zeros = zeros_from(self.view, start)
             if zeros < start + size and len(self.view) - zeros >= _ZEROS_OF_A_TORN_WRITE:
                 raise self.torn(start, base_offset, "it ends in zeros, and its CRC is wrong")
             raise self.corrupt(start, "its CRC is wrong")
-        if header.attributes & ~(COMPRESSION_BITS | CONTROL_BIT) or compression >= len(COMPRESSIONS):
-            raise self.corrupt(start, f"its attributes {header.attributes:#x} are not those of a metadata log")
-        if header.producer != NO_PRODUCER:
+        if attributes & ~(COMPRESSION_BITS | CONTROL_BIT) or compression >= len(COMPRESSIONS):
+            raise self.corrupt(start, f"its attributes {attributes:#x} are not those of a metadata log")
+        if (producer_id, producer_epoch, sequence) != NO_PRODUCER:
             raise self.corrupt(start, "it was written by a producer, which a metadata log has none of")
-        if not 0 < count <= self.limits.records or header.last_offset_delta != count - 1:
-            raise self.corrupt(start, f"it has {count} records, and offsets up to {header.last_offset}")
-        if header.epoch < -1 or base_offset + count > _LARGEST_LONG:
-            raise self.corrupt(start, f"its epoch {header.epoch} or its offset can't be")
-        control = header.is_control
+        if not 0 < count <= self.limits.records or last_delta != count - 1:
+            raise self.corrupt(start, f"it has {count} records, and offsets up to {base_offset + last_delta}")
+        if epoch < -1 or base_offset + count > _LARGEST_LONG:
+            raise self.corrupt(start, f"its epoch {epoch} or its offset can't be")
+        control = bool(attributes & CONTROL_BIT)
         try:
             records = self._records(start + HEADER_SIZE, start + size, compression)
-            values, timestamps, control_types = split_records(records, count, header.base_timestamp, control)
+            values, timestamps, control_types = split_records(records, count, base_timestamp, control)
         except (MalformedError, CorruptDataError) as fault:
             raise self.corrupt(start, str(fault)) from None
         except IndexError:
@@ -285,7 +284,7 @@ class _Reader:
             raise self.corrupt(start, f"its timestamp {timestamp} is not the largest of its records', or out of range")
         batch = _new(_Mutable)
         batch.base_offset = base_offset
-        batch.epoch = header.epoch
+        batch.epoch = epoch
         batch.timestamp = timestamp
         batch.control = control
         batch.values = values

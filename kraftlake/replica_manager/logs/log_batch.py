@@ -11,12 +11,12 @@ import attrs
 
 from kraftlake.records import batch_header
 from kraftlake.records.batch_header import (
-    HEADER,
     HEADER_SIZE,
     LENGTH_FROM,
     OFFSET_AND_LENGTH,
     BatchHeader,
     batch_headers,
+    header_at,
     parse_header,
 )
 from kraftlake.records.varint import read_varlong
@@ -93,7 +93,7 @@ class LogBatch:
 
 def batch_at(data: bytes | memoryview, start: int, stop: int) -> LogBatch:
     """The batch at some bytes of `data`."""
-    return _batch_of(data[start:stop], BatchHeader(*HEADER.unpack_from(data, start)))
+    return _batch_of(data[start:stop], header_at(data, start))
 
 
 def _batch_of(data: bytes | memoryview, header: BatchHeader) -> LogBatch:

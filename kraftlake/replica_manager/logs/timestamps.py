@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kraftlake.records.batch_header import APPEND_TIME_BIT, COMPRESSION_BITS, COMPRESSIONS, HEADER, BatchHeader
+from kraftlake.records.batch_header import (
+    APPEND_TIME_BIT,
+    COMPRESSION_BITS,
+    COMPRESSIONS,
+    HEADER,
+    header_at,
+)
 from kraftlake.records.varint import read_varint, read_varlong
 from kraftlake.replica_manager.logs.batch_records import unpacked_records
 from kraftlake.replica_manager.logs.log_batch import LogBatch
@@ -22,7 +28,7 @@ NO_TIMESTAMP: Final = -1
 
 def record_times(batch: LogBatch) -> Iterator[tuple[int, int]]:
     """Offset and timestamp (epoch ms) of each record of a batch."""
-    header = BatchHeader(*HEADER.unpack_from(batch.data))
+    header = header_at(batch.data)
     codec = header.attributes & COMPRESSION_BITS
     data: bytes | memoryview = bytes(batch.data[HEADER.size :])
     if codec:

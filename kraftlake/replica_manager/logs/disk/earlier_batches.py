@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kraftlake.records.batch_header import HEADER, BatchHeader
+from kraftlake.records.batch_header import HEADER, header_at
 from kraftlake.replica_manager.errors import CorruptRecordError, UnsupportedForMessageFormatError
 from kraftlake.replica_manager.logs.disk.files import LogFile
 from kraftlake.replica_manager.logs.disk.log_segment import LOG, LogSegment, batches_in
@@ -79,5 +79,5 @@ def _producers(file: LogFile, position: int, stop: int) -> Iterator[tuple[int, i
             size = size_said(data)
             if size > stop - position:
                 raise CorruptRecordError(f"At byte {position} there is no whole record batch.")
-            yield position, BatchHeader(*HEADER.unpack_from(data)).producer_id
+            yield position, header_at(data).producer_id
         position += size

@@ -21,7 +21,7 @@ from kraftlake.records.batch_header import (
     LENGTH_FROM,
     MAGIC,
     OFFSET_AND_LENGTH,
-    BatchHeader,
+    header_at,
     parse_header,
 )
 from kraftlake.records.uuid import Uuid
@@ -247,7 +247,7 @@ def _one_batch(request: Request, records: bytes | None) -> bytes | _Failed:
         return _Failed(error=ErrorCode.CORRUPT_MESSAGE, message=str(problem))
     if end < HEADER.size:
         return _Failed(error=ErrorCode.CORRUPT_MESSAGE, message=f"A record batch of {end} bytes has no header.")
-    header = BatchHeader(*HEADER.unpack_from(records))
+    header = header_at(records)
     if header.is_transactional:
         return _Failed(
             error=ErrorCode.INVALID_TXN_STATE,

@@ -12,17 +12,7 @@ from kraftlake.kafka_files.segments.batch_walk import READ_CHUNK, Damage, Whole,
 from kraftlake.kafka_files.stored_file import StoredFile, Window
 from kraftlake.kernels.compiled import pass_good
 from kraftlake.records.batch import RecordBatch, read_batches
-from kraftlake.records.batch_header import (
-    CRC_FROM,
-    HEADER,
-    HEADER_SIZE,
-    LENGTH_FROM,
-    MAGIC,
-    MIN_LENGTH,
-    parse_header,
-    size_said,
-)
-from kraftlake.records.crc32c import crc32c
+from kraftlake.records.batch_header import HEADER_SIZE, parse_header, pass_whole, size_said
 from kraftlake.runtime.errors import CorruptDataError
 
 if TYPE_CHECKING:
@@ -129,32 +119,6 @@ class Segment:
         if isinstance(step, Damage):
             raise BrokenFileError(self.file.name, position, at.offset, step.reason)
         return step
-
-
-def pass_whole(
-    data: memoryview, *, check_crc: bool, offset: int | None = None, before: int | None = None
-) -> tuple[int, int]:
-    """Skip the whole batches at the start of `data`; return the position after them and the next offset.
-
-    With `offset`, only batches that follow each other from there on are skipped; with `before`, only those that end
-    below that offset. It stops at the first other byte, without saying why. The next offset is −1 when nothing was
-    skipped and `offset` is None.
-    """
-    position, size = 0, len(data)
-    next_offset = -1 if offset is None else offset
-    unpack = HEADER.unpack_from  # a BatchHeader for each would take twice the time
-    while position + HEADER_SIZE <= size:
-        base, length, _, magic, crc, _, delta, _, _, _, _, _, count = unpack(data, position)
-        end = position + LENGTH_FROM + length
-        if magic != MAGIC or length < MIN_LENGTH or end > size or base < 0 or delta < 0 or count < 0:
-            break
-        if (offset is not None and base != next_offset) or (before is not None and base + delta >= before):
-            break
-        if check_crc and crc32c(data[position + CRC_FROM : end]) != crc:
-            break
-        position = end
-        next_offset = base + delta + 1
-    return position, next_offset
 
 
 def skip_before(offset: int, window: Window, end: int, next_offset: int) -> tuple[int, int]:

@@ -3,9 +3,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.kafka_files.segments.segment import pass_whole
 from kraftlake.kernels.compiled import pass_good
 from kraftlake.records.batch import RecordBatch, encode_batch
+from kraftlake.records.batch_header import pass_whole
 from kraftlake.records.batch_values import BatchValues, read_values
 from tests.metadata_log.strategies import logs
 

@@ -15,6 +15,7 @@ from kraftlake.kafka_files import SourceKind
 from kraftlake.records import PartitionChangeRecord, PartitionRecord, UnknownRecord
 from kraftlake.replay import (
     RECORD_FAULTS,
+    TRANSACTION_MARKS,
     LogReader,
     LogSource,
     SkippedRecord,
@@ -29,6 +30,7 @@ from kraftlake.replay import (
 )
 from kraftlake.replay.loader.record_faults import UNDECODABLE
 from kraftlake.replay.log.log_position import LogPosition
+from kraftlake.runtime.errors import CorruptDataError
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -204,10 +206,13 @@ class _Fold(LogPosition[tuple[Found, Any]]):
     def _taking_effect(self, found: Found) -> Iterator[_Effective]:
         try:
             message = decode_record(found.value, found.offset)
-            effective = self.transaction.take(message, found.offset, (found, message))
-        except RECORD_FAULTS as fault:
+        except CorruptDataError as fault:
             self.leave_out(found.offset, UNDECODABLE, fault)
             return
+        if isinstance(message, TRANSACTION_MARKS):
+            effective = self.take_mark(message, found.offset)
+        else:
+            effective = self.transaction.take(message, found.offset, (found, message))
         for one, of_one in effective:
             yield _Effective(one, of_one, found.offset, found.time)
 

@@ -147,6 +147,15 @@ def test_it_begins_anywhere(log: list[RecordBatch], at: int) -> None:
     assert begun.image == whole.image
 
 
+def test_what_is_left_out_before_it_begins_within_a_transaction_is_left_out_once() -> None:
+    log = MadeLog(records=(data(0, topic(1), begin(), topic(2), UNDECODABLE, begin()), data(5, topic(3), end())))
+    replay = LogReplay(lenient=True)
+    replay.begin_at(log, 4)
+    assert ends_of(replay.read(log, 6)) == [6]
+    assert [(one.offset, one.type) for one in replay.skipped] == [(3, "UNDECODABLE"), (4, "BEGIN_TRANSACTION_RECORD")]
+    assert replay.image.topics.topic_count == 3
+
+
 def test_a_gap_and_a_lower_epoch_are_refused_after_what_is_before() -> None:
     gap = [data(0, topic(1), partition(1)), data(5, topic(2))]
     taken, fault = replayed(replay := LogReplay(), replay.take_parts(gap))

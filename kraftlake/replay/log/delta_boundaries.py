@@ -74,13 +74,13 @@ class DeltaBoundaries:
         records: EffectiveRecords,
         *,
         opened: Sequence[tuple[int, bool]],
-        leader: int = -1,
+        leaders: Sequence[tuple[int, int]],
     ) -> DeltaBoundaries:
         """Those of a part of the log and its batches; its `records` are given as if each stood alone.
 
         A delta ends with each batch after which no transaction is open, and before each record that begins one.
         `opened` says from which offsets on a transaction is open or not, the first of them in front of the part.
-        `leader` is the quorum's leader after it.
+        `leaders` are those of the quorum in the same way.
         """
         bases, lasts, epochs, times = batches
         offsets = lasts
@@ -102,7 +102,9 @@ class DeltaBoundaries:
             offsets=offsets,
             epochs=epochs[last_of].astype(np.int32),
             times=times[last_of],
-            leaders=np.full(len(offsets), leader, np.int32),
+            leaders=np.array([leader for _, leader in leaders], np.int32)[
+                np.searchsorted([edge for edge, _ in leaders], offsets, side="right") - 1
+            ],
             noop=noop[last_of] & (lasts[last_of] == offsets),
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import chain, islice
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 import attrs
@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlake.image import MetadataImage, MetadataProvenance, TopicsImage
-from kraftlake.records.batch import RecordBatch
 from kraftlake.records.no_ops import NO_OP_VALUE
 from kraftlake.records.row_values import values_of_rows
 from kraftlake.records.serde import AnyMessage, UnknownRecord
@@ -26,6 +25,7 @@ from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin, ReplayState
 from kraftlake.replay.log.effective_records import (
     NO_RECORDS,
     EffectiveRecords,
+    control_batches,
     in_runs,
     joined,
     marks_among,
@@ -125,8 +125,8 @@ class LogReplay(LogPosition[EffectiveRecords]):
         """
         boundaries = DeltaBoundaries.single(at.offset, at.epoch, at.timestamp)
         for part in parts:
-            if isinstance(part, RecordBatch) and part.control:
-                self.take_control(part, part.base_offset, part.last_offset)
+            for batch in control_batches(part):
+                self.take_control(batch, batch.base_offset, batch.last_offset)
             for _ in self._chunks(standing_alone(part).taking_effect(at.offset, at.timestamp), boundaries):
                 pass  # nobody asks for the changes
         self.provenance = at
@@ -237,7 +237,13 @@ class LogReplay(LogPosition[EffectiveRecords]):
     def _take(self, part: LogPart) -> tuple[list[EffectiveRecords], DeltaBoundaries, KraftlakeError | None]:
         """The records that take effect with a part, the ends of its deltas, and what is wrong with what follows."""
         alone, batches = standing_alone(part), batches_in(part)
-        stop = self._out_of_order(batches)
+        stop, leaders = self._out_of_order(batches), [(-1, self._leader)]
+        for batch in control_batches(part):
+            try:
+                self.take_control(batch, batch.base_offset, batch.last_offset)
+            except CorruptDataError as error:
+                stop = min(stop or (batch.base_offset, error), (batch.base_offset, error), key=itemgetter(0))
+            leaders.append((batch.base_offset, self._leader))
         count = len(alone) if stop is None else int(np.searchsorted(alone.offsets, stop[0]))
         taken, opened, done = list[EffectiveRecords](), [(-1, self.in_transaction)], 0
         try:
@@ -250,10 +256,7 @@ class LogReplay(LogPosition[EffectiveRecords]):
                 done = place + 1
         except RECORD_FAULTS as error:
             stop = getattr(error, "offset", part.base_offset), error
-        if stop is None and isinstance(part, RecordBatch) and part.control:
-            self.take_control(part, part.base_offset, part.last_offset)
-        leader = -1 if self.quorum.leader_id is None else self.quorum.leader_id
-        ends = DeltaBoundaries.of_part(part, batches, alone, opened=opened, leader=leader)
+        ends = DeltaBoundaries.of_part(part, batches, alone, opened=opened, leaders=leaders)
         if stop is not None:
             return taken, ends.part(0, int(np.searchsorted(ends.offsets, stop[0]))), stop[1]
         last = [int(numbers[-1]) for numbers in (batches.last_offsets, batches.epochs, batches.timestamps)]
@@ -269,6 +272,11 @@ class LogReplay(LogPosition[EffectiveRecords]):
                 batch_aligned=end in batches.last_offsets,
             )
         return taken, ends, None
+
+    @property
+    def _leader(self) -> int:
+        """The quorum's leader, -1 where it is not known."""
+        return -1 if self.quorum.leader_id is None else self.quorum.leader_id
 
     def _passing(self, records: EffectiveRecords) -> list[EffectiveRecords]:
         """The records that take effect of some that are no marks; those of an open transaction are decoded and held."""

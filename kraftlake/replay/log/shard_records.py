@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any, Final
 
 import attrs
@@ -94,31 +93,11 @@ class ShardRecords:
         """The number of the batch of each record (int64[n])."""
         return np.searchsorted(self.last_offsets, self.offsets)
 
-    def parts(self) -> Iterator[ShardRecords | RecordBatch]:
-        """The same in order, control batches as objects; nothing without a batch."""
-        if (self.control_types == NO_CONTROL).all():
-            if len(self.base_offsets):
-                yield self
-            return
+    def control_batches(self) -> Iterator[RecordBatch]:
+        """The batches of control records."""
         numbers = self.batch_numbers()
-        control = np.zeros(len(self.last_offsets), np.bool_)
-        control[numbers[self.control_types != NO_CONTROL]] = True
-        edges = [0, *(np.flatnonzero(np.diff(control)) + 1).tolist(), len(control)]
-        for first, last in pairwise(edges):
-            if control[first]:
-                yield from (self._control_batch(number, numbers) for number in range(first, last))
-            else:
-                yield self._batches(first, last, numbers)
-
-    def _batches(self, first: int, last: int, numbers: Any) -> ShardRecords:
-        begin, end = np.searchsorted(numbers, (first, last))
-        names = ("offsets", "starts", "stops", "control_types")
-        of_batches = ("base_offsets", "last_offsets", "epochs", "timestamps", "noop")
-        return attrs.evolve(
-            self,
-            **{name: getattr(self, name)[begin:end] for name in names},
-            **{name: getattr(self, name)[first:last] for name in of_batches},
-        )
+        for number in sorted({*numbers[self.control_types != NO_CONTROL].tolist()}):
+            yield self._control_batch(number, numbers)
 
     def _control_batch(self, number: int, numbers: Any) -> RecordBatch:
         begin, end = np.searchsorted(numbers, (number, number + 1)).tolist()

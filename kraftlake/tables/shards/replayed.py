@@ -30,9 +30,9 @@ def replayed(
     replay.go_on(ReplayState())
     for chunk in rest:
         if chunk.part == Part.BASE:
-            replay.load(chunk.records().parts(), base_at)
+            replay.load([chunk.records()], base_at)
         elif chunk.part == Part.LOG:
-            for _ in replay.take_parts(chunk.records().parts()):
+            for _ in replay.take_parts([chunk.records()]):
                 pass  # nobody asks for the deltas before a state
         else:
             rest = chain((chunk,), rest)
@@ -50,4 +50,4 @@ def refuse_partitions(replay: LogReplay) -> None:
 
 def parts_of_step(chunks: Iterable[Chunk]) -> Iterator[LogPart]:
     """The records of the chunks of STEP, as parts of a log."""
-    return chain.from_iterable(chunk.records().parts() for chunk in chunks if chunk.part == Part.STEP)
+    return (chunk.records() for chunk in chunks if chunk.part == Part.STEP and len(chunk.batches))

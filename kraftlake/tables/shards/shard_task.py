@@ -83,7 +83,8 @@ class ShardTask:
         for chunk in chunks:
             records = chunk.records()
             count += len(records)
-            step.take(records.parts())
+            if len(records.base_offsets):
+                step.take([records])
             files.take(len(chunk.payload))
         files.write()
         state = step.state

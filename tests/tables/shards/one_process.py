@@ -103,7 +103,7 @@ def by_shards(
             step = ShardStep(states[shard].ending(at), of_topics)
             try:
                 for each in records[shard]:
-                    step.take(each.parts())
+                    step.take([each])
             except KraftlakeError as fault:
                 faults.append(fault_to_json(fault))
                 continue
@@ -111,8 +111,7 @@ def by_shards(
             states[shard] = stored(step.state)
             add(drained(of_topics, ended=last))
         with earliest(faults):
-            parts = [part for each in records[shards] for part in each.parts()]
-            driver.take(parts, CountChanges.joined(counts))
+            driver.take(records[shards], CountChanges.joined(counts))
         if piece:
             at = MetadataProvenance(offset=piece[-1].last_offset, epoch=piece[-1].epoch, timestamp=piece[-1].timestamp)
             check(driver.state(at))

@@ -14,7 +14,7 @@ from kraftlake.records.rows import to_rows
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import encode_value
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay.log.shard_records import ShardRecords
+from kraftlake.replay.log.effective_records import standing_alone
 from kraftlake.tables.shards.chunks import Part
 from kraftlake.tables.shards.routing import Router, shards_of
 from tests.replay.made_logs import data, topic, uuid_of
@@ -116,8 +116,6 @@ def test_a_shard_knows_the_batches_of_its_records_and_the_driver_the_first_of_ea
         (6, False),
     ]
     assert shard.timestamps.tolist() == [log[1].timestamp, log[2].timestamp]
-    assert [*shard.parts()] == [shard]
-    first, second = driver.parts()
-    assert isinstance(first, ShardRecords)
-    assert first.offsets.tolist() == [2]
-    assert second == leader
+    assert [*shard.control_batches()] == []
+    assert [*driver.control_batches()] == [leader]
+    assert standing_alone(driver).offsets.tolist() == [2]

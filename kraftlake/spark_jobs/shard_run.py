@@ -26,7 +26,6 @@ from kraftlake.tables.catch_up.updating import writers_of
 from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.history.history_table import HistoryTable
 from kraftlake.tables.shards.chunks import Part
-from kraftlake.tables.shards.driver_step import DriverStep
 from kraftlake.tables.shards.faults import earliest
 from kraftlake.tables.shards.replayed import parts_of_step, replayed
 from kraftlake.tables.shards.results import names_in
@@ -40,6 +39,7 @@ from kraftlake.tables.shards.state_files import (
     write_manifest,
     write_state,
 )
+from kraftlake.tables.shards.steps import DriverStep
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from kraftlake.tables.row_buffer import RowBuffer
     from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Chunk, Part, batch_of, chunk_of_fault, chunks_of
     from kraftlake.tables.shards.count_changes import CountChanges
-    from kraftlake.tables.shards.driver_step import DriverStep
     from kraftlake.tables.shards.faults import earliest, fault_to_json, raise_first
     from kraftlake.tables.shards.replayed import parts_of_step, replayed
     from kraftlake.tables.shards.results import (
@@ -66,6 +65,7 @@ if TYPE_CHECKING:
         write_manifest,
         write_state,
     )
+    from kraftlake.tables.shards.steps import DriverStep
     from kraftlake.tables.table_locks import hold_tables
     from kraftlake.tables.table_writer import TableWriter
     from kraftlake.tables.trimming import first_offsets, known_offset_since, trim_tables

@@ -22,8 +22,8 @@ from kraftlake.tables.lazy_table import LazyTable
 from kraftlake.tables.shards.chunks import Chunk
 from kraftlake.tables.shards.count_changes import CountChanges
 from kraftlake.tables.shards.replayed import replayed
-from kraftlake.tables.shards.shard_step import ShardStep
 from kraftlake.tables.shards.state_files import StateFile, read_state, write_state
+from kraftlake.tables.shards.steps import ShardStep
 
 _FILES_AT = 16 << 20
 """The bytes of records after which their rows become files."""

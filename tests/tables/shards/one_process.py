@@ -20,10 +20,9 @@ from kraftlake.tables.history.history_table import OpenRows
 from kraftlake.tables.jobs import ALL
 from kraftlake.tables.shards.chunks import Part, batch_of, chunks_of
 from kraftlake.tables.shards.count_changes import CountChanges
-from kraftlake.tables.shards.driver_step import DriverStep
 from kraftlake.tables.shards.faults import earliest, fault_to_json
 from kraftlake.tables.shards.routing import Router
-from kraftlake.tables.shards.shard_step import ShardStep
+from kraftlake.tables.shards.steps import DriverStep, ShardStep
 
 NOWHERE = Path("/nowhere")
 Rows = dict[str, Counter[str]]

@@ -69,8 +69,10 @@ check: .venv/dev
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 -m fast
 
-test: lint java chromium
-	$(BIN)/python -m tests.archive_classes
+build/spark-classes.jsa: .venv/dev | java
+	@$(BIN)/python -m tests.archive_classes
+
+test: lint java chromium build/spark-classes.jsa
 	$(BIN)/python -m pytest -n 3 --dist loadgroup
 
 test-long: lint java chromium

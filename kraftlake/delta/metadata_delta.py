@@ -19,6 +19,7 @@ from kraftlake.delta.scram_delta import ScramDelta
 from kraftlake.delta.topics.topics_delta import TOPIC_RECORDS, TopicsDelta
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.provenance import MetadataProvenance
+from kraftlake.kernels.record_types import CHANGE, CLEAR_ELR, PARTITION, TOPIC
 from kraftlake.records import metadata_records as r
 from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.schema import type_name
@@ -87,6 +88,19 @@ class MetadataDelta:
         self.keep(message, offset)
         if self.topics_delta is not None:
             self.topics_delta.merge()
+
+    def replay_value(self, value: bytes) -> bool:
+        """Add the value of a record of topics without making an object of it; False, with no effect, if it can't be.
+
+        `replay` says what is wrong with it, if anything is.
+        """
+        if len(value) < 2 or value[1] not in _TOPIC_KINDS:
+            return False
+        topics = self.topics_delta or TopicsDelta(self.image.topics, of_log=self._of_log)
+        if not topics.replay_value(value):
+            return False
+        self.topics_delta = topics
+        return True
 
     def replay_all(self, messages: Iterable[AnyMessage], first_offset: int | None = None) -> None:
         """Add consecutive records from `first_offset` on; records of topics are merged in one pass.
@@ -232,6 +246,7 @@ _HANDLERS: Mapping[type, Callable[[MetadataDelta, Any], None]] = {
 }
 """How each record type is replayed, but for those of topics; markers of metadata transactions are refused."""
 
+_TOPIC_KINDS = frozenset((TOPIC, PARTITION, CHANGE, CLEAR_ELR))
 _TRANSACTION_MARKERS = (r.BeginTransactionRecord, r.EndTransactionRecord, r.AbortTransactionRecord)
 
 

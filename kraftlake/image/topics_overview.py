@@ -100,9 +100,12 @@ class _PartitionHealth:
         replicas, in_sync, being_reassigned = shape & 0xFF, shape >> 8, np.zeros(len(rows), np.bool_)
         rare = np.flatnonzero(shape == RARE)
         if len(rare):
-            starts = rows[rare, 0]  # of seven lengths: replicas, ISR, directories, adding, removing, …
-            replicas[rare], in_sync[rare] = topics.heap[starts], topics.heap[starts + 1]
-            being_reassigned[rare] = (topics.heap[starts + 3] > 0) | (topics.heap[starts + 4] > 0)
+            starts, heap = (
+                rows[rare, 0],
+                np.asarray(topics.heap),
+            )  # of seven lengths: replicas, ISR, directories, adding, removing, …
+            replicas[rare], in_sync[rare] = heap[starts], heap[starts + 1]
+            being_reassigned[rare] = (heap[starts + 3] > 0) | (heap[starts + 4] > 0)
         return cls(
             replicas=replicas,
             in_sync=in_sync,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kraftlake.kernels.replay.journal import *
     from kraftlake.kernels.replay.partition_journal import *
     from kraftlake.kernels.replay.row_lists import *
+    from kraftlake.kernels.replay.row_places import *
     from kraftlake.kernels.replay.topic_records import *
 
     KRAFTLAKE_VERSION: str

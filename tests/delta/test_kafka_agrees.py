@@ -36,8 +36,8 @@ HISTORIES = max(100, settings.default.max_examples)
 SEED = int(os.environ.get("KRAFTLAKE_SEED") or 0)
 BROKERS = range(7)
 """Those of the histories, 1 to 5, and two that nobody has heard of."""
-FORMS = ((0, 1), (0, 10**9), (4, 10**9), (topics_image.PACK_FROM, 1), (topics_image.PACK_FROM, 10**9))
-"""From how many partitions on an image is packed, and from how many records on they are merged in bulk."""
+FORMS = ((0, 0), (0, 10**9), (4, 0), (topics_image.PACK_FROM, 0), (topics_image.PACK_FROM, 10**9))
+"""How many partitions the overlay of an image has, and ALONE_BELOW: the topics that records name are changed alone."""
 
 
 @attrs.define
@@ -82,8 +82,7 @@ def test_kafka_makes_the_same_of_every_log(tmp_path: Path) -> None:
             pytest.MonkeyPatch.context() as patch
         ):  # large images and changes have other forms: have them in small ones
             patch.setattr(topics_image, "PACK_FROM", form[0])
-            patch.setattr(topics_delta, "MERGE_FROM", form[1])
-            patch.setattr(topics_delta, "MERGE_COLD_FROM", form[1])
+            patch.setattr(topics_delta, "ALONE_BELOW", form[1])
             assert_same_images(log, kafka["published"])
             assert_same_local_changes(segment, ranges, kafka["local"])
         tally.note(log, len(kafka["published"]), len(kafka["local"]))

@@ -92,7 +92,6 @@ def read_in_bulk(patch: pytest.MonkeyPatch) -> None:
     for name in (
         "replay.reading.chunks.BULK_FROM",
         "replay.reading.chunks.BULK_SNAPSHOT_FROM",
-        "delta.topics.topics_delta.MERGE_FROM",
     ):
         patch.setattr(f"kraftlake.{name}", 0)
 

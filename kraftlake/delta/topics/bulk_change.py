@@ -1,58 +1,46 @@
-"""The change of a packed image by many records, replayed as bytes. Imports numpy."""
+"""The change of a packed image by many records, replayed as bytes."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from array import array
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate, compress
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
-import numpy as np
 
+from kraftlake.delta.faults import taken_name
 from kraftlake.delta.topics.bulk_topics import BulkTopics
-from kraftlake.delta.topics.object_change import taken_name
-from kraftlake.delta.topics.row_versions import NO_JOURNAL, RowVersions, room_for_versions
 from kraftlake.image.topics.packed_topics import PATCHES_BELOW, PackedTopics
 from kraftlake.image.topics.partition_registration import PartitionRegistration
-from kraftlake.image.topics.partition_rows import COLUMNS, SHAPE, registration_of
-from kraftlake.image.topics.topic_table import TopicTable, sorted_table
-from kraftlake.kernels import compiled
-from kraftlake.kernels.record_types import (
-    ABORT_TRANSACTION,
-    BEGIN_TRANSACTION,
-    CHANGE,
-    CLEAR_ELR,
-    PARTITION,
-    REMOVE,
-    TOPIC,
-)
-from kraftlake.kernels.replay.change_state import (
-    ABSENT,
-    ALIVE,
-    GONE,
-    GROW,
-    HAS_CLEARED_ELR,
-    HAS_TAKEN_NAMES,
-    IS_CHECKED,
-    N_FRESH,
-    N_ODD,
-    N_OTHERS,
-    N_TOPICS,
-    N_TOUCHED,
-    N_VERSIONS,
-    STOPPED,
-    TOUCHED,
-    VERSIONS_NEEDED,
-)
+from kraftlake.image.topics.partition_rows import COLUMNS, ROW, ROW_BYTES, SHAPE, registration_of
+from kraftlake.image.topics.topic_table import TopicTable
+from kraftlake.kernels import compiled, record_types
+from kraftlake.kernels.replay import change_state
+from kraftlake.kernels.replay.journal import Journal
 from kraftlake.records.metadata_records import ClearElrRecord, TopicRecord
 from kraftlake.records.schema import SPEC, Message
 from kraftlake.records.serde import AnyMessage, UnknownRecord, decode_value, encode_value
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime import CorruptDataError
+from kraftlake.runtime.buffers import MAPPED_FROM, flat, grown, of_bytes, zeros
 
-TOPIC_KINDS: Final = (TOPIC, PARTITION, CHANGE, REMOVE, CLEAR_ELR)
+if TYPE_CHECKING:
+    from kraftlake.delta.topics.row_versions import RowVersions
+
+TOPIC_KINDS: Final = (
+    record_types.TOPIC,
+    record_types.PARTITION,
+    record_types.CHANGE,
+    record_types.REMOVE,
+    record_types.CLEAR_ELR,
+)
 """The api keys of the records that change topics and partitions."""
-_LAST_TAGS: Final = {PARTITION: 2, CHANGE: 8}
+_LAST_TAGS: Final = {record_types.PARTITION: 2, record_types.CHANGE: 8}
 """The last tagged field that rows have a place for, by api key."""
-_MARKS: Final = range(BEGIN_TRANSACTION, ABORT_TRANSACTION + 1)
+_MARKS: Final = range(record_types.BEGIN_TRANSACTION, record_types.ABORT_TRANSACTION + 1)
+_FIRST = array("q", [0])
 _GROWTHS = 64
 """More than any record needs."""
 
@@ -70,8 +58,10 @@ class BulkChange(BulkTopics):
         self.of_log = of_log
         self._of_shard = of_shard
         self._journal = NO_JOURNAL
-        self._others: list[Any] = []
-        """Of the values that are replayed what `compiled.replay` passes on: int64[n, 2] each."""
+        self._others: list[list[int]] = []
+        """Of the values that are replayed those that `compiled.replay` passes on: their numbers, and a topic's."""
+        self._room = zeros("q", 1, 2)
+        """Where `compiled.replay` puts these."""
         self.taken_names: list[tuple[str, int]] = []
         """The names that a snapshot gave to a new topic while one of the base had them, with its number."""
 
@@ -89,92 +79,116 @@ class BulkChange(BulkTopics):
         self.make_room(data, starts, stops, first, last, following=following)
         self._others, self._journal = [], NO_JOURNAL
         at = self._replay_on(data, starts, stops, first, last)
-        return at, [
-            (place, None if topic < 0 else self.topic_name(topic)) for place, topic in self._passed_on().tolist()
-        ]
+        return at, [(place, None if topic < 0 else self.topic_name(topic)) for place, topic in self._others]
+
+    def replay_values(self, values: Sequence[bytes]) -> tuple[int, list[tuple[int, str | None]]]:
+        """Replay values; as `replay`."""
+        ends = memoryview(array("q", accumulate(map(len, values), initial=0)))
+        return self.replay(b"".join(values), ends[:-1], ends[1:], 0, len(values))
+
+    def replay_value(self, value: bytes) -> bool:
+        """Replay the value of a record that is not a RemoveTopicRecord; False, with no effect, if it can't be done."""
+        self.unshare()
+        return self._replay_on(value, _FIRST, array("q", [len(value)]), 0, 1) == 1
+
+    def begin_all_anew(self) -> None:
+        """Make it the change in which each topic of the base is created, with the partitions that it has."""
+        self._become_dense()
+        topics, partitions = self.packed.table.topic_count, self.packed.partition_count
+        flags = of_bytes("B", bytearray([change_state.TOUCHED]) * partitions)
+        self.replace(alive=of_bytes("B", bytearray([change_state.ANEW]) * topics), dense_flags=flags)
 
     def replay_journaled(self, data: Any, starts: Any, stops: Any) -> tuple[int, RowVersions]:
         """As `replay`, of values that are all of topics; returns the versions of partitions that they made, too."""
+        from kraftlake.delta.topics.row_versions import row_versions
+
         self.unshare()
         self.make_room(data, starts, stops, 0, len(starts))
-        self._others, self._journal = [], room_for_versions(max(1, len(starts)))
-        self.state.counts[N_VERSIONS] = 0
+        self._others, self._journal = [], _room_for_versions(max(1, len(starts)))
+        self.state.counts[change_state.N_VERSIONS] = 0
         at = self._replay_on(data, starts, stops, 0, len(starts))
-        made = self.state.counts[N_VERSIONS]
-        columns = {name: column[:made] for name, column in self._journal._asdict().items()}
+        versions = [column[: self.count(change_state.N_VERSIONS)] for column in self._journal]
         self._journal = NO_JOURNAL
-        topics = self._passed_on()
-        topics = topics[topics[:, 1] >= 0]
-        is_removed = data[starts[topics[:, 0]] + 1] == REMOVE
-        return at, RowVersions(**columns, created=topics[~is_removed], removed=topics[is_removed])
+        topics: tuple[list[list[int]], list[list[int]]] = ([], [])
+        for place, topic in self._others:
+            if topic >= 0:
+                topics[int(data[starts[place] + 1] == record_types.REMOVE)].append([place, topic])
+        return at, row_versions(versions, *topics)
 
     def _replay_on(self, data: Any, starts: Any, stops: Any, first: int, last: int) -> int:
         """Replay values from `first` on until it is done or can't go on; the first that was not replayed."""
-        others = np.empty((last - first, 2), np.int64)
+        if len(self._room) < last - first:
+            self._room = zeros("q", last - first, 2)
+        others = self._room
         at, grown = first, 0
         while True:
             before, counts = at, self.state.counts
-            counts[N_OTHERS] = 0
-            journal = compiled.Journal(*self._journal)
+            counts[change_state.N_OTHERS] = 0
+            journal = _NO_JOURNAL if self._journal is NO_JOURNAL else compiled.Journal(*self._journal)
             status, at = compiled.replay(data, starts, stops, at, last, *self.buffers, journal, others)
-            if counts[N_OTHERS]:
-                self._others.append(others[: counts[N_OTHERS]].copy())
-            if status == GROW:
+            if counts[change_state.N_OTHERS]:
+                self._others += others[: counts[change_state.N_OTHERS]].tolist()
+            if status == change_state.GROW:
                 grown = 1 if at > before else grown + 1
                 assert grown < _GROWTHS, "few growths are enough for any record"
                 self._grow_for(int(data[starts[at] + 1]), int(stops[at] - starts[at]))
-            elif status == STOPPED and not counts[IS_CHECKED] and self._replay_unusual(data, starts, stops, at):
+            elif (
+                status == change_state.STOPPED
+                and not counts[change_state.IS_CHECKED]
+                and self._replay_unusual(data, starts, stops, at)
+            ):
                 at += 1
             else:
                 return int(at)
 
-    def _passed_on(self) -> Any:
-        return np.concatenate(self._others) if self._others else np.empty((0, 2), np.int64)
-
     def _grow_for(self, api_key: int, size: int) -> None:
         self.grow(api_key, size)
         counts, journal = self.state.counts, self._journal
-        if len(journal.records) and max(counts[VERSIONS_NEEDED], counts[N_VERSIONS] + 1) > len(journal.records):
-            self._journal = room_for_versions(max(int(counts[VERSIONS_NEEDED]), 2 * len(journal.records)), journal)
+        if len(journal.records) and max(
+            counts[change_state.VERSIONS_NEEDED], counts[change_state.N_VERSIONS] + 1
+        ) > len(journal.records):
+            size = max(counts[change_state.VERSIONS_NEEDED], 2 * len(journal.records))
+            self._journal = Journal(*(grown(column, size) for column in journal))
 
     def _replay_unusual(self, data: Any, starts: Any, stops: Any, at: int) -> bool:
         """Replay a value that is right, but not written or not in place as usual; False for any other."""
         try:
-            framed = decode_value(data[starts[at] : stops[at]].tobytes())
+            framed = decode_value(bytes(data[starts[at] : stops[at]]))
         except CorruptDataError:
             return False
         message = framed.message
         if isinstance(message, UnknownRecord) and message.api_key not in TOPIC_KINDS:
-            self._others.append(np.array([[at, -1]], np.int64))
+            self._others.append([at, -1])
             return True
         if isinstance(message, UnknownRecord) or message.API_KEY in _MARKS:
             return False
         message = _held_by_rows(message)
-        value = np.frombuffer(encode_value(message, framed.version), np.uint8)
+        value = encode_value(message, framed.version)
         if self._replay_checked(value, at) or self._is_of_another_shard(message):
             return True
         holder = -1 if self.of_log or not isinstance(message, TopicRecord) else self.topic_number(message.name)
         if not 0 <= holder < self.packed.table.topic_count or self._has_changed(holder):
             return False
-        self.state.alive[holder] = GONE  # its name is free for a moment
+        self.state.alive[holder] = change_state.GONE  # its name is free for a moment
         taken = self._replay_checked(value, at)
-        self.state.alive[holder] = ALIVE
+        self.state.alive[holder] = change_state.ALIVE
         if taken:
-            self.state.counts[HAS_TAKEN_NAMES] = 1
+            self.state.counts[change_state.HAS_TAKEN_NAMES] = 1
             self.taken_names.append((message.name, holder))  # type: ignore[attr-defined]
         return taken
 
     def _replay_checked(self, value: Any, number: int) -> bool:
         """Replay a value that the object codec has written, for value `number`; whether that was possible."""
-        versions, others = int(self.state.counts[N_VERSIONS]), len(self._others)
-        self.state.counts[IS_CHECKED] = 1
+        versions, others = self.count(change_state.N_VERSIONS), len(self._others)
+        self.state.counts[change_state.IS_CHECKED] = 1
         try:
-            done = self._replay_on(value, np.zeros(1, np.int64), np.full(1, len(value), np.int64), 0, 1)
+            done = self._replay_on(value, array("q", [0]), array("q", [len(value)]), 0, 1)
         finally:
-            self.state.counts[IS_CHECKED] = 0
-        self._journal.records[versions : self.state.counts[N_VERSIONS]] = number
+            self.state.counts[change_state.IS_CHECKED] = 0
+        for version in range(versions, self.count(change_state.N_VERSIONS)):
+            self._journal.records[version] = number
         for other in self._others[others:]:
-            other[:, 0] = number
+            other[0] = number
         return done == 1
 
     def _is_of_another_shard(self, message: AnyMessage) -> bool:
@@ -182,14 +196,16 @@ class BulkChange(BulkTopics):
 
     def _has_changed(self, topic: int) -> bool:
         """Whether a record has changed a topic of the base."""
-        return self.state.alive[topic] != ALIVE or topic in {self.topic_at(place) for place in self.changed_places()}
+        return self.state.alive[topic] != change_state.ALIVE or topic in {
+            self.topic_at(place) for place in self.changed_places()
+        }
 
     def finish_snapshot(self) -> None:
         """Delete the topics of the base that no record has named."""
-        named = np.zeros(self.topic_total, np.bool_)
-        named[[self.topic_at(place) for place in self.changed_places()]] = True
-        named |= self.lives != ALIVE
-        self.state.alive[: self.packed.table.topic_count][~named[: self.packed.table.topic_count]] = GONE
+        named = {self.topic_at(place) for place in self.changed_places()}
+        for topic in range(self.packed.table.topic_count):
+            if self.state.alive[topic] == change_state.ALIVE and topic not in named:
+                self.state.alive[topic] = change_state.GONE
 
     def refuse_taken_names(self) -> None:
         """Raise ReplayError where two topics have one name."""
@@ -202,11 +218,11 @@ class BulkChange(BulkTopics):
         """Whether no record of a topic was replayed."""
         counts, state = self.state.counts, self.state
         return not (
-            counts[N_TOUCHED] > len(self.packed.patched)
+            counts[change_state.N_TOUCHED] > len(self.packed.patched)
             or self._is_structural
-            or counts[HAS_CLEARED_ELR]
-            or state.touched_info[: counts[N_TOUCHED], 0].any()
-            or state.dense_flags.any()
+            or counts[change_state.HAS_CLEARED_ELR]
+            or any(state.touched_info[touched, 0] for touched in range(counts[change_state.N_TOUCHED]))
+            or bytes(state.dense_flags).strip(b"\0")
         )
 
     def apply(self) -> PackedTopics:
@@ -217,146 +233,123 @@ class BulkChange(BulkTopics):
     @property
     def _is_structural(self) -> bool:
         counts = self.state.counts
-        return bool(counts[N_FRESH] or counts[N_TOPICS] or (self.lives != ALIVE).any())
+        return bool(counts[change_state.N_FRESH] or counts[change_state.N_TOPICS] or not self.all_alive)
 
     def _rewritten(self) -> PackedTopics:
         base, state = self.packed, self.state
         if not self._differs():
             return base
-        common: dict[str, Any] = {"table": base.table, "heap": self.heap(), "directories": self.directory_ids()}
         if len(state.dense_flags):
             self.dense_rows_are_shared = True
-            return PackedTopics(rows=state.dense_rows[:], **common)
-        count = int(state.counts[N_TOUCHED])
-        touched, values = state.touched[:count], state.touched_rows[:count]
+            return self._packed(base.table, state.dense_rows)
+        count = self.count(change_state.N_TOUCHED)
         if count * PATCHES_BELOW <= base.partition_count:
-            order = np.argsort(touched, kind="stable")
-            return PackedTopics(rows=base.rows, patched=touched[order], patches=values[order], **common)
-        rows = base.rows.copy()
-        rows[touched] = values
-        return PackedTopics(rows=rows, **common)
+            patched, patches = zeros("i", count), zeros("i", count, COLUMNS)
+            compiled.sort_touched(self.buffers[1], patched, patches)
+            return self._packed(base.table, base.cells, patched=patched, patches=patches)
+        rows = grown(base.cells, base.partition_count)
+        compiled.put_rows(state.touched_rows, state.touched, count, rows)
+        return self._packed(base.table, rows)
 
     def _differs(self) -> bool:
         base, state, patched = self.packed, self.state, len(self.packed.patched)
         if len(state.dense_flags):
-            return bool(compiled.any_differs(state.dense_rows, base.merged_rows()))
-        if compiled.any_differs(state.touched_rows[:patched], base.patches):
+            return compiled.any_differs(state.dense_rows, base.merged().cells, *self.buffers)
+        if compiled.any_differs(state.touched_rows[:patched], base.patches, *self.buffers):
             return True
-        count = int(state.counts[N_TOUCHED])
-        return bool(compiled.any_differs_at(base.rows, state.touched, state.touched_rows, patched, count))
+        return compiled.any_touched_differs(patched, *self.buffers)
 
     def _restructured(self) -> PackedTopics:
-        base, state = self.packed, self.state
-        fresh, created = self.count(N_FRESH), self.count(N_TOPICS)
-        known, topics = base.table.topic_count, self.topic_total
-        ids, lives = self.topic_ids(), self.lives
-        common: dict[str, Any] = {"heap": self.heap(), "directories": self.directory_ids()}
-        if (lives == ALIVE).all() and (
-            self.count(N_ODD) == self._sparse_partitions
-        ):  # then each new topic has its rows
-            sizes = state.sizes[:topics]  # side by side
-            starts = np.zeros(topics + 1, np.int32)
-            np.cumsum(sizes, out=starts[1:])
-            in_order = (state.firsts[:created] == starts[known:-1] - base.partition_count)[sizes[known:] > 0]
-            if in_order.all():
-                if base.partition_count:
-                    rows = np.concatenate((self._base_rows(), state.fresh_rows[:fresh]))
-                else:
-                    rows = self._shared_fresh_rows(fresh)
-                return PackedTopics(table=TopicTable(self.names, ids, starts, base.table.sparse), rows=rows, **common)
-        return self._sorted_anew(ids, lives, common)
+        base, total = self.packed, self.topic_total
+        starts = zeros("i", total + 1)
+        is_plain = (
+            not base.partition_count and self.all_alive and self.count(change_state.N_ODD) == self._sparse_partitions
+        )
+        if is_plain and compiled.lie_in_order(*self.buffers, starts):
+            return self._packed(TopicTable(self.names, self.topic_ids(), starts, base.table.sparse), self._fresh_rows())
+        sizes, ends, is_odd = zeros("i", total), zeros("i", total), zeros("B", total)
+        compiled.count_rows(*self.buffers, sizes)
+        starts = memoryview(array("i", accumulate(sizes, initial=0)))
+        partitions, places = zeros("i", starts[-1]), zeros("q", starts[-1])
+        compiled.lay_out(*self.buffers, starts, partitions, places, ends, is_odd)
+        rows = zeros("i", starts[-1], COLUMNS)
+        compiled.rows_at(places, *self.buffers, rows)
+        sparse = {topic: tuple(partitions[starts[topic] : ends[topic]]) for topic in compress(range(total), is_odd)}
+        names, ids, kept = self.names, self.topic_ids(), [topic for topic in range(total) if self.state.alive[topic]]
+        if len(kept) < total:
+            known = base.table.names + self.new_names
+            names, ids = [known[topic] for topic in kept], b"".join([ids[16 * n : 16 * n + 16] for n in kept])
+            starts = memoryview(array("i", [*(starts[topic] for topic in kept), starts[-1]]))
+            sparse = {number: sparse[topic] for number, topic in enumerate(kept) if topic in sparse}
+        table = TopicTable(names, ids, starts, sparse)
+        if kept == [*range(base.table.topic_count)] and starts == base.table.bounds and sparse == base.table.sparse:
+            if not compiled.any_differs(rows, base.merged().cells, *self.buffers):
+                return base  # a snapshot has brought what was there
+            table = base.table
+        return self._packed(table, rows)
 
-    def _shared_fresh_rows(self, count: int) -> Any:
-        """The fresh rows, shared with this change; unused memory is released."""
-        if not self.fresh_rows_are_shared:
-            self.replace(
-                fresh_topics=self.state.fresh_topics[:count],
-                fresh_partitions=self.state.fresh_partitions[:count],
-                fresh_info=self.state.fresh_info[:count],
-            )
-            if self.state.fresh_rows.flags.owndata:
-                self.state.fresh_rows.resize((count, COLUMNS), refcheck=False)
-            self.fresh_rows_are_shared = True
-        return self.state.fresh_rows[:count]
+    def _packed(self, table: TopicTable, rows: Any, **patches: Any) -> PackedTopics:
+        return PackedTopics(table=table, rows=rows, heap=self.heap(), directories=self.directory_ids(), **patches)
 
-    def _base_rows(self) -> Any:
-        if len(self.state.dense_flags):
-            return self.state.dense_rows
-        count = int(self.state.counts[N_TOUCHED])
-        rows = self.packed.rows.copy()
-        rows[self.state.touched[:count]] = self.state.touched_rows[:count]
-        return rows
-
-    def _sorted_anew(self, ids: Any, lives: Any, common: dict[str, Any]) -> PackedTopics:
-        table, state = self.packed.table, self.state
-        fresh = self.count(N_FRESH)
-        topic_of = np.concatenate((table.topic_numbers(), state.fresh_topics[:fresh]))
-        partitions = np.concatenate((table.partition_ids(), state.fresh_partitions[:fresh]))
-        rows = np.concatenate((self._base_rows(), state.fresh_rows[:fresh]))
-        alive = lives != GONE
-        kept = alive[topic_of] & (rows[:, SHAPE] != ABSENT)
-        order = np.lexsort((partitions, topic_of))
-        order = order[kept[order]]
-        numbers = np.cumsum(alive, dtype=np.int32) - 1
-        known = self.packed.table.names + self.new_names
-        names = [name for name, stays in zip(known, alive.tolist(), strict=True) if stays]
-        table = sorted_table(names, ids[alive], numbers[topic_of[order]], partitions[order])
-        rows, base = rows[order], self.packed
-        has_same_topics = not self.count(N_TOPICS) and bool(alive.all())
-        has_same_places = np.array_equal(table.starts, base.table.starts) and table.sparse == base.table.sparse
-        if has_same_topics and has_same_places and not compiled.any_differs(rows, base.merged_rows()):
-            return base  # a snapshot has brought what was there
-        return PackedTopics(table=table, rows=rows, **common)
+    def _fresh_rows(self) -> Any:
+        """The fresh rows: shared with this change if they are many."""
+        rows = self.state.fresh_rows[: self.count(change_state.N_FRESH)]
+        self.fresh_rows_are_shared = rows.nbytes >= MAPPED_FROM
+        return rows if self.fresh_rows_are_shared else grown(rows, len(rows))
 
     # as objects
 
     def topic_at(self, place: int) -> int:
         """The number of the topic of a place."""
         state = self.gathered()
-        touched = int(state.counts[N_TOUCHED])
+        touched = state.counts[change_state.N_TOUCHED]
         if place >= touched:
-            return int(state.fresh_topics[place - touched])
-        return int(np.searchsorted(self.base.starts, state.touched[place], side="right")) - 1
+            return state.fresh_topics[place - touched]  # type: ignore[no-any-return]
+        return bisect_right(self.base.starts, state.touched[place]) - 1
 
     def partition_at(self, place: int) -> tuple[int, int]:
         """The numbers of the topic and the partition at a place."""
         topic = self.topic_at(place)
         state = self.gathered()
-        touched = int(state.counts[N_TOUCHED])
+        touched = state.counts[change_state.N_TOUCHED]
         if place >= touched:
-            return topic, int(state.fresh_partitions[place - touched])
-        number = int(state.touched[place]) - int(self.base.starts[topic])
+            return topic, state.fresh_partitions[place - touched]
+        number = state.touched[place] - self.base.starts[topic]
         ids = self.packed.table.sparse.get(topic)
         return topic, number if ids is None else ids[number]
 
     def info_at(self, place: int) -> tuple[int, int, int]:
         """Flags, number of unclean elections, number of elections from the ELR."""
         state = self.gathered()
-        touched = int(state.counts[N_TOUCHED])
-        info = state.touched_info[place] if place < touched else state.fresh_info[place - touched]
-        flags, unclean, elr = info.tolist()
-        return flags, unclean, elr
+        touched = state.counts[change_state.N_TOUCHED]
+        info, at = (state.touched_info, place) if place < touched else (state.fresh_info, place - touched)
+        return info[at, 0], info[at, 1], info[at, 2]
 
     def state_at(self, place: int, heap: Any, directories: tuple[Uuid, ...]) -> PartitionRegistration:
         """The state of the partition at a place."""
         state = self.gathered()
-        touched = int(state.counts[N_TOUCHED])
-        row = state.touched_rows[place] if place < touched else state.fresh_rows[place - touched]
-        return registration_of(tuple(row.tolist()), heap, directories)
+        touched = state.counts[change_state.N_TOUCHED]
+        rows, at = (state.touched_rows, place) if place < touched else (state.fresh_rows, place - touched)
+        return registration_of(ROW.unpack_from(flat(rows), at * ROW_BYTES), heap, directories)
 
     def changed_places(self) -> list[int]:
         """The places of the partitions that records changed, of existing topics."""
         state = self.gathered()
-        touched = int(state.counts[N_TOUCHED])
-        named = np.flatnonzero(state.touched_info[:touched, 0] & TOUCHED).tolist()
-        places = [*named, *range(touched, touched + int(state.counts[N_FRESH]))]
-        rows = (state.touched_rows, state.fresh_rows)
-        return [
-            place
-            for place in places
-            if state.alive[self.topic_at(place)]
-            and rows[place >= touched][place - touched * (place >= touched), SHAPE] != ABSENT
-        ]
+        touched, fresh = state.counts[change_state.N_TOUCHED], state.counts[change_state.N_FRESH]
+        places = [place for place in range(touched) if state.touched_info[place, 0] & change_state.TOUCHED]
+        there = [place for place in places if state.touched_rows[place, SHAPE] != change_state.ABSENT]
+        there += [touched + place for place in range(fresh) if state.fresh_rows[place, SHAPE] != change_state.ABSENT]
+        return [place for place in there if state.alive[self.topic_at(place)]]
+
+
+def _room_for_versions(size: int) -> Journal:
+    """A journal with room for a number of versions."""
+    rows = (zeros("i", size, COLUMNS), zeros("i", size, COLUMNS))
+    return Journal(zeros("q", size), zeros("q", size), *rows, zeros("B", size))
+
+
+NO_JOURNAL: Final = _room_for_versions(0)
+_NO_JOURNAL: Final = compiled.Journal(*NO_JOURNAL)
 
 
 def _held_by_rows(message: Message) -> Message:

@@ -27,6 +27,7 @@ from kraftlake.kernels.replay.change_state import (
     N_FRESH,
     N_TOUCHED,
     TOUCHED,
+    State,
 )
 from kraftlake.records.uuid import Uuid
 
@@ -59,7 +60,8 @@ def _rows_around(bulk: BulkChange) -> tuple[Any, Any, Any, Any]:
     They are those of the base that records have changed, those of removed topics, and the new ones, which have no row
     before.
     """
-    state, packed = bulk.gathered(), bulk.packed
+    arrays = {name: np.asarray(array) for name, array in vars(bulk.gathered()).items()}
+    state, packed = State(**arrays), bulk.packed
     touched, fresh = int(state.counts[N_TOUCHED]), int(state.counts[N_FRESH])
     removed, places = _removed_rows(bulk), np.arange(packed.partition_count, packed.partition_count + fresh)
     after, noted = state.fresh_rows[:fresh], state.fresh_info[:fresh, 0]
@@ -67,12 +69,16 @@ def _rows_around(bulk: BulkChange) -> tuple[Any, Any, Any, Any]:
     if touched or len(removed):
         places = np.concatenate((state.touched[:touched], removed, places))
         before = np.concatenate(
-            (packed.patches, packed.rows[places[len(packed.patched) : touched]], packed.merged_rows()[removed])
+            (
+                np.asarray(packed.patches),
+                packed.rows[places[len(packed.patched) : touched]],
+                packed.merged_rows()[removed],
+            )
         )
         none = np.zeros((len(removed), COLUMNS), np.int32)
         after = np.concatenate((state.touched_rows[:touched], none, after))
         noted = np.concatenate((state.touched_info[:touched, 0], none[:, 0], noted))
-    lives = bulk.lives[bulk.topics_at(places)]
+    lives = np.asarray(bulk.lives)[bulk.topics_at(places)]
     flags = np.where(noted & DIRECTORIES_WRITTEN, np.uint8(HAS | WRITTEN), np.uint8(HAS))
     flags[:touched][lives[:touched] == ALIVE] |= HAD
     flags[(noted & TOUCHED == 0) | (lives == GONE) | (after[:, SHAPE] == ABSENT)] = 0

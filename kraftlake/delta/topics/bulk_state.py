@@ -1,21 +1,35 @@
-"""The arrays of a bulk replay: initial sizes, growth, and the change from sparse to dense. Imports numpy."""
+"""The arrays of a bulk replay: initial sizes, growth, and the change from sparse to dense."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
+from array import array
+from itertools import accumulate, chain
+from sys import byteorder
+from types import SimpleNamespace
+from typing import Any, Final
 
 from kraftlake.image.topics.packed_topics import PATCHES_BELOW, PackedTopics
 from kraftlake.image.topics.partition_rows import COLUMNS
 from kraftlake.image.topics.topic_table import TopicTable
 from kraftlake.kernels import compiled, record_types
 from kraftlake.kernels.replay import change_state
+from kraftlake.runtime.buffers import flat, grown, of_bytes, zeros
 
 _SAMPLES = 1024
 """Number of records sampled to estimate the memory that all need."""
+_FEW = 16
+"""Number of records whose memory is reserved when they need it."""
 _FOLLOWING = 2_000_000
 """Largest number of following records for which memory is reserved."""
+
+
+_NO: Final = {form: zeros(form, 0) for form in "iqQB"}
+_NO_ROWS: Final = zeros("i", 0, COLUMNS)
+_NO_TRIPLES: Final = zeros("i", 0, 3)
+_NO_PAIRS: Final = zeros("i", 0, 2)
+_NO_IDS: Final = zeros("Q", 0, 2)
+_NO_INDEX: Final = zeros("i", 2)
+"""An index of nothing, which nothing is put into."""
 
 
 class BulkState:
@@ -27,120 +41,122 @@ class BulkState:
         self.dense_rows_are_shared = False
         self._foreseen = 0
         """Number of following records for which memory is reserved."""
-        self._gathered: change_state.State | None = None
+        self._gathered: Any = None
         self._buffers: tuple[compiled.Base, compiled.State] | None = None
-        topics, patches = base.table.topic_count, len(base.patched)
-        ids, index = _id_index(base.table)
-        sparse = np.zeros(topics, np.uint8)
-        sparse[list(base.table.sparse)] = 1
+        table, patches = base.table, len(base.patched)
+        topics = table.topic_count
+        ids, index = _id_index(table)
+        sparse, sizes = zeros("B", topics), zeros("i", topics)
+        for topic in table.sparse:
+            sparse[topic] = 1
+        compiled.sizes_of(table.bounds, sizes)
         self._sparse_partitions = 0
         """How many partitions of the base have topics whose partition ids are not 0, 1, 2, …."""
-        self.base = change_state.Base(
-            rows=base.rows, starts=base.table.starts, heap=base.heap, ids=ids, index=index, sparse=sparse
+        self.base = change_state.Base(base.cells, table.bounds, base.heap, ids, index, sparse)
+        directories = _native(b"".join(base.directories))
+        self.state: Any = SimpleNamespace(  # in the order of the fields of `State`
+            counts=zeros("q", change_state.COUNTS),
+            slots=zeros("i", base.partition_count),
+            touched=grown(base.patched, patches),
+            touched_rows=grown(base.patches, patches),
+            touched_info=zeros("i", patches, 3),
+            dense_rows=_NO_ROWS,
+            dense_flags=_NO["B"],
+            dense_elections=_NO_PAIRS,
+            fresh_rows=_NO_ROWS,
+            fresh_topics=_NO["i"],
+            fresh_partitions=_NO["i"],
+            fresh_info=_NO_TRIPLES,
+            odd=_NO_TRIPLES,
+            odd_index=_NO_INDEX,
+            alive=of_bytes("B", bytearray([change_state.ALIVE]) * topics),
+            sizes=sizes,
+            ids=_NO_IDS,
+            index=_NO_INDEX,
+            firsts=_NO["i"],
+            begins=zeros("i", topics),
+            names=_NO["B"],
+            name_ends=_NO["q"],
+            name_hashes=_NO["Q"],
+            name_topics=_NO["i"],
+            heap=zeros("i", 16 * change_state.LONGEST),
+            directories=directories,
+            directory_index=_NO_INDEX,
+            lists=zeros("i", 7, change_state.LONGEST),
+            lengths=zeros("q", 7),
+            before=zeros("i", 7, change_state.LONGEST),
+            before_lengths=zeros("q", 7),
+            numbers=zeros("i", 4),
+            hints=zeros("i", 3, change_state.BLOCK),
+            homes=zeros("i", change_state.HOMES),
+            row=zeros("i", 2, COLUMNS),
         )
-        directories = np.frombuffer(b"".join(base.directories), ">u8").reshape(-1, 2).astype(np.uint64)
-        self.state = change_state.State(
-            counts=np.zeros(change_state.COUNTS, np.int64),
-            slots=np.empty(0, np.int32),
-            touched=base.patched.copy(),
-            touched_rows=base.patches.copy(),
-            touched_info=np.zeros((patches, 3), np.int32),
-            dense_rows=np.empty((0, COLUMNS), np.int32),
-            dense_flags=np.empty(0, np.uint8),
-            dense_elections=np.empty((0, 2), np.int32),
-            fresh_rows=np.empty((0, COLUMNS), np.int32),
-            fresh_topics=np.empty(0, np.int32),
-            fresh_partitions=np.empty(0, np.int32),
-            fresh_info=np.empty((0, 3), np.int32),
-            odd=np.empty((0, 3), np.int32),
-            odd_index=np.zeros(2, np.int32),
-            alive=np.ones(topics, np.uint8),
-            sizes=base.table.starts[1:] - base.table.starts[:-1],
-            ids=np.empty((0, 2), np.uint64),
-            index=np.zeros(2, np.int32),
-            firsts=np.empty(0, np.int32),
-            begins=np.zeros(topics, np.int32),
-            names=np.empty(0, np.uint8),
-            name_ends=np.empty(0, np.int64),
-            name_hashes=np.zeros(0, np.uint64),
-            name_topics=np.zeros(0, np.int32),
-            heap=np.empty(16 * change_state.LONGEST, np.int32),
-            directories=np.empty((0, 2), np.uint64),
-            directory_index=np.zeros(2, np.int32),
-            lists=np.empty((7, change_state.LONGEST), np.int32),
-            lengths=np.empty(7, np.int64),
-            before=np.empty((7, change_state.LONGEST), np.int32),
-            before_lengths=np.empty(7, np.int64),
-            numbers=np.empty(4, np.int32),
-            hints=np.empty((3, change_state.BLOCK), np.int32),
-            homes=np.zeros(change_state.HOMES, np.int32),
-            row=np.empty((2, COLUMNS), np.int32),
-        )
+        compiled.number_places(base.patched, self.state.slots)
         self.state.counts[change_state.N_TOUCHED] = patches
         self.state.counts[change_state.N_DIRECTORIES] = len(directories)
-        self.replace(directories=directories)
         self._grow_directories()
-        if base.table.sparse:
+        if table.sparse:
             self._find_sparse()
 
     def unshare(self) -> None:
         """Copy the rows that are shared with an immutable image, before they change."""
         self._gathered = None
         if self.fresh_rows_are_shared:
-            self.replace(fresh_rows=self.state.fresh_rows.copy())
+            self.replace(fresh_rows=grown(self.state.fresh_rows, len(self.state.fresh_rows)))
             self.fresh_rows_are_shared = False
         if self.dense_rows_are_shared:
-            self.replace(dense_rows=self.state.dense_rows.copy())
+            self.replace(dense_rows=grown(self.state.dense_rows, len(self.state.dense_rows)))
             self.dense_rows_are_shared = False
 
     def count(self, which: int) -> int:
         """One of the counts of `change_state`."""
-        return int(self.state.counts[which])
+        return self.state.counts[which]  # type: ignore[no-any-return]
 
     def heap(self) -> Any:
         """The heap of the base and its additions: int32."""
         used = self.state.counts[change_state.N_HEAP]
-        return np.concatenate((self.base.heap, self.state.heap[:used])) if used else self.base.heap
+        return of_bytes("i", b"".join((flat(self.base.heap), flat(self.state.heap[:used])))) if used else self.base.heap
 
     def replace(self, **arrays: Any) -> None:
         """Replace arrays of the state."""
-        self.state = self.state._replace(**arrays)
+        vars(self.state).update(arrays)
         self._buffers = None
 
     @property
     def buffers(self) -> tuple[compiled.Base, compiled.State]:
         """`base` and `state` as compiled code takes them."""
         if self._buffers is None:
-            self._buffers = compiled.Base(*self.base), compiled.State(*self.state)
+            self._buffers = (
+                compiled.Base(*self.base),
+                compiled.State(*vars(self.state).values()),
+            )
         return self._buffers
 
     def make_room(self, data: Any, starts: Any, stops: Any, first: int, last: int, *, following: int = 0) -> None:
         """Reserve memory for the records and for `following` more, by an estimate; `grow` adds more if needed."""
         state, rows, count = self.state, self.packed.partition_count, last - first
-        if count <= self._foreseen:
-            self._foreseen -= count
+        if count <= max(self._foreseen, _FEW):
+            self._foreseen = max(0, self._foreseen - count)
             return
-        types = np.zeros(record_types.TYPES + 1, np.int64)
+        sampled = zeros("q", record_types.TYPES + 1)
         step = max(1, count // _SAMPLES)
-        compiled.count_types(data, starts, stops, first, last, step, types)
+        compiled.count_types(data, starts, stops, first, last, step, sampled)
         self._foreseen = min(following, _FOLLOWING)
-        types = types * step * (count + self._foreseen) // max(1, count)
+        types = [number * step * (count + self._foreseen) // max(1, count) for number in sampled]
         count += self._foreseen
         if rows and not len(state.dense_flags):
             if PATCHES_BELOW * types[record_types.CHANGE] > rows:
                 self._become_dense()
             else:
-                if not len(state.slots):
-                    self._begin_sparse()
-                touched = int(state.counts[change_state.N_TOUCHED] + types[record_types.CHANGE])
+                touched = state.counts[change_state.N_TOUCHED] + types[record_types.CHANGE]
                 self._make_room_for_touched(min(rows, touched))
-        guess = int(types[record_types.PARTITION])
+        guess = types[record_types.PARTITION]
         if guess:
             self._make_room_for_fresh(self.count(change_state.N_FRESH) + min(count, guess + guess // 4))
-        guess = int(types[record_types.TOPIC])
+        guess = types[record_types.TOPIC]
         if guess:
             self._make_room_for_topics(self.count(change_state.N_TOPICS) + min(count, guess + guess // 4))
-            self._make_room_for_names(self.count(change_state.N_NAMES) + int(types[record_types.TYPES]))
+            self._make_room_for_names(self.count(change_state.N_NAMES) + types[record_types.TYPES])
 
     def grow(self, api_key: int, size: int) -> None:
         """Enlarge every array that has no room for a record of this type whose value has `size` bytes."""
@@ -149,13 +165,13 @@ class BulkState:
         self._grow_heap()
         self._grow_directories()
         if api_key == record_types.PARTITION and counts[change_state.N_FRESH] >= len(state.fresh_topics):
-            self._make_room_for_fresh(int(counts[change_state.N_FRESH]) + 64)
+            self._make_room_for_fresh(counts[change_state.N_FRESH] + 64)
         if api_key == record_types.PARTITION and counts[change_state.N_ODD] >= len(state.odd):
-            self._make_room_for_odd(int(counts[change_state.N_ODD]) + 64)
+            self._make_room_for_odd(counts[change_state.N_ODD] + 64)
         if api_key in (record_types.TOPIC, record_types.CLEAR_ELR):
-            self._make_room_for_topics(int(counts[change_state.N_TOPICS]) + 1)
+            self._make_room_for_topics(counts[change_state.N_TOPICS] + 1)
             self._make_room_for_names(self.count(change_state.N_NAMES) + size)
-        needed = int(max(counts[change_state.ROWS_NEEDED], counts[change_state.N_TOUCHED] + 1))
+        needed = max(counts[change_state.ROWS_NEEDED], counts[change_state.N_TOUCHED] + 1)
         if self.packed.partition_count and needed > len(state.touched) and not len(state.dense_flags):
             if PATCHES_BELOW * needed > self.packed.partition_count:
                 self._become_dense()
@@ -164,22 +180,17 @@ class BulkState:
 
     def _find_sparse(self) -> None:
         """Note the partitions of the base whose ids are not 0, 1, 2, …."""
-        table = self.packed.table
-        numbers = table.topic_numbers()
-        places = np.flatnonzero(self.base.sparse[numbers])
-        self._enlarge(len(places), "odd")
-        self.state.odd[:] = np.stack((numbers[places], table.partition_ids()[places], places), axis=1)
-        self._sparse_partitions = self.state.counts[change_state.N_ODD] = len(places)
-        self._make_room_for_odd(len(places))
+        sparse = self.packed.table.sparse
+        partitions = array("i", chain.from_iterable(sparse[topic] for topic in sorted(sparse)))
+        self._enlarge(len(partitions), "odd")
+        compiled.note_odd(compiled.Base(*self.base), partitions, self.state.odd)
+        self._sparse_partitions = self.state.counts[change_state.N_ODD] = len(partitions)
+        self._make_room_for_odd(len(partitions))
 
     def _make_room_for_lists(self, longest: int) -> None:
         if longest > self.state.lists.shape[1]:
-            self.replace(lists=np.empty((7, longest), np.int32), before=np.empty((7, longest), np.int32))
-
-    def _begin_sparse(self) -> None:
-        slots = np.zeros(self.packed.partition_count, np.int32)
-        slots[self.packed.patched] = np.arange(1, len(self.packed.patched) + 1, dtype=np.int32)
-        self.replace(slots=slots)
+            longest *= 2
+            self.replace(lists=zeros("i", 7, longest), before=zeros("i", 7, longest))
 
     def _make_room_for_touched(self, rows: int) -> None:
         state = self.state
@@ -189,38 +200,27 @@ class BulkState:
 
     def _become_dense(self) -> None:
         """Switch to changing a copy of all rows in place."""
-        state = self.state
-        count = self.count(change_state.N_TOUCHED)
-        touched, info = state.touched[:count], state.touched_info[:count]
-        rows = self.packed.rows.copy()
-        if count:
-            rows[touched] = state.touched_rows[:count]
-        flags, elections = np.zeros(len(rows), np.uint8), np.zeros((len(rows), 2), np.int32)
-        flags[touched] = info[:, 0]
-        elections[touched] = info[:, 1:]
-        none = np.empty(0, np.int32)
-        state.counts[change_state.N_TOUCHED] = 0
-        self.replace(slots=none, touched=none, touched_rows=none.reshape(0, COLUMNS), touched_info=none.reshape(0, 3))
+        rows, count = grown(self.packed.cells, self.packed.partition_count), self.packed.partition_count
+        flags, elections = zeros("B", count), zeros("i", count, 2)
+        compiled.spread(self.buffers[1], rows, flags, elections)
+        self.state.counts[change_state.N_TOUCHED] = 0
+        self.replace(slots=_NO["i"], touched=_NO["i"], touched_rows=_NO_ROWS, touched_info=_NO_TRIPLES)
         self.replace(dense_rows=rows, dense_flags=flags, dense_elections=elections)
 
-    def gathered(self) -> change_state.State:
+    def gathered(self) -> Any:
         """The state with changed rows in sparse form, the patches of the base first. Read-only."""
         state = self.state
         if not len(state.dense_flags):
             return state
         if self._gathered is None:
             patched = self.packed.patched
-            named = state.dense_flags != 0
-            named[patched] = False
-            touched = np.concatenate((patched, np.flatnonzero(named).astype(np.int32)))
-            info = np.empty((len(touched), 3), np.int32)
-            info[:, 0] = state.dense_flags[touched]
-            info[:, 1:] = state.dense_elections[touched]
-            counts = state.counts.copy()
-            counts[change_state.N_TOUCHED] = len(touched)
-            self._gathered = state._replace(
-                counts=counts, touched=touched, touched_rows=state.dense_rows[touched], touched_info=info
-            )
+            most = len(patched) + len(state.dense_flags) - bytes(state.dense_flags).count(0)
+            touched, rows, info = zeros("i", most), zeros("i", most, COLUMNS), zeros("i", most, 3)
+            count = compiled.gather(self.buffers[1], patched, touched, rows, info)
+            counts = grown(state.counts, len(state.counts))
+            counts[change_state.N_TOUCHED] = count
+            some = {"touched": touched[:count], "touched_rows": rows[:count], "touched_info": info[:count]}
+            self._gathered = SimpleNamespace(**{**vars(state), "counts": counts, **some})
         return self._gathered
 
     def _make_room_for_fresh(self, fresh: int) -> None:
@@ -234,7 +234,7 @@ class BulkState:
     def _make_room_for_odd(self, count: int) -> None:
         """Enlarge the index of partitions whose ids are not consecutive: few logs have any."""
         self._enlarge(max(count, 2 * len(self.state.odd)), "odd")
-        index = np.zeros(_power_of_two(2 * len(self.state.odd)), np.int32)
+        index = zeros("i", _power_of_two(2 * len(self.state.odd)))
         compiled.index_odd(self.state.odd, self.count(change_state.N_ODD), index)
         self.replace(odd_index=index)
 
@@ -244,10 +244,10 @@ class BulkState:
             return
         topics = max(topics, 2 * len(state.firsts))
         known = self.packed.table.topic_count
-        index = np.zeros(_power_of_two(2 * topics), np.int32)
+        index = zeros("i", _power_of_two(2 * topics))
         compiled.index_ids(state.ids, self.count(change_state.N_TOPICS), index)
         size = _power_of_two(2 * (known + topics))
-        hashes, owners = np.zeros(size, np.uint64), np.zeros(size, np.int32)
+        hashes, owners = zeros("Q", size), zeros("i", size)
         if len(state.name_hashes):
             compiled.move_names(state.name_hashes, state.name_topics, hashes, owners)
         elif known:
@@ -273,39 +273,43 @@ class BulkState:
         used = self.count(change_state.N_DIRECTORIES)
         if used + longest > len(state.directories):
             size = 2 * used + 2 * longest
-            index = np.zeros(_power_of_two(2 * size), np.int32)
+            index = zeros("i", _power_of_two(2 * size))
             compiled.index_ids(state.directories, used, index)
             self._enlarge(size, "directories")
             self.replace(directory_index=index)
 
     def _enlarge(self, size: int, *names: str) -> None:
         """Give arrays of the state at least `size` elements; what they hold stays."""
-        for name in names:
-            array = getattr(self.state, name)
-            if size > len(array):
-                larger = np.empty((size, *array.shape[1:]), array.dtype)
-                larger[: len(array)] = array
-                self.replace(**{name: larger})
+        known = {name: getattr(self.state, name) for name in names}
+        self.replace(**{name: grown(numbers, size) for name, numbers in known.items() if size > len(numbers)})
 
 
 def _id_index(table: TopicTable) -> tuple[Any, Any]:
     known = table.lookup.get("ids")
     if known is None:
-        ids = table.ids.view(">u8").astype(np.uint64).reshape(-1, 2)
-        index = np.zeros(_power_of_two(2 * len(ids)), np.int32)
-        compiled.index_ids(ids, len(ids), index)
+        ids, count = _native(table.id_bytes), table.topic_count
+        index = zeros("i", _power_of_two(2 * count))
+        compiled.index_ids(ids, count, index)
         known = table.lookup["ids"] = (ids, index)
     ids_and_index: tuple[Any, Any] = known
     return ids_and_index
 
 
+def _native(ids: bytes) -> Any:
+    """Ids of 16 bytes each as rows of two numbers."""
+    halves = array("Q", ids)
+    if byteorder == "little":
+        halves.byteswap()
+    return of_bytes("Q", memoryview(halves).cast("B"), 2)
+
+
 def _names_of(table: TopicTable) -> tuple[Any, Any]:
     """The names of all topics with a newline behind each (uint8), and where each ends (int64)."""
-    text = np.frombuffer("\n".join([*table.names, ""]).encode(), np.uint8)
-    ends = np.flatnonzero(text == ord("\n"))
-    if len(ends) != table.topic_count:
-        ends = np.cumsum([len(name.encode()) + 1 for name in table.names], dtype=np.int64) - 1
-    return text.copy(), ends
+    names = [name.encode() for name in table.names]
+    ends = array("q", accumulate(len(name) + 1 for name in names))
+    for topic, end in enumerate(ends):
+        ends[topic] = end - 1
+    return memoryview(bytearray(b"\n".join([*names, b""]))), memoryview(ends)
 
 
 def _power_of_two(least: int) -> int:

@@ -1,15 +1,19 @@
-"""The topics and partitions that a bulk change has, by their numbers. Imports numpy."""
+"""The topics and partitions that a bulk change has, by their numbers."""
 
 from __future__ import annotations
 
+from array import array
 from functools import cached_property
+from sys import byteorder
 from typing import Any
 
-import numpy as np
-
 from kraftlake.delta.topics.bulk_state import BulkState
-from kraftlake.kernels.replay.change_state import GONE, N_DIRECTORIES, N_FRESH, N_NAMES, N_TOPICS
+from kraftlake.image.topics.partition_registration import PartitionRegistration
+from kraftlake.image.topics.partition_rows import COLUMNS, ROW, registration_of
+from kraftlake.kernels import compiled
+from kraftlake.kernels.replay import change_state
 from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.buffers import flat, zeros
 
 
 class BulkTopics(BulkState):
@@ -18,7 +22,7 @@ class BulkTopics(BulkState):
     @property
     def topic_total(self) -> int:
         """The number of topics, including deleted ones."""
-        return self.packed.table.topic_count + self.count(N_TOPICS)
+        return self.packed.table.topic_count + self.count(change_state.N_TOPICS)
 
     @property
     def lives(self) -> Any:
@@ -26,12 +30,25 @@ class BulkTopics(BulkState):
         return self.state.alive[: self.topic_total]
 
     @property
+    def all_alive(self) -> bool:
+        """Whether each topic is as a record has created it first, or the base has it."""
+        return bytes(self.lives).count(change_state.ALIVE) == self.topic_total
+
+    def begun_and_deleted(self) -> tuple[list[int], list[int]]:
+        """The topics that exist and were created by a record, and the deleted topics of the base."""
+        lives, known = bytes(self.lives), self.packed.table.topic_count
+        if lives[:known].count(change_state.ALIVE) == known:
+            return [topic for topic in range(known, len(lives)) if lives[topic]], []
+        begun = [topic for topic, life in enumerate(lives) if life and (topic >= known or life != change_state.ALIVE)]
+        return begun, [topic for topic in range(known) if lives[topic] in (change_state.GONE, change_state.AGAIN)]
+
+    @property
     def new_names(self) -> list[str]:
         """The names of the created topics, including deleted ones."""
         text, ends = self._new_names()
         if len(ends) == text.count(b"\n"):
             return text.decode().split("\n")[:-1]
-        return [text[first:last].decode() for first, last in zip([0, *(ends + 1)], ends, strict=False)]
+        return [text[first:last].decode() for first, last in zip([0, *(end + 1 for end in ends)], ends, strict=False)]
 
     @property
     def names(self) -> list[str] | bytes:
@@ -42,14 +59,14 @@ class BulkTopics(BulkState):
                 return text
         return self.packed.table.names + self.new_names
 
-    def _new_names(self) -> tuple[bytes, Any]:
+    def _new_names(self) -> tuple[bytes, list[int]]:
         """The names of the created topics with a newline behind each, and where each ends."""
         known, state = self.packed.table.topic_count, self.state
-        if not self.count(N_TOPICS):
-            return b"", np.empty(0, np.int64)
-        start = int(state.name_ends[known - 1]) + 1 if known else 0
-        text: bytes = state.names[start : self.count(N_NAMES)].tobytes()
-        return text, state.name_ends[known : self.topic_total] - start
+        if not self.count(change_state.N_TOPICS):
+            return b"", []
+        start = state.name_ends[known - 1] + 1 if known else 0
+        text: bytes = state.names[start : self.count(change_state.N_NAMES)].tobytes()
+        return text, [end - start for end in state.name_ends[known : self.topic_total]]
 
     def topic_name(self, topic: int) -> str:
         """The name of a topic."""
@@ -64,10 +81,9 @@ class BulkTopics(BulkState):
         known = self.packed.table.topic_count
         return self.packed.table.id_of(topic) if topic < known else self.new_id(topic - known)
 
-    def topic_ids(self) -> Any:
-        """The ids of all topics, including deleted ones: uint8[T, 16]."""
-        created = self.state.ids[: self.state.counts[N_TOPICS]]
-        return np.concatenate((self.packed.table.ids, created.astype(">u8").view(np.uint8).reshape(-1, 16)))
+    def topic_ids(self) -> bytes:
+        """The ids of all topics, including deleted ones, one after the other."""
+        return self.packed.table.id_bytes + _bytes_of(self.state.ids[: self.count(change_state.N_TOPICS)])
 
     def topic_number(self, name: str) -> int:
         """The number of the existing topic with a name, or -1; a created one if a snapshot gave it a taken name."""
@@ -80,53 +96,54 @@ class BulkTopics(BulkState):
 
     def number_of_id(self, topic_id: Uuid) -> int:
         """The number of the existing topic with an id, or -1."""
-        number = self.packed.table.number_of_id(topic_id)
-        if number is not None and self.state.alive[number]:
-            return number
-        known = self.packed.table.topic_count
-        created = self.state.ids[: self.count(N_TOPICS)]
-        same = (created == np.frombuffer(topic_id, ">u8").astype(np.uint64)).all(axis=1)
-        places = np.flatnonzero(same & (self.lives[known:] != GONE))
-        return known + int(places[0]) if len(places) else -1
+        high, low = int.from_bytes(topic_id[:8], "big"), int.from_bytes(topic_id[8:], "big")
+        return compiled.number_of_id(high, low, *self.buffers)
+
+    def partition(self, topic: int, partition: int) -> PartitionRegistration | None:
+        """The state of a partition of an existing topic."""
+        place = compiled.place_of_partition(topic, partition, *self.buffers)
+        if place < 0:
+            return None
+        row = zeros("i", 1, COLUMNS)
+        compiled.rows_at(array("q", [place]), *self.buffers, row)
+        return registration_of(ROW.unpack(flat(row)), self.heap(), self.directory_ids())
 
     @property
     def directory_total(self) -> int:
         """The number of known directory ids."""
-        return self.count(N_DIRECTORIES)
+        return self.count(change_state.N_DIRECTORIES)
 
     def directory_ids(self) -> tuple[Uuid, ...]:
         """The directory ids by number."""
         known = len(self.packed.directories)
-        added = self.state.directories[known : self.state.counts[N_DIRECTORIES]].astype(">u8").tobytes()
+        if known == self.directory_total:
+            return self.packed.directories
+        added = _bytes_of(self.state.directories[known : self.directory_total])
         return (*self.packed.directories, *[Uuid(added[i : i + 16]) for i in range(0, len(added), 16)])
 
     def new_id(self, place: int) -> Uuid:
         """The id of a created topic."""
-        return Uuid(self.state.ids[place].astype(">u8").tobytes())
+        return Uuid(_bytes_of(self.state.ids[place : place + 1]))
 
     @property
     def place_count(self) -> int:
         """The number of places of a journal, including those of deleted partitions."""
-        return self.packed.partition_count + self.count(N_FRESH)
+        return self.packed.partition_count + self.count(change_state.N_FRESH)
 
     def rows_at(self, places: Any) -> Any:
-        """The rows of places of a journal (int32[n, 14]), of deleted partitions as they were last."""
-        state = self.state
-        is_dense = len(state.dense_flags) > 0
-        rows = self._at(places, state.dense_rows if is_dense else self.packed.rows, state.fresh_rows)
-        if not is_dense and len(state.slots):
-            of_base = np.flatnonzero(places < self.packed.partition_count)
-            touched = state.slots[places[of_base]] - 1
-            is_touched = touched >= 0
-            rows[of_base[is_touched]] = state.touched_rows[touched[is_touched]]
-        return rows
+        """The rows of places of a journal (int32[n, 14]), of deleted partitions as they were last. Imports numpy."""
+        import numpy as np
+
+        rows = zeros("i", len(places), COLUMNS)
+        compiled.rows_at(np.ascontiguousarray(places, np.int64), *self.buffers, rows)
+        return np.asarray(rows)
 
     def topics_at(self, places: Any) -> Any:
-        """The numbers of the topics of places of a journal (int32)."""
+        """The numbers of the topics of places of a journal (int32). Imports numpy."""
         return self._at(places, self._base_topics, self.state.fresh_topics)
 
     def partitions_at(self, places: Any) -> Any:
-        """The ids of the partitions at places of a journal (int32)."""
+        """The ids of the partitions at places of a journal (int32). Imports numpy."""
         return self._at(places, self._base_partitions, self.state.fresh_partitions)
 
     @cached_property
@@ -138,10 +155,20 @@ class BulkTopics(BulkState):
         return self.packed.table.partition_ids()
 
     def _at(self, places: Any, of_base: Any, fresh: Any) -> Any:
-        known = self.packed.partition_count
+        import numpy as np
+
+        known, fresh = self.packed.partition_count, np.asarray(fresh)
         if not known:
             return fresh[places]
         found = of_base[np.minimum(places, known - 1)]
         is_fresh = places >= known
         found[is_fresh] = fresh[places[is_fresh] - known]
         return found
+
+
+def _bytes_of(ids: Any) -> bytes:
+    """The bytes of ids that are rows of two numbers."""
+    halves = array("Q", flat(ids).tobytes())
+    if byteorder == "little":
+        halves.byteswap()
+    return halves.tobytes()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
 import numpy as np
-
-from kraftlake.image.topics.partition_rows import COLUMNS
-from kraftlake.kernels.replay.journal import Journal
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -30,14 +28,9 @@ class RowVersions:
     removed: Any
 
 
-def room_for_versions(size: int, old: Journal | None = None) -> Journal:
-    """A journal with room for a number of versions, and those of an old one at its beginning."""
-    numbers, rows = np.empty((2, size), np.int64), [np.empty((size, COLUMNS), np.int32) for _ in range(2)]
-    journal = Journal._make([*numbers, *rows, np.empty(size, np.uint8)])
-    if old is not None:
-        for array, known in zip(journal, old, strict=True):
-            array[: len(known)] = known
-    return journal
-
-
-NO_JOURNAL = room_for_versions(0)
+def row_versions(columns: Sequence[Any], created: list[list[int]], removed: list[list[int]]) -> RowVersions:
+    """Versions from the columns of a journal."""
+    records, places, before, after, did = map(np.asarray, columns)
+    topics = {"created": created, "removed": removed}
+    numbers = {name: np.array(some, np.int64).reshape(-1, 2) for name, some in topics.items()}
+    return RowVersions(records=records, places=places, before=before, after=after, did=did, **numbers)

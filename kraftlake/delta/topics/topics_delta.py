@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from kraftlake.delta.faults import place_of
 from kraftlake.image.short_repr import counted
-from kraftlake.image.topics.topics_image import TopicsImage
+from kraftlake.image.topics.packed_partitions import PackedPartitions
+from kraftlake.image.topics.some_topics import packed_alone
+from kraftlake.image.topics.topic_image import TopicImage
+from kraftlake.image.topics.topics_image import PACK_FROM, TopicsImage
+from kraftlake.kernels.record_types import CHANGE, PARTITION
 from kraftlake.records.metadata_records import (
     ClearElrRecord,
     PartitionChangeRecord,
@@ -16,25 +19,36 @@ from kraftlake.records.metadata_records import (
     TopicRecord,
 )
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime import ReplayError, UnwritableMetadataError
+from kraftlake.runtime import KraftlakeError, ReplayError
 from kraftlake.runtime.lazy_module import LazyModule
 
 if TYPE_CHECKING:
-    from kraftlake.delta.topics import local_replica_changes, object_change, row_changes
+    from kraftlake.delta.topics import (
+        bulk_change,
+        changed_partition,
+        record_fault,
+        record_values,
+        row_changes,
+        topic_deltas,
+    )
     from kraftlake.delta.topics.bulk_change import BulkChange
     from kraftlake.delta.topics.local_replica_changes import LocalReplicaChanges
-    from kraftlake.delta.topics.object_change import ObjectChange
     from kraftlake.delta.topics.row_changes import RowChanges
     from kraftlake.delta.topics.topic_delta import TopicDelta
-else:  # loading an image changes no topics one by one
-    local_replica_changes = LazyModule("kraftlake.delta.topics.local_replica_changes")
-    object_change = LazyModule("kraftlake.delta.topics.object_change")
+    from kraftlake.delta.topics.topic_deltas import TopicDeltas
+    from kraftlake.image.topics.packed_topics import PackedTopics
+else:  # an image from columns needs none of them
+    bulk_change = LazyModule("kraftlake.delta.topics.bulk_change")
+    changed_partition = LazyModule("kraftlake.delta.topics.changed_partition")
+    record_fault = LazyModule("kraftlake.delta.topics.record_fault")
+    record_values = LazyModule("kraftlake.delta.topics.record_values")
     row_changes = LazyModule("kraftlake.delta.topics.row_changes")
+    topic_deltas = LazyModule("kraftlake.delta.topics.topic_deltas")
 
-MERGE_FROM: Final = 1000
-"""Number of records from which on they are merged in bulk, if numpy is loaded already."""
-MERGE_COLD_FROM: Final = 20_000
-"""The same if numpy is not loaded: that takes 90 ms, and a record 1 µs in bulk, 4 as an object."""
+ALONE_BELOW: Final = 8
+"""Topics of at most one in this many rows of an image are changed alone; else the whole image is."""
+_WIDENED: Final = 3
+"""How often other topics are taken into a change before the whole image is."""
 
 TOPIC_RECORDS: Final = frozenset((TopicRecord, PartitionRecord, PartitionChangeRecord, ClearElrRecord))
 """The record types that `keep` accepts."""
@@ -43,10 +57,10 @@ TOPIC_RECORDS: Final = frozenset((TopicRecord, PartitionRecord, PartitionChangeR
 class TopicsDelta:
     """`changed_topics` has a TopicDelta by id, `deleted_topic_ids` the deleted topics of the base image.
 
-    Records are kept until the first access, and then merged in one pass: many in bulk, few as objects. A record that
-    contradicts the state so far raises ReplayError, with its offset, when it is merged: by `merge`, `apply`,
-    `local_changes` or another access. That record is dropped, and the next access goes on with the following one, so
-    that the result of the others is that of replaying them one by one.
+    Records are kept until the first access, and then merged in one pass, on the rows of the topics that they name or of
+    the whole image. A record that contradicts the state so far raises ReplayError, with its offset, when it is merged:
+    by `merge`, `apply`, `local_changes` or another access. That record is dropped, and the next access goes on with the
+    following one, so that the result of the others is that of replaying them one by one.
 
     A topic that is created and deleted within the delta leaves no trace. `of_log`: the records are those of a log,
     where a topic with the name of an existing one is a contradiction at once; a snapshot may remove the existing one at
@@ -54,7 +68,8 @@ class TopicsDelta:
     Source: org.apache.kafka.image.TopicsDelta.
     """
 
-    __slots__ = ("_bulk", "_kept", "_objects", "_offsets", "_rows", "_whole", "image", "of_log")
+    __slots__ = ("_alone", "_change", "_deltas", "_kept", "_offsets", "_over", "_rows", "_taken", "_widened", "image",
+                 "of_log")  # fmt: skip
 
     def __init__(self, image: TopicsImage, *, of_log: bool = False) -> None:
         self.image = image
@@ -64,10 +79,15 @@ class TopicsDelta:
         """The known offsets of the records in `_kept`, by index."""
         self._rows: RowChanges | None = None
         """The effect of the records in `_kept`, if they are few and simple and nothing was merged before."""
-        self._bulk: BulkChange | None = None
-        self._objects: ObjectChange | None = None
-        self._whole: TopicsImage | None = None
-        """The whole image, if the change is from the empty one. At most one of `_bulk`, `_objects`, `_whole` is set."""
+        self._over = image
+        """The image whose rows `_change` begins with: another one than `image` if all its topics are created."""
+        self._change: BulkChange | None = None
+        self._alone: dict[Uuid, TopicImage] | None = {}
+        """The topics that `_change` is of; None if it is of all."""
+        self._taken: list[bytes] = []
+        """The values that `_change` has replayed, unless it is of all topics."""
+        self._widened = 0
+        self._deltas: TopicDeltas | None = None
 
     def __repr__(self) -> str:  # does not merge the records, which may raise
         kept = f", {counted(records=len(self._kept))} not merged yet" if self._kept else ""
@@ -93,45 +113,53 @@ class TopicsDelta:
         """Change the empty image to `topics`; nothing else was replayed. Objects are made on access."""
         assert self.image.is_empty(), "only the empty image can become another one at once"
         assert self.is_untouched
-        self._whole = None if topics.is_empty() else topics
+        self._over, self._alone = (self.image, {}) if topics.is_empty() else (topics, None)
 
     def replay_remove_topic(self, record: RemoveTopicRecord) -> str:
         """Returns the name of the topic, to delete its configs; raises ReplayError at once if it does not exist."""
         self._merge()
-        if self._bulk is None:
-            return self._as_objects().remove_topic(record)
-        from kraftlake.delta.topics.record_fault import fault_of
-        from kraftlake.delta.topics.record_values import replay_records
-
-        done, removed = replay_records(self._in_bulk(), [record])
-        if not done:
-            raise fault_of(self._bulk, record)
-        (_, name), *_ = removed
+        change = self._change_of([record])
+        (_, error), removed = self._replayed(change, [record])
+        if error is not None:
+            raise error
+        ((_, name),) = removed
         assert name is not None, "it is a RemoveTopicRecord"
         return name
 
     @property
-    def takes_bulk(self) -> bool:
-        """Whether `replay_bulk` can be called: nothing was merged as objects."""
-        self._merge()
-        return self._whole is None and (self._objects is None or self._objects.is_empty)
-
-    @property
     def is_untouched(self) -> bool:
         """Whether no record was replayed."""
-        if self._kept or self._whole is not None:
-            return False
-        if self._bulk is not None:
-            return self._bulk.is_empty
-        return self._objects is None or self._objects.is_empty
+        return not self._kept and self._over is self.image and (self._change is None or self._change.is_empty)
 
     def replay_bulk(
         self, data: Any, starts: Any, stops: Any, first: int, last: int, *, following: int = 0
     ) -> tuple[int, list[tuple[int, str | None]]]:
-        """Replay many values at once: see `BulkChange.replay`. Requires `takes_bulk`."""
-        assert self.takes_bulk, "what was replayed record by record can't go on in bulk"
-        bulk = self._in_bulk()
-        return bulk.replay(data, starts, stops, first, last, following=following)
+        """Replay many values at once: see `BulkChange.replay`."""
+        self._merge()
+        self._deltas = None
+        return self._of_all().replay(data, starts, stops, first, last, following=following)
+
+    def replay_value(self, value: bytes) -> bool:
+        """Replay the value of one of TOPIC_RECORDS; False, with no effect, if a record has to be replayed.
+
+        That is so if it contradicts the state, or may name a topic that the change does not have yet.
+        """
+        if self._kept or not (self._alone is None or not self.image.rows_held or self._is_of_known_topic(value)):
+            return False
+        self._deltas = None
+        if self._alone is None or self._change is None:
+            return self._of_all().replay_value(value)
+        if not self._change.replay_value(value):
+            return False
+        self._taken.append(value)
+        return True
+
+    def _is_of_known_topic(self, value: bytes) -> bool:
+        """Whether a value is of a partition whose topic the change has, or is new."""
+        if self._change is None or self._alone is None or value[1] not in (PARTITION, CHANGE):
+            return False
+        topic_id = Uuid(value[7:23])
+        return topic_id in self._alone or self.image.get_topic_by_id(topic_id) is None
 
     def merge(self) -> None:
         """Merge the kept records; ReplayError: see the class."""
@@ -143,13 +171,7 @@ class TopicsDelta:
         rows, kept = self._rows, self._kept
         if rows is not None and rows.record_count == len(kept):
             return rows
-        if (
-            not kept
-            or len(kept) > row_changes.FEW
-            or self._objects is not None
-            or self._bulk is not None
-            or self._whole is not None
-        ):
+        if not kept or len(kept) > row_changes.FEW or self._change is not None or self._over is not self.image:
             return None
         if rows is None:
             rows = self._rows = row_changes.RowChanges(self.image)
@@ -159,15 +181,12 @@ class TopicsDelta:
         return rows
 
     def _merge(self) -> None:
-        """Merge the kept records, in bulk or as objects."""
+        """Merge the kept records."""
         kept, offsets = self._kept, self._offsets
         if not kept:
             return
         self._kept, self._offsets, self._rows = [], {}, None
-        if self._bulk is not None or self._pays_in_bulk(len(kept)):
-            done, error = self._merge_in_bulk(kept)
-        else:
-            done, error = self._merge_as_objects(kept)
+        (done, error), _ = self._replayed(self._change_of(kept), kept)
         if error is not None:
             rest = done + 1
             self._kept = kept[rest:]
@@ -175,102 +194,117 @@ class TopicsDelta:
             offset = offsets.get(done)
             raise ReplayError(f"{place_of(kept[done], offset)}{error}", offset=offset) from error
 
-    def _merge_as_objects(self, records: list[Any]) -> tuple[int, ReplayError | None]:
-        """Replay records as objects; how many, and the error of the next one."""
-        change = self._as_objects()
-        change.of_log = self.of_log
-        done, replay = 0, change.replay
-        try:
-            for record in records:
-                replay(record)
-                done += 1
-        except ReplayError as error:
-            return done, error
-        return done, None
+    def _replayed(
+        self, change: BulkChange, records: list[Any]
+    ) -> tuple[tuple[int, KraftlakeError | None], list[tuple[int, str | None]]]:
+        """Replay records: how many, the error of the next one; and what `BulkChange.replay` passes on."""
+        self._deltas = None
+        values, unwritable = record_values.values_of(records)
+        done, others = change.replay_values(values)
+        if self._alone is not None:
+            self._taken += values[:done]
+        if done < len(values):
+            return (done, record_fault.fault_of(change, records[done])), others
+        return (done, unwritable), others
 
-    def _merge_in_bulk(self, records: list[Any]) -> tuple[int, ReplayError | None]:
-        """Replay records in bulk; as `_merge_as_objects`, which does it where Kafka could not write one of them."""
-        from kraftlake.delta.topics.record_fault import fault_of
-        from kraftlake.delta.topics.record_values import replay_records
+    def _change_of(self, records: list[Any]) -> BulkChange:
+        """The change that takes records: of the topics that they name, and of those before, or of all."""
+        if self._alone is None or (named := self._named_by(records)) is None:
+            return self._of_all()
+        if self._change is None or not named.keys() <= self._alone.keys():
+            self._alone |= named
+            self._widened += 1
+            rows = sum(len(topic.partitions) for topic in self._alone.values()) + len(records)
+            if self._widened > _WIDENED or rows * ALONE_BELOW > self.image.rows_held:
+                return self._of_all()
+            self._begin(bulk_change.BulkChange(packed_alone(self._alone.values())))
+        assert self._change is not None, "it has begun"
+        self._change.of_log = self.of_log
+        return self._change
 
-        try:
-            done, _ = replay_records(self._in_bulk(), records)
-        except UnwritableMetadataError:
-            return self._merge_as_objects(records)
-        return done, None if done == len(records) else fault_of(self._in_bulk(), records[done])
+    def _named_by(self, records: list[Any]) -> dict[Uuid, TopicImage] | None:
+        """The topics of the image that records name; None if one names them all."""
+        ids, names = set(), set()
+        for record in records:
+            if type(record) is ClearElrRecord:
+                if not record.topic_name:
+                    return None
+                names.add(record.topic_name)
+            else:
+                ids.add(record.topic_id)
+                if type(record) is TopicRecord:
+                    names.add(record.name)
+        named = [*map(self.image.get_topic_by_id, ids), *map(self.image.get_topic, names)]
+        return {topic.id: topic for topic in named if topic is not None}
 
-    def _pays_in_bulk(self, count: int) -> bool:
-        enough = MERGE_FROM if "numpy" in sys.modules else MERGE_COLD_FROM
-        if count < enough or self._whole is not None or not (self._objects is None or self._objects.is_empty):
-            return False
-        return count >= self.image.held_as_objects // 4
+    def _of_all(self) -> BulkChange:
+        """The change, made one of all topics."""
+        if self._change is None or self._alone is not None:
+            change = bulk_change.BulkChange(self._over.rows())
+            if self._over is not self.image:
+                change.begin_all_anew()
+            self._begin(change)
+            self._alone, self._taken = None, []
+        assert self._change is not None, "it has begun"
+        self._change.of_log = self.of_log
+        return self._change
 
-    def _in_bulk(self) -> BulkChange:
-        if self._bulk is None:
-            from kraftlake.delta.topics.bulk_change import BulkChange
+    def _begin(self, change: BulkChange) -> None:
+        """Replay on more topics what was replayed on fewer."""
+        if self._taken:
+            done, _ = change.replay_values(self._taken)
+            assert done == len(self._taken), "nothing of other topics contradicts them"
+        self._change = change
 
-            self._bulk, self._objects = BulkChange(self.image.rows()), None
-        self._bulk.of_log = self.of_log
-        return self._bulk
-
-    def _as_objects(self) -> ObjectChange:
-        """Continue with objects: convert a bulk change or a whole image to topic deltas."""
-        if self._whole is not None:
-            self._objects, self._whole = object_change.ObjectChange.of_whole(self._whole, self.image), None
-        if self._objects is None:
-            bulk, self._bulk = self._bulk, None
-            made = object_change.ObjectChange
-            self._objects = made(self.image) if bulk is None else made.of_bulk(bulk, self.image)
-        return self._objects
-
-    def _merged_objects(self) -> ObjectChange:
+    def _merged(self) -> BulkChange | None:
+        """The change by all records; None if there are none."""
         self._merge()
-        return self._as_objects()
+        return self._of_all() if self._over is not self.image else self._change
+
+    def _topic_deltas(self) -> TopicDeltas:
+        change = self._merged()
+        if self._deltas is None:
+            deltas = topic_deltas.TopicDeltas
+            self._deltas = deltas.of(change, self.image) if change is not None else deltas.none()
+        return self._deltas
 
     @property
     def changed_topics(self) -> dict[Uuid, TopicDelta]:
         """The changes by topic id."""
-        return self._merged_objects().changed
+        return self._topic_deltas().changed
 
     @property
     def deleted_topic_ids(self) -> set[Uuid]:
         """The deleted topics of the base image."""
-        return self._merged_objects().deleted
+        return self._topic_deltas().deleted
 
     @property
     def created_topic_ids(self) -> frozenset[Uuid]:
         """The topics that a TopicRecord of this delta created and that still exist."""
-        return frozenset(self._merged_objects().created.values())
+        return self._topic_deltas().created
 
     def changed_topic(self, topic_id: Uuid) -> TopicDelta | None:
         """The changes of one topic."""
-        return self._merged_objects().changed.get(topic_id)
+        return self._topic_deltas().changed.get(topic_id)
 
     def holds_topic(self, name: str) -> bool:
         """Whether a topic has the name after the records so far."""
-        self._merge()
-        if self._bulk is not None:
-            return self._bulk.topic_number(name) >= 0
-        if self._whole is not None:
-            return self._whole.get_topic(name) is not None
-        if self._objects is not None:
-            return self._objects.holds_topic(name)
-        return self.image.get_topic(name) is not None
+        change, topic = self._merged(), self.image.get_topic(name)
+        if change is not None and change.topic_number(name) >= 0:
+            return True
+        return topic is not None and (change is None or (self._alone is not None and topic.id not in self._alone))
 
     def topic_was_deleted(self, name: str) -> bool:
         """Whether the topic that had the name in the base image was deleted."""
         topic = self.image.get_topic(name)
-        return topic is not None and topic.id in self._merged_objects().deleted
+        return topic is not None and topic.id in self._topic_deltas().deleted
 
     def finish_snapshot(self) -> None:
         """Delete the topics that the snapshot lacks."""
-        if self.image.is_empty():
-            return
         self._merge()
-        if self._bulk is not None:
-            self._bulk.finish_snapshot()
-        else:
-            self._as_objects().finish_snapshot()
+        if not self.image.is_empty():
+            self._of_all().finish_snapshot()
+            self._deltas = None
 
     def apply(self) -> TopicsImage:
         """The image after the changes; the same object if there are none.
@@ -281,17 +315,33 @@ class TopicsDelta:
         if rows is not None:
             return rows.apply()
         self._merge()
-        if self._bulk is not None:
-            packed = self._bulk.apply()
-            return self.image if packed is self._bulk.packed else TopicsImage.with_rows(packed)
-        if self._whole is not None:
-            return self._whole
-        return self.image if self._objects is None else self._objects.apply()
+        change = self._change
+        packed = None if change is None else change.apply()
+        if change is None or packed is None or packed is change.packed:
+            return self._over
+        return TopicsImage.with_rows(packed) if self._alone is None else self._overlaid(packed)
+
+    def _overlaid(self, packed: PackedTopics) -> TopicsImage:
+        """The image with the topics that changed, of some that were changed alone."""
+        change, alone = self._change, self._alone
+        assert change is not None, "there is a change"
+        assert alone is not None, "it is of some topics"
+        begun, deleted = change.begun_and_deleted()
+        changed = {}
+        for topic in {*begun, *map(change.topic_at, change.changed_places())}:
+            topic_id = change.topic_id(topic)
+            number, old = packed.table.number_of_id(topic_id), alone.get(topic_id)
+            assert number is not None, "a topic that changed is there"
+            partitions = PackedPartitions(packed, number, None)
+            made = TopicImage(name=packed.table.name_of(number), id=topic_id, partitions=partitions)
+            changed[topic_id] = old if old is not None and old == made else made
+        gone = map(change.topic_id, deleted)
+        return self.image.changed({topic_id: alone[topic_id] for topic_id in gone}, changed)
 
     def as_bulk(self) -> BulkChange | None:
-        """The merged change, if it was merged in bulk."""
-        self._merge()
-        return self._bulk
+        """The merged change, if it is of all topics."""
+        change = self._merged()
+        return change if self._alone is None else None
 
     def local_changes(self, broker_id: int) -> LocalReplicaChanges:
         """The local changes of a broker; equal to Kafka's `TopicsDelta.localChanges` in every case.
@@ -302,15 +352,14 @@ class TopicsDelta:
         rows = self._few()
         if rows is not None:
             return rows.local_changes(broker_id)
-        self._merge()
-        if self._bulk is not None:
-            from kraftlake.delta.topics.bulk_local_changes import bulk_local_changes
+        change = self._merged()
+        if (
+            change is None
+            or self._alone is not None
+            or max(change.place_count, change.packed.partition_count) < PACK_FROM
+        ):
+            changed = self._topic_deltas().changed_partitions(self.image)
+            return changed_partition.local_changes_of(broker_id, changed)
+        from kraftlake.delta.topics.bulk_local_changes import bulk_local_changes
 
-            return bulk_local_changes(self._bulk, broker_id)
-        if self._whole is not None:
-            return object_change.ObjectChange.of_whole(self._whole, self.image, broker_id).local_changes(broker_id)
-        return (
-            local_replica_changes.LocalReplicaChanges()
-            if self._objects is None
-            else self._objects.local_changes(broker_id)
-        )
+        return bulk_local_changes(change, broker_id)

@@ -12,6 +12,8 @@ from kraftlake.image.topics.partition_registration import PartitionRegistration
 if TYPE_CHECKING:
     from kraftlake.image.topics.packed_topics import PackedTopics
 
+_new: Any = object.__new__
+
 
 class PackedPartitions(Mapping[int, PartitionRegistration]):
     """Partition id → state, in the order of ids: the topic's rows of `base`, replaced by those in `changed`.
@@ -86,16 +88,25 @@ class PackedPartitions(Mapping[int, PartitionRegistration]):
         self._all = True
         return made
 
-    def rows_changed(self, changes: Mapping[int, PartitionRegistration]) -> dict[int, PartitionRegistration] | None:
-        """Those of `changes` that change a state, by row of the base; None if a partition is new."""
-        rows = {}
-        for partition_id, state in changes.items():
-            before = self.get(partition_id)
-            if before is None:
-                return None
-            if before.partition_epoch != state.partition_epoch or before != state:
-                rows[self.start + self.place(partition_id)] = state
-        return rows
+    def with_states(self, states: Mapping[int, PartitionRegistration]) -> PackedPartitions:
+        """The partitions with other states of some of them."""
+        changed: HashTrieMap[int, PartitionRegistration] = HashTrieMap() if self._changed is None else self._changed
+        for partition_id, state in states.items():
+            changed = changed.insert(self.start + self.place(partition_id), state)
+        made: PackedPartitions = _new(PackedPartitions)
+        made.base, made.start, made.size, made._ids = self.base, self.start, self.size, self._ids
+        made._changed, made._made, made._all = changed, {}, False
+        return made
+
+    def changed_rows(self) -> Iterable[tuple[int, PartitionRegistration]]:
+        """The partitions whose states replace those of the base, by row."""
+        changed, stop = self._changed, self.start + self.size
+        if changed is None:
+            return
+        if len(changed) > self.size:
+            yield from ((row, changed[row]) for row in range(self.start, stop) if row in changed)
+        else:
+            yield from ((row, state) for row, state in changed.items() if self.start <= row < stop)
 
     def __eq__(self, other: object) -> bool:
         if self is other:

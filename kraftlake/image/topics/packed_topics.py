@@ -1,23 +1,22 @@
-"""The packed base of a topics image: a row of numbers for each partition. Imports numpy."""
+"""The packed topics of an image: a row of numbers for each partition."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from itertools import chain
+from struct import iter_unpack
+from typing import Any, Final, TypeAlias
 
 import attrs
-import numpy as np
 
 from kraftlake.image.topics.partition_registration import PartitionRegistration
-from kraftlake.image.topics.partition_rows import COLUMNS, RARE, ROW, ROW_BYTES, SHAPE, RowWriter, registration_of
-from kraftlake.image.topics.topic_table import TopicTable
+from kraftlake.image.topics.partition_rows import COLUMNS, ROW, ROW_BYTES, RowWriter, registration_of
+from kraftlake.image.topics.topic_table import TopicTable, table_of
+from kraftlake.kernels import compiled
 from kraftlake.records.uuid import Uuid
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Int32s: TypeAlias = npt.NDArray[np.int32]
+from kraftlake.runtime.buffers import flat, grown, of_bytes, zeros
 
 PATCHES_BELOW: Final = 8
 """Changes of at most one in this many partitions become patches of a base instead of a copy."""
@@ -26,209 +25,173 @@ TopicStates: TypeAlias = tuple[str, Uuid, Mapping[int, PartitionRegistration]]
 """A topic as objects: name, id, partitions by id."""
 
 
+def _fixed(numbers: Any) -> Any:
+    return numbers if isinstance(numbers, memoryview) and numbers.readonly else memoryview(numbers).toreadonly()
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class PackedTopics:
-    """The partitions of all topics in `table`, as rows (see `partition_rows`). Immutable; arrays are read-only.
+    """The partitions of all topics in `table`, as rows (see `partition_rows`). Immutable: memory that is read only.
 
-    `rows` is int32[N, 14]. For the row numbers in `patched` (int32[n], sorted), `patches` (int32[n, 14]) replaces the
-    rows, so that a change of a few partitions does not copy the others. `heap` is int32: see `partition_rows`.
+    `cells` (given as `rows`) is int32[N, 14]. For the row numbers in `patched` (int32[n], sorted), `patches` (int32[n,
+    14]) replaces the rows, so that a change of a few partitions does not copy the others. `heap` is int32: see
+    `partition_rows`. `rows` and `merged_rows` are numpy's views.
     """
 
     table: TopicTable
-    rows: Int32s
-    heap: Int32s
+    cells: Any = attrs.field(alias="rows", converter=_fixed)
+    heap: Any = attrs.field(converter=_fixed)
     directories: tuple[Uuid, ...]
-    patched: Int32s = attrs.field(factory=lambda: np.empty(0, np.int32))
-    patches: Int32s = attrs.field(factory=lambda: np.empty((0, COLUMNS), np.int32))
-    _buffer: memoryview = attrs.field(init=False)
-    _patched: memoryview = attrs.field(init=False)
-    _has_patches: bool = attrs.field(init=False)
+    patched: Any = attrs.field(default=zeros("i", 0), converter=_fixed)
+    patches: Any = attrs.field(default=zeros("i", 0, COLUMNS), converter=_fixed)
+    _buffer: Any = attrs.field(init=False)
+    patch_bytes: Any = attrs.field(init=False)
+    """The memory of `patches`."""
 
     def __attrs_post_init__(self) -> None:
-        assert self.rows.dtype == self.heap.dtype == np.int32 and self.rows.flags.c_contiguous  # noqa: PT018
-        for array in (self.rows, self.heap, self.patched, self.patches):
-            _frozen(array)
-        assert self.rows.shape == (int(self.table.starts[-1]), COLUMNS), "a row for each partition"
-        object.__setattr__(self, "_buffer", self.rows.reshape(-1).view(np.uint8).data)
-        object.__setattr__(self, "_patched", self.patched.data)
-        object.__setattr__(self, "_has_patches", len(self.patched) > 0)
+        assert self.cells.format == self.heap.format == "i", "numbers of 32 bits"
+        assert self.cells.shape == (self.table.bounds[-1], COLUMNS), "a row for each partition"
+        object.__setattr__(self, "_buffer", flat(self.cells))
+        object.__setattr__(self, "patch_bytes", flat(self.patches))
 
     @property
     def partition_count(self) -> int:
         """The number of partitions of all topics."""
-        return len(self.rows)
+        return len(self.cells)
 
     def registration(self, row: int) -> PartitionRegistration:
         """The state of the partition at a row."""
-        if self._has_patches:
-            at = bisect_left(self._patched, row)
-            if at < len(self._patched) and self._patched[at] == row:
-                return registration_of(tuple(self.patches[at].tolist()), self.heap, self.directories)
+        if self.patch_bytes:
+            at = bisect_left(self.patched, row)
+            if at < len(self.patched) and self.patched[at] == row:
+                return registration_of(ROW.unpack_from(self.patch_bytes, at * ROW_BYTES), self.heap, self.directories)
         return registration_of(ROW.unpack_from(self._buffer, row * ROW_BYTES), self.heap, self.directories)
 
     def registrations(self, start: int, stop: int) -> list[PartitionRegistration]:
         """The states of the partitions at rows [start, stop)."""
-        if self._has_patches and bisect_left(self._patched, start) < bisect_left(self._patched, stop):
+        if self.patch_bytes and bisect_left(self.patched, start) < bisect_left(self.patched, stop):
             return [self.registration(row) for row in range(start, stop)]
         rows = ROW.iter_unpack(self._buffer[start * ROW_BYTES : stop * ROW_BYTES])
         return [registration_of(row, self.heap, self.directories) for row in rows]
 
-    def merged_rows(self) -> Int32s:
-        """All rows, patches applied: `rows` itself if there are none."""
-        if not self._has_patches:
-            return self.rows
-        rows = self.rows.copy()
-        rows[self.patched] = self.patches
-        return rows
+    @property
+    def rows(self) -> Any:
+        """The rows, without patches. Imports numpy."""
+        import numpy as np
+
+        return np.asarray(self.cells)
+
+    def merged_rows(self) -> Any:
+        """All rows, patches applied: `rows` itself if there are none. Imports numpy."""
+        return self.merged().rows
 
     def merged(self) -> PackedTopics:
         """The same without patches."""
-        if not self._has_patches:
-            return self
-        return PackedTopics(table=self.table, rows=self.merged_rows(), heap=self.heap, directories=self.directories)
+        return self if not self.patch_bytes else self._with_rows(self.copied_rows())
 
-    def same_rows(self, other: PackedTopics) -> npt.NDArray[np.bool_] | None:
-        """bool[N]: the rows that are certainly equal in two images of one table; None if their directories differ.
+    def _with_rows(self, rows: Any) -> PackedTopics:
+        return PackedTopics(table=self.table, rows=rows, heap=self.heap, directories=self.directories)
 
-        Rows with lists in the heap count as different unless both have the same heap.
-        """
-        few, many = sorted((self.directories, other.directories), key=len)
-        if few != many[: len(few)]:
-            return None
-        if self.rows is other.rows:
-            same = np.ones(len(self.rows), np.bool_)
-            same[self.patched] = same[other.patched] = False
-            return same
-        mine, theirs = self.merged_rows(), other.merged_rows()
-        same = np.asarray((mine == theirs).all(axis=1))
-        if self.heap is not other.heap:
-            same &= mine[:, SHAPE] != RARE
-        return same
+    def copied_rows(self) -> Any:
+        """All rows, patches applied, in memory of their own."""
+        rows = grown(self.cells, len(self.cells))
+        compiled.put_rows(self.patches, self.patched, len(self.patched), rows)
+        return rows
+
+    def row_bytes(self, start: int, stop: int) -> bytearray:
+        """The memory of the rows [start, stop), patches applied, as a copy."""
+        data = bytearray(self._buffer[start * ROW_BYTES : stop * ROW_BYTES])
+        if self.patch_bytes:
+            for at in range(bisect_left(self.patched, start), bisect_left(self.patched, stop)):
+                place = (self.patched[at] - start) * ROW_BYTES
+                data[place : place + ROW_BYTES] = self.patch_bytes[at * ROW_BYTES : (at + 1) * ROW_BYTES]
+        return data
+
+    def rows_of(self, number: int) -> Any:
+        """The rows of a topic, without patches."""
+        return self.cells[self.table.bounds[number] : self.table.bounds[number + 1]]
 
 
-def pack(base: PackedTopics | None, left_out: Iterable[int], changed: Mapping[int, PartitionRegistration],
+EMPTY: Final = PackedTopics(
+    table=table_of(()), rows=zeros("i", 0, COLUMNS), heap=zeros("i", 0), directories=(Uuid.ZERO,)
+)
+"""No topics."""
+
+
+def pack(base: PackedTopics, left_out: Iterable[int], changed: Mapping[int, PartitionRegistration],
          topics: Sequence[TopicStates]) -> PackedTopics:  # fmt: skip
     """`base` without the topics numbered `left_out`, with the rows in `changed` replaced and `topics` appended."""
-    if base is None:
-        empty = TopicTable([], np.empty((0, 16), np.uint8), np.zeros(1, np.int32), {})
-        base = PackedTopics(
-            table=empty, rows=np.empty((0, COLUMNS), np.int32), heap=np.empty(0, np.int32), directories=(Uuid.ZERO,)
-        )
-    writer = RowWriter(base.directories, len(base.heap))
-    left_out = sorted(left_out)
-    if changed and not left_out and not topics:
-        count = len(base.patched) + len(changed)
-        if count * PATCHES_BELOW <= base.partition_count:
-            return _with_patches(base, changed, writer)
-    rows = base.merged_rows()
-    if changed:
-        rows = rows.copy() if rows is base.rows else rows
-        rows[np.fromiter(changed, np.int64, len(changed))] = [writer.row(state) for state in changed.values()]
-    table, rows = _without(base.table, rows, left_out)
-    if topics:
-        table, rows = _with(table, rows, topics, writer)
-    return PackedTopics(table=table, rows=rows, heap=_heap_of(base, writer), directories=tuple(writer.directories))
+    writer, gone = RowWriter(base.directories, len(base.heap)), set(left_out)
+    written = {row: ROW.pack(*writer.row(state)) for row, state in changed.items()}
+    if gone or topics or (len(base.patched) + len(changed)) * PATCHES_BELOW > base.partition_count:
+        rows = base.copied_rows() if changed else base.merged().cells
+        for row, value in written.items():
+            flat(rows)[row * ROW_BYTES : row * ROW_BYTES + ROW_BYTES] = value
+        table, rows = _rearranged(base.table, rows, gone, topics, writer)
+        some: dict[str, Any] = {"table": table, "rows": rows}
+    else:
+        values = iter_unpack(f"{ROW_BYTES}s", base.patch_bytes)
+        patches = sorted(({row: value for row, (value,) in zip(base.patched, values, strict=True)} | written).items())
+        some = {
+            "table": base.table,
+            "rows": base.cells,
+            "patched": array("i", [row for row, _ in patches]),
+            "patches": of_bytes("i", b"".join([value for _, value in patches]), COLUMNS),
+        }
+    return PackedTopics(**some, heap=writer.after(base.heap), directories=writer.known(base.directories))
 
 
-def _heap_of(base: PackedTopics, writer: RowWriter) -> Int32s:
-    return np.concatenate((base.heap, np.array(writer.heap, np.int32))) if writer.heap else base.heap
-
-
-def _with_patches(base: PackedTopics, changed: Mapping[int, PartitionRegistration], writer: RowWriter) -> PackedTopics:
-    """`base` with other states at some rows; only its patches are copied."""
-    new = np.fromiter(sorted(changed), np.int32, len(changed))
-    values = np.array([writer.row(changed[row]) for row in new.tolist()], np.int32)
-    patched, patches = merged_patches(base.patched, base.patches, new, values)
-    return PackedTopics(
-        table=base.table,
-        rows=base.rows,
-        heap=_heap_of(base, writer),
-        directories=tuple(writer.directories),
-        patched=patched,
-        patches=patches,
-    )
-
-
-def merged_patches(patched: Int32s, patches: Int32s, new: Int32s, values: Int32s) -> tuple[Int32s, Int32s]:
-    """Row numbers and rows of both, sorted by number; `values` takes precedence."""
-    kept = ~np.isin(patched, new, assume_unique=True)
-    rows = np.concatenate((patched[kept], new))
-    order = np.argsort(rows, kind="stable")
-    return rows[order], np.concatenate((patches[kept], values))[order]
-
-
-def _without(table: TopicTable, rows: Int32s, left_out: list[int]) -> tuple[TopicTable, Int32s]:
-    if not left_out:
+def _rearranged(
+    table: TopicTable, rows: Any, gone: set[int], topics: Sequence[TopicStates], writer: RowWriter
+) -> tuple[TopicTable, Any]:
+    """The table and rows without the topics numbered `gone`, and with more topics."""
+    if not gone and not topics:
         return table, rows
-    kept = np.ones(table.topic_count, np.bool_)
-    kept[left_out] = False
-    return without_topics(table, rows, kept)
+    data, bounds = flat(rows), table.bounds
+    kept = [number for number in range(table.topic_count) if number not in gone]
+    parts = [data[bounds[number] * ROW_BYTES : bounds[number + 1] * ROW_BYTES] for number in kept]
+    known = [(table.names[number], table.id_of(number), table.partitions_of(number)) for number in kept]
+    added = [(name, topic_id, sorted(partitions)) for name, topic_id, partitions in topics]
+    for (_, _, partitions), (_, _, ids) in zip(topics, added, strict=True):
+        parts += [ROW.pack(*writer.row(partitions[partition])) for partition in ids]
+    return table_of([*known, *added]), of_bytes("i", b"".join(parts), COLUMNS)
 
 
-def without_topics(table: TopicTable, rows: Int32s, kept: npt.NDArray[np.bool_]) -> tuple[TopicTable, Int32s]:
-    """The table and rows of the topics for which `kept` (bool[T]) is true."""
-    sizes = np.diff(table.starts)
-    numbers = np.cumsum(kept) - 1
-    names = [name for name, stays in zip(table.names, kept.tolist(), strict=True) if stays]
-    starts = np.concatenate((np.zeros(1, np.int32), np.cumsum(sizes[kept], dtype=np.int32)))
-    sparse = {int(numbers[topic]): ids for topic, ids in table.sparse.items() if kept[topic]}
-    return TopicTable(names, table.ids[kept], starts, sparse), rows[np.repeat(kept, sizes)]
-
-
-def _with(
-    table: TopicTable, rows: Int32s, topics: Sequence[TopicStates], writer: RowWriter
-) -> tuple[TopicTable, Int32s]:
-    added: list[tuple[int, ...]] = []
-    starts = table.starts.tolist()
-    sparse = dict(table.sparse)
-    for number, (_, _, partitions) in enumerate(topics, start=table.topic_count):
-        ids = sorted(partitions)
-        if ids != list(range(len(ids))):
-            sparse[number] = tuple(ids)
-        added += [writer.row(partitions[id_]) for id_ in ids]
-        starts.append(starts[-1] + len(ids))
-    names = [*table.names, *[name for name, _, _ in topics]]
-    ids_added = np.frombuffer(b"".join([id_ for _, id_, _ in topics]), np.uint8).reshape(-1, 16)
-    grown = TopicTable(names, np.concatenate((table.ids, ids_added)), np.array(starts, np.int32), sparse)
-    return grown, np.concatenate((rows, np.array(added, np.int32).reshape(-1, COLUMNS)))
-
-
-def differing_topics(a: PackedTopics, b: PackedTopics) -> Iterator[str]:
+def differing_topics(one: PackedTopics, two: PackedTopics) -> Iterator[str]:
     """The names of the topics that may differ between two bases; all others are equal."""
-    if a.table is b.table:
-        same = a.same_rows(b)
-        if same is None:
-            yield from a.table.names
-            return
-        topics = np.unique(np.searchsorted(a.table.starts, np.flatnonzero(~same), side="right") - 1)
-        yield from (a.table.names[topic] for topic in topics.tolist())
-        return
-    yield from _differing_names(a, b)
+    few, many = sorted((one.directories, two.directories), key=len)
+    table = one.table
+    if few != many[: len(few)]:
+        yield from {*table.names, *two.table.names}
+    elif table is not two.table:
+        yield from _differing_names(one.merged(), two.merged())
+    elif one.cells is two.cells:
+        topics = {bisect_right(table.bounds, row) - 1 for row in chain(one.patched, two.patched)}
+        yield from map(table.name_of, topics)
+    else:
+        found = zeros("B", table.topic_count)
+        rows = (one.merged().cells, two.merged().cells)
+        compiled.differing_topics(*rows, table.bounds, one.heap is two.heap, found)
+        yield from (table.name_of(number) for number, differs in enumerate(found) if differs)
 
 
 def _differing_names(a: PackedTopics, b: PackedTopics) -> Iterator[str]:
-    few, many = sorted((a.directories, b.directories), key=len)
-    comparable = few == many[: len(few)]
-    mine, theirs = a.merged_rows(), b.merged_rows()
     others = b.table.by_name
     for name, number in a.table.by_name.items():
         other = others.get(name)
-        if other is None or not comparable:
-            yield name
-            continue
-        start, stop = a.table.bounds[number], a.table.bounds[number + 1]
-        ours = mine[start:stop]
-        their_rows = theirs[b.table.bounds[other] : b.table.bounds[other + 1]]
         if (
-            ours.tobytes() != their_rows.tobytes()
-            or (ours[:, SHAPE] == RARE).any()
-            or a.table.ids[number].tobytes() != b.table.ids[other].tobytes()
-            or a.table.sparse.get(number) != b.table.sparse.get(other)
+            other is None
+            or a.table.id_of(number) != b.table.id_of(other)
+            or a.table.partitions_of(number) != b.table.partitions_of(other)
+            or not _are_equal(a.rows_of(number), b.rows_of(other))
         ):
             yield name
     yield from (name for name in others if name not in a.table.by_name)
 
 
-def _frozen(array: Any) -> Any:
-    array.flags.writeable = False
-    return array
+def _are_equal(rows: Any, others: Any) -> bool:
+    """Whether rows of two images are certainly equal: none has its lists in a heap."""
+    found = zeros("B", 1)
+    if len(rows) == len(others):
+        compiled.differing_topics(rows, others, array("i", [0, len(rows)]), False, found)
+    return len(rows) == len(others) and not found[0]

@@ -11,7 +11,9 @@ adding, removing, ELR and last known ELR. Directory number 0 is MIGRATING.
 from __future__ import annotations
 
 import struct
+from array import array
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Final
 
 from kraftlake.image.topics.partition_registration import LeaderRecoveryState, PartitionRegistration
@@ -114,6 +116,14 @@ class RowWriter:
         for part in parts:
             self.heap += part
         return (start, *(0,) * (LEADER - 1), *tail, RARE)
+
+    def after(self, heap: Any) -> Any:
+        """A heap with the lists of the written rows behind it."""
+        return array("i", chain(heap, self.heap)) if self.heap else heap
+
+    def known(self, directories: tuple[Uuid, ...]) -> tuple[Uuid, ...]:
+        """Directories with the new ones behind them."""
+        return tuple(self.directories) if len(self.directories) > len(directories) else directories
 
     def _number(self, directory: Uuid) -> int:
         number = self._numbers.get(directory)

@@ -37,7 +37,7 @@ class RowLists:
 
     def __init__(self, rows: Any, base_heap: Any, heap: Any) -> None:
         self._rows = rows
-        self._heaps = base_heap, heap
+        self._heaps = np.asarray(base_heap), np.asarray(heap)
         shape = rows[:, SHAPE]
         self._rare = np.flatnonzero(shape == RARE)
         self._lengths = np.zeros((HEAP_LISTS, len(rows)), np.int32)

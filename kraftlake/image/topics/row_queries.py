@@ -27,12 +27,13 @@ def count_offline_and_imbalanced(topics: PackedTopics) -> tuple[int, int]:
     rare = np.flatnonzero(shape == RARE)
     starts = rows[rare, 0]
     # the first number after the lengths is the first replica, if there is one
-    preferred[rare] = np.where(topics.heap[starts] > 0, _heap_at(topics, starts + HEAP_LISTS), NO_LEADER)
+    heap = np.asarray(topics.heap)
+    preferred[rare] = np.where(heap[starts] > 0, _heap_at(heap, starts + HEAP_LISTS), NO_LEADER)
     return int((leader == NO_LEADER).sum()), int((leader != preferred).sum())
 
 
-def _heap_at(topics: PackedTopics, places: Int32s) -> Int32s:
-    return topics.heap[np.minimum(places, len(topics.heap) - 1)] if len(topics.heap) else places
+def _heap_at(heap: Int32s, places: Int32s) -> Int32s:
+    return heap[np.minimum(places, len(heap) - 1)] if len(heap) else places
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import ItemsView, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 import attrs
 from rpds import HashTrieMap
 
 from kraftlake.image.short_repr import short_repr
 from kraftlake.image.topics.packed_partitions import PackedPartitions
+from kraftlake.image.topics.packed_topics import EMPTY, PackedTopics, differing_topics, pack
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topic_maps import TopicsById, TopicsByName
@@ -20,17 +21,9 @@ from kraftlake.records.fast_construct import mutable_class
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
 
-if TYPE_CHECKING:
-    from kraftlake.image.topics.packed_topics import PackedTopics
-
 _Rows: TypeAlias = "HashTrieMap[int, PartitionRegistration]"
 PACK_FROM: Final = 20_000
-"""Number of partitions, or of changes to packed ones, held as objects before they are packed.
-
-Packing that many takes 140 ms with the import of numpy, as much as a round of queries over all of them then saves (155
-ms as objects, 11 packed); 10,000 take 115 and save 70, 80,000 take 415 and save 560. Memory is no reason below 100,000:
-an object holds 0.4 KiB, numpy 14 MiB (`python -m benchmarks.packing`).
-"""
+"""Number of partitions in the overlay from which on it is packed with the base; of partitions that numpy pays for."""
 
 _new: Any = object.__new__
 
@@ -39,12 +32,12 @@ _new: Any = object.__new__
 class TopicsImage:
     """All topics, by name and by id. Immutable.
 
-    The storage is private. Other modules read and set packed rows by `rows` and `with_rows` only, and single rows by
-    `row_of`, `registration_at`, `name_of` and `with_states` only. Names and ids of topics are unique.
+    The storage is private. Other modules read and set packed rows by `rows` and `with_rows` only, and single ones by
+    `row_of`, `registration_at`, `overlaid_topic`, `name_of` and `with_states` only. Names and ids of topics are unique.
 
-    A small image holds persistent maps of objects. A large one holds a packed `base` and a small overlay of later
-    changes: partitions by row, and topics as objects (None for a deleted topic of the base). Successive images share
-    base, indexes and maps. Source: org.apache.kafka.image.TopicsImage.
+    An image holds a packed `base` and an overlay of later changes: states of partitions by row, and topics, packed by
+    the change that made them (None for a deleted topic of the base). Successive images share base, indexes and maps.
+    Source: org.apache.kafka.image.TopicsImage.
     """
 
     EMPTY: ClassVar[TopicsImage]
@@ -141,25 +134,17 @@ class TopicsImage:
         return count
 
     @property
-    def held_as_objects(self) -> int:
-        """The number of partitions in the overlay, not in the packed base."""
-        return self._overlaid_partitions + (0 if self._rows is None else len(self._rows))
+    def rows_held(self) -> int:
+        """The number of rows of base and overlay: that of partitions, and of those that the overlay replaces."""
+        return self._overlaid_partitions + (0 if self._base is None else self._base.partition_count)
 
     @property
     def is_large(self) -> bool:
         """Whether queries over all partitions should use columns instead of objects."""
         return self.partition_count >= PACK_FROM
 
-    def changed(
-        self,
-        deleted: Mapping[Uuid, TopicImage],
-        changed: Mapping[Uuid, TopicImage],
-        rows: Mapping[int, PartitionRegistration] | None = None,
-    ) -> TopicsImage:
-        """The image without `deleted`, then with `changed` (both by id); the same object if nothing differs.
-
-        `rows` are new states of partitions of the base, by row.
-        """
+    def changed(self, deleted: Mapping[Uuid, TopicImage], changed: Mapping[Uuid, TopicImage]) -> TopicsImage:
+        """The image without `deleted`, then with `changed` (both by id); the same object if nothing differs."""
         by_id, by_name, overlaid = self._by_id, self._by_name, self._overlaid_partitions
         table = None if self._base is None else self._base.table
         for topic_id, topic in deleted.items():
@@ -178,9 +163,7 @@ class TopicsImage:
             by_id = by_id.insert(topic_id, topic)
             by_name = by_name.insert(topic.name, topic)
         assert len(by_id) == len(by_name) or table is not None, "topics have different names"
-        if rows or by_id is not self._by_id:
-            return self._with(by_id, by_name, overlaid, rows or {})
-        return self
+        return self if by_id is self._by_id else self._with(by_id, by_name, overlaid, {})
 
     def row_of(self, topic_id: Uuid, partition: int) -> int:
         """The row of a partition in the base; -1 if it has none, or if the overlay has its topic."""
@@ -201,16 +184,32 @@ class TopicsImage:
         return self._base.registration(row) if state is None else state
 
     def name_of(self, topic_id: Uuid) -> str:
-        """The name of a topic of the base."""
-        assert self._base is not None, "rows are the base's"
+        """The name of a topic that exists."""
+        topic = self.overlaid_topic(topic_id)
+        if topic is not None:
+            return topic.name
+        assert self._base is not None, "the overlay or the base has the topic"
         table = self._base.table
         number = table.number_of_id(topic_id)
-        assert number is not None, "the topic is the base's"
+        assert number is not None, "the overlay or the base has the topic"
         return table.name_of(number)
 
-    def with_states(self, rows: Mapping[int, PartitionRegistration]) -> TopicsImage:
-        """The image with new states of partitions of the base, by row."""
-        return self._with(self._by_id, self._by_name, self._overlaid_partitions, rows)
+    def overlaid_topic(self, topic_id: Uuid) -> TopicImage | None:
+        """The topic with that id, if the overlay has it."""
+        return self._by_id.get(topic_id) if self._overlaid else None
+
+    def with_states(
+        self, rows: Mapping[int, PartitionRegistration], others: Mapping[Uuid, Mapping[int, PartitionRegistration]]
+    ) -> TopicsImage:
+        """The image with new states of partitions: of the base, by row, and of the overlay, by topic id."""
+        by_id, by_name = self._by_id, self._by_name
+        for topic_id, states in others.items():
+            topic = by_id[topic_id]
+            assert topic is not None, "the overlay has the topic"
+            assert isinstance(topic.partitions, PackedPartitions), "its partitions are rows"
+            topic = TopicImage(name=topic.name, id=topic_id, partitions=topic.partitions.with_states(states))
+            by_id, by_name = by_id.insert(topic_id, topic), by_name.insert(topic.name, topic)
+        return self._with(by_id, by_name, self._overlaid_partitions, rows)
 
     def _with(
         self, by_id: Any, by_name: Any, overlaid: int, changed: Mapping[int, PartitionRegistration]
@@ -242,20 +241,15 @@ class TopicsImage:
         return TopicsImage.with_rows(image.rows())
 
     def rows(self) -> PackedTopics:
-        """The whole image as packed rows, possibly with patches (see `PackedTopics.merged`). Imports numpy.
-
-        For a large image only the overlay is merged; a small one is converted.
-        """
-        from kraftlake.image.topics.packed_topics import pack
-
-        if self._base is not None and not self._overlaid and not self._rows:
-            return self._base
+        """The whole image as packed rows, possibly with patches (see `PackedTopics.merged`)."""
+        if not self._overlaid and not self._rows:
+            return self._base or EMPTY
         left_out: list[int] = []
         if self._base is not None:
             numbers = self._base.table.by_id
             left_out = [numbers[topic_id] for topic_id in self._by_id if topic_id in numbers]
         topics = [(t.name, t.id, t.partitions) for t in self._by_id.values() if t is not None]
-        return pack(self._base, left_out, dict((self._rows or HashTrieMap()).items()), topics)
+        return pack(self._base or EMPTY, left_out, dict((self._rows or HashTrieMap()).items()), topics)
 
     def may_differ(self, other: TopicsImage) -> Iterable[str]:
         """A superset of the names of the topics that differ; topics that both images share are not compared."""
@@ -334,8 +328,6 @@ def _differing(one: PackedTopics | None, two: PackedTopics | None) -> Iterable[s
     if one is None or two is None:
         base = one or two
         return () if base is None else base.table.names
-    from kraftlake.image.topics.packed_topics import differing_topics
-
     return differing_topics(one, two)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ABSENT = -2
 """The shape of a row whose partition is gone, as its topic began anew; its numbers are 0."""
-LONGEST = 1024
+LONGEST = 32
 """Elements of a list for which there is room at first."""
 TOUCHED, DIRECTORIES_WRITTEN = 1, 2
 DONE, STOPPED, GROW, OTHER = range(4)

@@ -16,7 +16,7 @@ from kraftlake.kernels.language import (
     inlined,
 )
 from kraftlake.kernels.partition_row import COLUMNS, DIRECTORIES, HEAP_LISTS, ISR, LEADER, RARE, SHAPE, WIDTH
-from kraftlake.kernels.replay.change_state import N_HEAP, Base, State
+from kraftlake.kernels.replay.change_state import N_HEAP, N_TOUCHED, Base, State
 
 
 @inlined
@@ -145,22 +145,45 @@ def merge(state: State) -> Bool:
     return True
 
 
+@inlined
+def _heap_number(at: Int64, base: Base, state: State) -> Int64:
+    return base.heap[at] if at < len(base.heap) else state.heap[at - len(base.heap)]
+
+
+@inlined
+def _lists_differ(one: Int64, other: Int64, base: Base, state: State) -> Bool:
+    """Whether the lists differ that stand at two places of the heaps."""
+    size: Int64 = HEAP_LISTS
+    for which in range(HEAP_LISTS):
+        size += _heap_number(one + which, base, state)
+    for i in range(size):
+        if _heap_number(one + i, base, state) != _heap_number(other + i, base, state):
+            return True
+    return False
+
+
+@inlined
+def _row_differs(rows: IntRows, r: Int64, others: IntRows, other: Int64, base: Base, state: State) -> Bool:
+    is_rare: Bool = rows[r, SHAPE] == RARE and others[other, SHAPE] == RARE
+    for i in range(COLUMNS):
+        if rows[r, i] != others[other, i] and not (is_rare and i == 0):
+            return True
+    return is_rare and rows[r, 0] != others[other, 0] and _lists_differ(rows[r, 0], others[other, 0], base, state)
+
+
 @compiled
-def any_differs(rows: IntRows, others: IntRows) -> Bool:
+def any_differs(rows: IntRows, others: IntRows, base: Base, state: State) -> Bool:
     """Whether two arrays of rows differ; stops at the first difference."""
     for r in range(len(rows)):
-        for i in range(COLUMNS):
-            if rows[r, i] != others[r, i]:
-                return True
+        if _row_differs(rows, r, others, r, base, state):
+            return True
     return False
 
 
 @compiled
-def any_differs_at(rows: IntRows, places: Ints, values: IntRows, first: Int64, last: Int64) -> Bool:
-    """Whether `values` [first, last) differ from `rows` at `places`; stops at the first difference."""
-    for k in range(first, last):
-        r: Int64 = places[k]
-        for i in range(COLUMNS):
-            if rows[r, i] != values[k, i]:
-                return True
+def any_touched_differs(first: Int64, base: Base, state: State) -> Bool:
+    """Whether the touched rows from `first` on differ from those of the base; stops at the first difference."""
+    for k in range(first, state.counts[N_TOUCHED]):
+        if _row_differs(state.touched_rows, k, base.rows, state.touched[k], base, state):
+            return True
     return False

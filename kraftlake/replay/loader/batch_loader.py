@@ -112,8 +112,10 @@ class MetadataBatchLoader(LogPosition[tuple[int, AnyMessage]]):
 
     def _load_data(self, batch: RecordBatch, first: int, end: int) -> None:
         for offset in range(first, end + 1):
-            message = self._decoded(offset, batch.values[offset - batch.base_offset])
-            if message is not None:
+            value = batch.values[offset - batch.base_offset]
+            if not self.in_transaction and self.delta.replay_value(value):
+                self.seen_record = True
+            elif (message := self._decoded(offset, value)) is not None:
                 self._load_record(offset, message)
             self._move_to(offset, batch)
             self._num_records += 1
@@ -197,8 +199,7 @@ class MetadataBatchLoader(LogPosition[tuple[int, AnyMessage]]):
 
     @property
     def _takes_bulk(self) -> bool:
-        topics = self.delta.topics_delta
-        return self.publish is None and not self.in_transaction and (topics is None or topics.takes_bulk)
+        return self.publish is None and not self.in_transaction
 
     def _replay_bulk(self, values: BatchValues, first: int, last: int) -> int:
         """Replay the records [first, last) of `values`, as indexes; returns the first that needs an object."""
@@ -253,8 +254,8 @@ class MetadataBatchLoader(LogPosition[tuple[int, AnyMessage]]):
                     self.quorum = self.quorum.after(record.message)
                 continue
             for offset in range(max(first, batch.base_offset), batch.last_offset + 1):
-                message = self._decoded(offset, batch.values[offset - batch.base_offset])
-                if message is not None:
+                value = batch.values[offset - batch.base_offset]
+                if not self.delta.replay_value(value) and (message := self._decoded(offset, value)) is not None:
                     self._replay_or_skip(offset, message)
 
     def flush(self) -> None:

@@ -49,7 +49,7 @@ def topics_to_arrow(topics: TopicsImage) -> pa.RecordBatch:
     sparse = sorted(table.sparse.items())
     arrays = [
         _one(pa.array(table.names, pa.large_string())),
-        pa.array([table.ids.tobytes()], _BYTES),
+        pa.array([table.id_bytes], _BYTES),
         _numbers(table.starts),
         _numbers(packed.rows),
         _numbers(packed.heap),
@@ -70,9 +70,9 @@ def topics_from_arrow(batch: pa.RecordBatch) -> TopicsImage:
         raise ValueError("these are not the columns of a topics image")
     columns: dict[str, Any] = {name: batch.column(name)[0] for name in _TOPICS_SCHEMA.names}
     starts = _array(columns["starts"])
-    ids = np.frombuffer(columns["ids"].as_buffer(), np.uint8).reshape(-1, 16)
+    ids = columns["ids"].as_py()
     names: list[str] = columns["names"].values.to_pylist()
-    if len(names) != len(ids) or len(starts) != len(ids) + 1:
+    if 16 * len(names) != len(ids) or len(starts) != len(names) + 1:
         raise ValueError("names, ids and rows of topics don't fit together")
     directories = columns["directories"].as_py()
     numbers, of_topics = columns["sparse_topics"].as_py(), columns["sparse_ids"].as_py()

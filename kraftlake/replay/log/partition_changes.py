@@ -212,7 +212,7 @@ class PartitionRows:
 def changes_of_image(topics: TopicsImage) -> PartitionChanges:
     """The changes of the one delta that makes an image of the empty one; see `PartitionChanges.of_one_delta`."""
     packed = topics.rows().merged()
-    table, count = packed.table, packed.partition_count
+    table, count, heap = packed.table, packed.partition_count, np.asarray(packed.heap)
     ids = [str(table.id_of(number)) for number in range(table.topic_count)]
     return PartitionChanges.of_one_delta(
         partitions=table.partition_ids(),
@@ -221,5 +221,5 @@ def changes_of_image(topics: TopicsImage) -> PartitionChanges:
         after=packed.rows,
         flags=np.full(count, HAS, np.uint8),
         names=Names.of(table.names, ids, packed.directories),
-        heaps=Heaps(packed.heap, packed.heap[:0]),
+        heaps=Heaps(heap, heap[:0]),
     )

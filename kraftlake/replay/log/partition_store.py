@@ -62,10 +62,11 @@ class PartitionStore:
         number for all partitions: where the state of each began.
         """
         packed = topics.rows().merged()
-        count = len(packed.rows)
+        count = packed.partition_count
         begins = np.full(count, since, np.int64), np.full(count, since_times, np.int64)
         newest, touched = np.zeros(count, np.int64), np.empty(1, np.int64)
         self._change = BulkChange(packed, of_log=True, of_shard=self._of_shard)
+        self._base_heap = np.asarray(packed.heap)
         self._now = PartitionsNow(np.ones(count, np.uint8), *begins, newest, touched)
         self._sizes = np.diff(packed.table.starts).astype(np.int64)
         self._undone: tuple[Any, Any] = (newest[:0], packed.rows[:0])
@@ -195,9 +196,8 @@ class PartitionStore:
         heap = np.empty(compiled.heap_size(rows, lists), np.int32)
         compiled.move_lists(rows, lists, heap)
         known = [*change.packed.table.names, *change.new_names]
-        table = sorted_table(
-            [known[topic] for topic in topics.tolist()], change.topic_ids()[topics], topic_of, partitions
-        )
+        ids = np.frombuffer(change.topic_ids(), "V16")
+        table = sorted_table([known[topic] for topic in topics.tolist()], ids[topics], topic_of, partitions)
         packed = PackedTopics(table=table, rows=rows, heap=heap, directories=change.directory_ids())
         return TopicsImage.with_rows(packed), self._now.since[places], self._now.since_times[places]
 
@@ -230,7 +230,7 @@ class PartitionStore:
 
     @property
     def _heaps(self) -> Heaps:
-        return Heaps(self._change.base.heap, self._change.state.heap)
+        return Heaps(self._base_heap, np.asarray(self._change.state.heap))
 
     def _fold(
         self, versions: RowVersions, records: EffectiveRecords, deltas: Any, taken: int

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.schema import Message
 from kraftlake.runtime import CorruptDataError, ReplayError, UnknownRecordError
+from tests.delta.topics.object_change import ObjectTopicsDelta, topics_are_changed_alone
 from tests.delta.topics.odd_records import MESSAGES, odd_logs
 from tests.replay.loader.test_bulk import load, outcome
 from tests.replay.log.test_partition_store import described, replay_of
@@ -21,22 +23,22 @@ from tests.replay.log.test_partition_store import described, replay_of
 @given(log=odd_logs(), cut=st.integers(0, 20))
 def test_in_bulk_they_do_what_they_do_one_by_one(log: list[RecordBatch], cut: int) -> None:
     last = log[-1].last_offset
-    assert outcome(log, last, lenient=True, bulk=True) == outcome(log, last, lenient=True)
-    assert outcome(log, last, bulk=True) == outcome(log, last)
+    for way in ({"bulk": True}, {"rows": True}):
+        assert outcome(log, last, lenient=True, **way) == outcome(log, last, lenient=True)
+        assert outcome(log, last, **way) == outcome(log, last)
     base = load(log[:cut], last, lenient=True, bulk=True).take_image()
-    assert outcome(log[cut:], last, lenient=True, bulk=True, image=base) == outcome(
-        log[cut:], last, lenient=True, image=base
-    )
+    expected = outcome(log[cut:], last, lenient=True, image=base)
+    assert outcome(log[cut:], last, lenient=True, bulk=True, image=base) == expected
+    with topics_are_changed_alone():
+        assert outcome(log[cut:], last, lenient=True, rows=True, image=base) == expected
 
 
-def snapshot_of(image: TopicsImage, messages: list[Message], *, in_bulk: bool) -> list[object]:
+def snapshot_of(image: TopicsImage, messages: list[Message], kind: type[Any]) -> list[object]:
     """What is told of records of a snapshot that is loaded over an image."""
-    delta, told = TopicsDelta(image), list[object]()
-    if in_bulk:
-        delta.replay_bulk(np.empty(0, np.uint8), *np.empty((2, 0), np.int64), 0, 0)
+    delta, told = kind(image), list[object]()
     for message in messages:
         try:
-            delta.keep(message)  # type: ignore[arg-type]
+            delta.keep(message)
             delta.merge()
         except ReplayError as error:
             told.append(str(error))
@@ -45,7 +47,6 @@ def snapshot_of(image: TopicsImage, messages: list[Message], *, in_bulk: bool) -
         told.append(image_to_json(MetadataImage(topics=delta.apply())))
     except ReplayError as error:
         told.append(str(error))
-    assert (delta.as_bulk() is not None) == in_bulk
     changes = [delta.local_changes(broker) for broker in range(6)]
     return [*told, *(local_changes_to_json(some, broker=1, from_offset=0, to_offset=0) for some in changes)]
 
@@ -54,7 +55,10 @@ def snapshot_of(image: TopicsImage, messages: list[Message], *, in_bulk: bool) -
 def test_a_snapshot_over_an_image_does_too(log: list[RecordBatch], messages: list[Message]) -> None:
     image = load(log, log[-1].last_offset, lenient=True).take_image().topics
     some = [message for message in messages if type(message) in TOPIC_RECORDS]
-    assert snapshot_of(image, some, in_bulk=True) == snapshot_of(image, some, in_bulk=False)
+    expected = snapshot_of(image, some, ObjectTopicsDelta)
+    assert snapshot_of(image, some, TopicsDelta) == expected
+    with topics_are_changed_alone():
+        assert snapshot_of(image, some, TopicsDelta) == expected
 
 
 def changes_of(log: list[RecordBatch], *, objects: bool, lenient: bool) -> list[object]:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from contextlib import contextmanager
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.delta import MetadataDelta, TopicsDelta, local_changes_to_json
-from kraftlake.delta.topics import topics_delta
 from kraftlake.image import MetadataImage, MetadataProvenance, TopicsImage, image_to_json
 from kraftlake.records import metadata_records as r
 from kraftlake.runtime.errors import ReplayError
+from tests.delta.topics.object_change import as_objects, topics_are_changed_alone
 from tests.histories import uuid_of
 from tests.topic_records import TOPIC_ID, TOPICS, changes, partition_records
 
@@ -36,25 +35,18 @@ RECORDS = st.lists(
 )
 
 
-@contextmanager
-def merged_in_bulk_from(count):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(topics_delta, "MERGE_FROM", count)
-        patch.setattr(topics_delta, "MERGE_COLD_FROM", count)
-        yield
-
-
-@pytest.fixture(params=["objects", "bulk"], scope="module")
+@pytest.fixture(params=["alone", "all"], scope="module")
 def many(request):
-    """Whether many records are merged as objects, however many, or in bulk, however few."""
-    with merged_in_bulk_from(1 if request.param == "bulk" else 10**9):
+    """Whether the topics that records name are changed alone, or the whole image is."""
+    with topics_are_changed_alone(alone=request.param == "alone"):
         yield request.param
 
 
 def one_by_one(image, records):
     """The delta of the records, each of them made a change of objects at once, and the faults that were met."""
-    delta, faults = MetadataDelta(image), []
-    with merged_in_bulk_from(10**9):
+    faults = []
+    with as_objects():
+        delta = MetadataDelta(image)
         for offset, record in enumerate(records):
             try:
                 delta.replay(record, offset)
@@ -178,18 +170,17 @@ def change(number, **fields):
 MANY = [r.TopicRecord(name="foo", topic_id=uuid_of(5)), *[partition(number, 1, 2) for number in range(30)]]
 
 
-@pytest.mark.parametrize("many", ["bulk"], indirect=True)
-def test_many_records_are_merged_in_one_pass_without_objects(many):
+def test_many_records_are_merged_in_one_pass_without_objects():
     delta = TopicsDelta(TopicsImage.EMPTY)
     for record in [*MANY, change(3, leader=2), change(29, directories=(uuid_of(201), uuid_of(202)))]:
         delta.keep(record)
     delta.merge()
-    assert delta.takes_bulk
+    assert delta.as_bulk() is not None
     image = delta.apply()
     assert image.get_partition(uuid_of(5), 3).leader == 2
     assert image.get_partition(uuid_of(5), 29).directories == (uuid_of(201), uuid_of(202))
     assert delta.replay_remove_topic(r.RemoveTopicRecord(topic_id=uuid_of(5))) == "foo"
-    assert delta.takes_bulk
+    assert delta.as_bulk() is not None
     assert delta.apply() == TopicsImage.EMPTY
 
 
@@ -228,37 +219,33 @@ def test_records_replayed_together_end_at_the_fault(many):
 
 
 @pytest.mark.parametrize("fields", [{"leader": 2**31}, {"isr": (2**40,)}, {"leader_recovery_state": 300}])
-def test_numbers_that_no_record_can_hold_are_left_to_objects(many, fields):
+def test_numbers_that_no_record_can_hold_are_refused(many, fields):
     delta = TopicsDelta(TopicsImage.EMPTY)
-    for record in [*MANY, change(0, **fields)]:
+    for record in [*MANY, change(0, **fields), change(1, leader=2)]:
         delta.keep(record)
-    if "leader_recovery_state" in fields:
-        with pytest.raises(ReplayError, match="300 is no leader recovery state"):
-            delta.merge()
-    else:
-        assert delta.changed_topic(uuid_of(5)).partition(0).partition_epoch == 1
+    with pytest.raises(ReplayError, match="PartitionChangeRecord"):
+        delta.merge()
+    topic = delta.changed_topic(uuid_of(5))
+    assert [topic.partition(number).partition_epoch for number in (0, 1)] == [0, 1]
 
 
 _MERGED = """
 import sys
 from kraftlake.delta import TopicsDelta
-from kraftlake.delta.topics import topics_delta
 from kraftlake.image import TopicsImage
 from kraftlake.records.metadata_records import TopicRecord
 from kraftlake.records.uuid import Uuid
 
-def merged():
-    delta = TopicsDelta(TopicsImage.EMPTY)
-    for number in range(1, 1 + topics_delta.MERGE_FROM):
-        delta.keep(TopicRecord(name=str(number), topic_id=Uuid(number.to_bytes(16, "big"))))
-    return delta.as_bulk() is not None
-
-print(merged(), "numpy" in sys.modules)
-import numpy
-print(merged())
+delta = TopicsDelta(TopicsImage.EMPTY)
+for number in range(1, 2000):
+    delta.keep(TopicRecord(name=str(number), topic_id=Uuid(number.to_bytes(16, "big"))))
+assert delta.apply().topic_count == 1999
+assert len(delta.changed_topics) == 1999
+assert not delta.local_changes(1).deletes
+print("numpy" in sys.modules)
 """
 
 
-def test_records_that_are_not_many_are_merged_in_bulk_only_where_numpy_is_loaded_already() -> None:
+def test_records_are_merged_without_numpy() -> None:
     done = subprocess.run([sys.executable, "-c", _MERGED], check=True, capture_output=True, text=True)
-    assert done.stdout.split() == ["False", "False", "True"]
+    assert done.stdout.split() == ["False"]

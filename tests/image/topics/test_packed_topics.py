@@ -186,4 +186,4 @@ def test_a_name_that_two_topics_have_is_refused_when_they_are_packed():
 
     topics = [("a", uuid_of(1), {}), ("a", uuid_of(2), {})]
     with pytest.raises(AssertionError, match="different names"):
-        _ = table.pack(None, (), {}, topics).table.by_name
+        _ = table.pack(table.EMPTY, (), {}, topics).table.by_name

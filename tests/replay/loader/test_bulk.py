@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import attrs
 import pytest
 from hypothesis import given
@@ -25,6 +27,7 @@ from kraftlake.records.metadata_records import (
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.runtime.errors import KraftlakeError
+from tests.delta.topics.object_change import as_objects
 from tests.histories import BROKER_IDS, histories, uuid_of
 from tests.topic_records import TOPIC_ID, TOPICS, changes, partition_records
 
@@ -47,8 +50,13 @@ def stretches(batches):
     return list(read_values(memoryview(data), file="f", position=0))
 
 
-def load(batches, to, *, image=MetadataImage.EMPTY, lenient=False, bulk=False):
-    loader = MetadataBatchLoader(image, lenient=lenient)
+def load(batches, to, *, image=MetadataImage.EMPTY, lenient=False, bulk=False, rows=False):
+    """A loader of the batches: in bulk, record by record as `rows`, or as objects, which are the reference."""
+    with nullcontext() if bulk or rows else as_objects():
+        return _load(batches, to, MetadataBatchLoader(image, lenient=lenient), bulk)
+
+
+def _load(batches, to, loader, bulk):
     if not bulk:
         for batch in (batch for batch in batches if batch.base_offset <= to):
             loader.load_batch(batch, to_offset=to)
@@ -83,12 +91,14 @@ def test_every_history_replayed_in_bulk_is_the_same(records, sizes, where, end):
     """From the empty image, and from one in mid-history, be it made of objects or packed."""
     batches = batches_of(records, sizes)
     to = int((len(records) - 1) * end)
-    assert outcome(batches, to, bulk=True) == outcome(batches, to)
+    assert outcome(batches, to, bulk=True) == outcome(batches, to) == outcome(batches, to, rows=True)
     cut = int((len(records) - 1) * where)
     for base in (load(batches, cut).take_image(), load(batches, cut, bulk=True).take_image()):
         rest = [batch for batch in batches if batch.last_offset > cut]
         before = image_to_json(base)
-        assert outcome(rest, len(records), image=base, bulk=True) == outcome(rest, len(records), image=base)
+        expected = outcome(rest, len(records), image=base)
+        assert outcome(rest, len(records), image=base, bulk=True) == expected
+        assert outcome(rest, len(records), image=base, rows=True) == expected
         assert image_to_json(base) == before
 
 
@@ -122,6 +132,7 @@ def test_records_that_hardly_fit_together_end_the_same(records, lenient, sizes):
     batches = batches_of(records, sizes)
     ours = outcome(batches, len(records), lenient=lenient, bulk=True)
     assert ours == outcome(batches, len(records), lenient=lenient)
+    assert ours == outcome(batches, len(records), lenient=lenient, rows=True)
     if lenient:
         image, _, _, skipped = ours
         one_by_one = MetadataBatchLoader(lenient=True)
@@ -154,7 +165,7 @@ MANY = [create(), *[partition(number, number % 5, number % 5 + 1) for number in 
 
 def test_bulk_replay_makes_no_objects_of_common_records():
     loader = load(batches_of([*MANY, change(3, leader=4)], [50]), 400, bulk=True)
-    assert loader.delta.topics_delta.takes_bulk
+    assert loader.delta.topics_delta.as_bulk() is not None
     assert loader.last_offset == len(MANY)
     assert loader.delta.topics_delta.local_changes(4).leaders
     assert loader.take_image().topics.get_topic("a").partitions[3].leader == 4
@@ -170,7 +181,7 @@ def test_records_after_a_metadata_transaction_are_replayed_in_bulk(at):
         records = [*marks, *MANY]
         batches = batches_of(records, [2, 50])
     loader = load(batches, 400, bulk=True)
-    assert loader.delta.topics_delta.takes_bulk
+    assert loader.delta.topics_delta.as_bulk() is not None
     assert loader.last_offset == len(records) - 1
     assert loader.take_image() == load(batches, 400).take_image()
 
@@ -196,7 +207,7 @@ def test_a_few_changes_of_a_large_image_share_its_rows():
         [RecordBatch.of(301, 50, TIME, [change(7, leader=1), change(5, leader=2)])], 400, image=base, bulk=True
     )
     image = after.take_image()
-    assert image.topics.rows().rows is base.topics.rows().rows
+    assert image.topics.rows().cells is base.topics.rows().cells
     assert set(base.topics.may_differ(image.topics)) == {"a"}
     assert [p.leader for p in image.topics.get_topic("a").partitions.values()][5:8] == [2, 1, 1]
     again = load([RecordBatch.of(303, 50, TIME, [change(7, leader=9)])], 400, image=image, bulk=True).take_image()
@@ -264,7 +275,7 @@ def test_images_made_of_many_changes_never_change_when_more_follow():
         for values in stretches([RecordBatch.of(loader.last_offset + 1, 50, TIME, records)]):
             loader.load_values(values, to_offset=10_000)
         image = loader.delta.apply(loader.last)
-        assert image.topics.rows().rows is not base.topics.rows().rows
+        assert image.topics.rows().cells is not base.topics.rows().cells
         assert image.topics.get_topic("a").partitions[turn].leader == turn
         seen.append((image, image_to_json(image)))
     assert [image_to_json(image) for image, _ in seen] == [before for _, before in seen]
@@ -292,7 +303,7 @@ def test_names_find_room_however_short_those_were_that_it_was_guessed_from(monke
     records = [create("a", 1), *[create(f"{n}".ljust(249, "x"), n) for n in range(2, 100)]]
     batches = batches_of(records, [60])
     in_bulk = load(batches, len(records), bulk=True)
-    assert in_bulk.delta.topics_delta.takes_bulk
+    assert in_bulk.delta.topics_delta.as_bulk() is not None
     assert in_bulk.take_image() == load(batches, len(records)).take_image()
 
 
@@ -305,7 +316,7 @@ def test_partitions_that_come_in_any_order_are_found_again_however_many_they_are
     for part in parts:  # each finds out by itself how much room it needs
         for values in stretches([part]):
             in_bulk.load_values(values, to_offset=part.last_offset)
-    assert in_bulk.delta.topics_delta.takes_bulk
+    assert in_bulk.delta.topics_delta.as_bulk() is not None
     assert in_bulk.take_image() == load(parts, len(records)).take_image()
 
 
@@ -320,7 +331,7 @@ def test_eligible_leader_replicas_are_cleared_in_bulk(name, count):
     image = base.take_image()
     batches = [RecordBatch.of(base.last_offset + 1, 50, TIME, records)]
     loader = load(batches, 10_000, image=image, bulk=True)
-    assert loader.delta.topics_delta.takes_bulk
+    assert loader.delta.topics_delta.as_bulk() is not None
     one_by_one = load(batches, 10_000, image=image)
     for broker in range(7):
         ours, theirs = (each.delta.topics_delta.local_changes(broker) for each in (loader, one_by_one))

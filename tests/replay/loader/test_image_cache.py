@@ -102,7 +102,7 @@ def test_an_image_from_columns_imports_nothing_that_it_does_without(lake):
 UNUSED = {
     "metadata_log": "delta_table.checkpoint_writer maintenance.upkeep",
     "records": "json_form log_record",
-    "delta": "from_empty topics.local_replica_changes topics.object_change topics.row_changes topics.topic_delta",
+    "delta": "from_empty topics.local_replica_changes topics.bulk_change topics.row_changes topics.topic_delta",
     "replay": "loader.metadata_publisher queries.local_changes queries.record_types",
 }
 """Modules for upkeep, publishers and printed records: a process that reads an image imports none of them."""

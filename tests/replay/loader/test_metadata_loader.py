@@ -216,14 +216,14 @@ def test_a_lenient_loader_publishes_no_change_that_is_not_in_the_image() -> None
 def test_an_unexpected_error_stops_the_loader_before_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     rig, publisher = Rig(), Recorder()
     rig.install(publisher)
-    replay = MetadataDelta.replay
+    replay_value = MetadataDelta.replay_value
 
-    def fail(delta: MetadataDelta, message: object, offset: int | None = None) -> None:
-        if offset == 4:
+    def fail(delta: MetadataDelta, value: bytes) -> bool:
+        if b"topic-3" in value:
             raise ZeroDivisionError("a bug")
-        replay(delta, message, offset)  # type: ignore[arg-type]
+        return replay_value(delta, value)
 
-    monkeypatch.setattr(MetadataDelta, "replay", fail)
+    monkeypatch.setattr(MetadataDelta, "replay_value", fail)
     rig.commit(*log_of(1, [metadata_version()], [topic(1)], [topic(2), topic(3)], [topic(4)]))
     assert str(rig.loader.stopped) == "ZeroDivisionError: a bug"
     assert set(publisher.images[-1].topics.topics_by_name()) == {"topic-1"}

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from kraftlake.delta.faults import place_of
-from kraftlake.delta.topics.object_change import ObjectChange
 from kraftlake.image import PartitionRegistration
 from kraftlake.image.topics.packed_topics import PackedTopics
 from kraftlake.image.topics.topics_image import TopicsImage
@@ -20,6 +19,7 @@ from kraftlake.replay.log.effective_records import EffectiveRecords
 from kraftlake.replay.log.partition_changes import Heaps, Names, PartitionChanges, PartitionRows
 from kraftlake.replay.log.partition_store import Fault, Skip
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, ReplayError
+from tests.delta.topics.object_change import ObjectChange
 from tests.replay.log.gathered_changes import GatheredChanges, Key, Touched
 
 _KINDS = (r.TopicRecord, r.PartitionRecord, r.PartitionChangeRecord, r.RemoveTopicRecord, r.ClearElrRecord)
@@ -140,7 +140,7 @@ class ObjectPartitions:
             since=since,
             since_times=since_times,
             names=Names.of(table.names, ids, packed.directories),
-            heaps=Heaps(packed.heap, packed.heap[:0]),
+            heaps=Heaps(np.asarray(packed.heap), np.asarray(packed.heap)[:0]),
         )
 
     def image(self) -> tuple[TopicsImage, Any, Any]:

@@ -1,15 +1,24 @@
-"""The change of topics by any records, replayed one by one as objects."""
+"""The change of topics by records as objects, one by one: the plain reference for the change of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from operator import itemgetter
+from typing import Any
 
+import attrs
+import pytest
+from rpds import HashTrieMap
+
+from kraftlake.delta import metadata_delta
+from kraftlake.delta.changes import with_changes
+from kraftlake.delta.faults import place_of, taken_name
+from kraftlake.delta.topics import topics_delta
 from kraftlake.delta.topics.changed_partition import ChangedPartition, local_changes_of
 from kraftlake.delta.topics.local_replica_changes import LocalReplicaChanges
 from kraftlake.delta.topics.topic_delta import TopicDelta
-from kraftlake.image.topics.packed_partitions import PackedPartitions
-from kraftlake.image.topics.partition_registration import PartitionRegistration
+from kraftlake.image.topics.partition_registration import LeaderRecoveryState, PartitionRegistration, epoch_after
 from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.metadata_records import (
@@ -22,12 +31,67 @@ from kraftlake.records.metadata_records import (
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime import ReplayError
 
-if TYPE_CHECKING:
-    from kraftlake.delta.topics.bulk_change import BulkChange
+
+class ObjectTopicDelta(TopicDelta):
+    """The change of one topic by records."""
+
+    def replay_partition(self, record: PartitionRecord) -> None:
+        """Set the whole state; ReplayError if the record contradicts itself."""
+        registration = PartitionRegistration.from_record(record)
+        previous = self.partition(record.partition_id)
+        if previous is not None:
+            self._count_elections(record.partition_id, previous, record.leader, record.leader_recovery_state)
+        self.partition_changes[record.partition_id] = registration
+        self._directories_rewritten.add(record.partition_id)
+
+    def replay_partition_change(self, record: PartitionChangeRecord) -> None:
+        """Change a partition; ReplayError if it does not exist or the change contradicts it."""
+        previous = self.partition(record.partition_id)
+        if previous is None:
+            raise ReplayError(f"topic {self.name!r} has no partition {record.partition_id}.")
+        registration = previous.merge(record)
+        self._count_elections(record.partition_id, previous, record.leader, record.leader_recovery_state)
+        self.partition_changes[record.partition_id] = registration
+        if record.directories is not None:
+            self._directories_rewritten.add(record.partition_id)
+
+    def clear_elr(self) -> None:
+        """Clear the eligible leader replicas of all partitions that have some: one change each."""
+        for partition_id, partition in sorted(self._current(), key=itemgetter(0)):
+            if partition.elr or partition.last_known_elr:
+                self.partition_changes[partition_id] = attrs.evolve(
+                    partition, elr=(), last_known_elr=(), partition_epoch=epoch_after(partition.partition_epoch)
+                )
+
+    def has_elr(self) -> bool:
+        """Whether `clear_elr` would change a partition."""
+        return any(partition.elr or partition.last_known_elr for _, partition in self._current())
+
+    def apply(self) -> TopicImage:
+        """The topic after the changes; the same object if there are none."""
+        before = self.image.partitions
+        if not isinstance(before, HashTrieMap):
+            before = HashTrieMap({**before})
+        partitions = with_changes(before, self.partition_changes)
+        if partitions is before:
+            return self.image
+        return TopicImage(name=self.name, id=self.id, partitions=partitions)
+
+    def _current(self) -> list[tuple[int, PartitionRegistration]]:
+        untouched = [(id_, p) for id_, p in self.image.partitions.items() if id_ not in self.partition_changes]
+        return [*self.partition_changes.items(), *untouched]
+
+    def _count_elections(
+        self, partition_id: int, previous: PartitionRegistration, leader: int, recovery_state: int
+    ) -> None:
+        if recovery_state == LeaderRecoveryState.RECOVERING:
+            self.unclean_elections[partition_id] = self.unclean_elections.get(partition_id, 0) + 1
+        if leader in previous.elr:
+            self.elr_elections[partition_id] = self.elr_elections.get(partition_id, 0) + 1
 
 
 class ObjectChange:
-    """The effect of records on `image`: `changed` has a TopicDelta by id, `deleted` the ids of deleted topics.
+    """The effect of records on `image`: `changed` has a ObjectTopicDelta by id, `deleted` the ids of deleted topics.
 
     `created` has the ids of new topics by name. A record that raises has no effect. `of_log`: see `TopicsDelta`.
     """
@@ -35,65 +99,11 @@ class ObjectChange:
     def __init__(self, image: TopicsImage) -> None:
         self.image = image
         self.of_log = False
-        self.changed: dict[Uuid, TopicDelta] = {}
+        self.changed: dict[Uuid, ObjectTopicDelta] = {}
         self.deleted: set[Uuid] = set()
         self.created: dict[str, Uuid] = {}
         self._taken_names: dict[str, Uuid] = {}
         """The ids of existing topics whose names a TopicRecord gave to a new id: valid in a snapshot."""
-
-    @classmethod
-    def of_bulk(cls, bulk: BulkChange, image: TopicsImage) -> ObjectChange:
-        """The same change as `bulk`."""
-        from kraftlake.kernels.replay.change_state import AGAIN, ALIVE, GONE  # few processes make a change in bulk
-
-        change = cls(image)
-        lives, known = bulk.lives.tolist(), bulk.packed.table.topic_count
-        begun = [topic for topic, life in enumerate(lives) if life and (topic >= known or life != ALIVE)]
-        for topic in begun:
-            name, topic_id = bulk.topic_name(topic), bulk.topic_id(topic)
-            change.created[name] = topic_id
-            change.changed[topic_id] = TopicDelta(TopicImage(name=name, id=topic_id))
-        heap, directories = bulk.heap(), bulk.directory_ids()
-        for place in bulk.changed_places():
-            topic, partition = bulk.partition_at(place)
-            topic_id = bulk.topic_id(topic)
-            delta = change.changed.get(topic_id)
-            if delta is None:
-                before = image.get_topic_by_id(topic_id)
-                assert before is not None, "the base has the topic"
-                delta = change.changed[topic_id] = TopicDelta(before)
-            delta.take_over(partition, bulk.state_at(place, heap, directories), *bulk.info_at(place))
-        change.deleted = {bulk.topic_id(topic) for topic in range(known) if lives[topic] in (GONE, AGAIN)}
-        change._taken_names = {name: bulk.topic_id(topic) for name, topic in bulk.taken_names}
-        return change
-
-    @classmethod
-    def of_some(cls, topics: Sequence[TopicImage], taken_names: dict[str, Uuid]) -> ObjectChange:
-        """No change yet of these topics alone; nothing else may have their names but `taken_names`."""
-        change = cls(TopicsImage.EMPTY.changed({}, {topic.id: topic for topic in topics}))
-        change.of_log, change._taken_names = True, taken_names
-        return change
-
-    @classmethod
-    def of_whole(cls, topics: TopicsImage, image: TopicsImage, broker_id: int | None = None) -> ObjectChange:
-        """The change from the empty `image` to `topics`, or to the partitions that a broker hosts."""
-        from kraftlake.image.broker_partitions import hosted_partitions
-
-        change = cls(image)
-        if broker_id is None:
-            for topic_id, topic in topics.topics_by_id().items():
-                delta = change.changed[topic_id] = TopicDelta(TopicImage(name=topic.name, id=topic_id))
-                delta.partition_changes.update(topic.partitions.items())
-                change.created[topic.name] = topic_id
-            return change
-        for name, number, partition in hosted_partitions(topics, broker_id):
-            if name not in change.created:
-                hosted = topics.get_topic(name)
-                assert hosted is not None, "the image has the topics of its partitions"
-                change.created[name] = hosted.id
-                change.changed[hosted.id] = TopicDelta(TopicImage(name=name, id=hosted.id))
-            change.changed[change.created[name]].partition_changes[number] = partition
-        return change
 
     @property
     def is_empty(self) -> bool:
@@ -130,7 +140,7 @@ class ObjectChange:
             if self.of_log or holder in self.changed:
                 raise taken_name(record.name, holder)
             self._taken_names[record.name] = holder
-        self.changed[record.topic_id] = TopicDelta(TopicImage(name=record.name, id=record.topic_id))
+        self.changed[record.topic_id] = ObjectTopicDelta(TopicImage(name=record.name, id=record.topic_id))
         self.created[record.name] = record.topic_id
 
     def _replay_clear_elr(self, record: ClearElrRecord) -> None:
@@ -170,16 +180,9 @@ class ObjectChange:
         self._refuse_taken_names()
         by_id = self.image.topics_by_id()
         changed: dict[Uuid, TopicImage] = {}
-        rows: dict[int, PartitionRegistration] = {}
         for topic_id, delta in self.changed.items():
-            partitions = delta.image.partitions
-            if isinstance(partitions, PackedPartitions):
-                changes = partitions.rows_changed(delta.partition_changes)
-                if changes is not None:
-                    rows.update(changes)
-                    continue
             changed[topic_id] = self._unless_equal(delta.apply())
-        return self.image.changed({topic_id: by_id[topic_id] for topic_id in self.deleted}, changed, rows)
+        return self.image.changed({topic_id: by_id[topic_id] for topic_id in self.deleted}, changed)
 
     def local_changes(self, broker_id: int) -> LocalReplicaChanges:
         """See `TopicsDelta.local_changes`."""
@@ -206,7 +209,7 @@ class ObjectChange:
         topic = self.image.get_topic(name)
         return None if topic is None or topic.id in self.deleted else topic.id
 
-    def _delta(self, topic_id: Uuid) -> TopicDelta:
+    def _delta(self, topic_id: Uuid) -> ObjectTopicDelta:
         """The topic's delta, a new one (not yet stored) if there is none; ReplayError if the topic does not exist."""
         delta = self.changed.get(topic_id)
         if delta is not None:
@@ -214,7 +217,7 @@ class ObjectChange:
         topic = self._topic(topic_id)
         if topic is None:
             raise ReplayError(f"the topic with id {topic_id} does not exist.")
-        return TopicDelta(topic)
+        return ObjectTopicDelta(topic)
 
     def _refuse_taken_names(self) -> None:
         for name, topic_id in self._taken_names.items():
@@ -227,6 +230,56 @@ class ObjectChange:
         return old if old is not None and old == topic else topic
 
 
-def taken_name(name: str, topic_id: Uuid) -> ReplayError:
-    """The error of a name that two topics have."""
-    return ReplayError(f"topic {name!r} was created while the topic with id {topic_id} had that name.")
+class ObjectTopicsDelta(ObjectChange):
+    """An ObjectChange with the face of a TopicsDelta; each record is replayed at once."""
+
+    def __init__(self, image: TopicsImage, *, of_log: bool = False) -> None:
+        super().__init__(image)
+        self.of_log = of_log
+
+    def keep(self, record: Any, offset: int | None = None) -> None:
+        """Replay a record; the error names its offset."""
+        try:
+            self.replay(record)
+        except ReplayError as error:
+            raise ReplayError(f"{place_of(record, offset)}{error}", offset=offset) from error
+
+    def replay_value(self, value: bytes) -> bool:
+        """Records are replayed, not values."""
+        return False
+
+    def merge(self) -> None:
+        """Nothing is left to merge."""
+
+    replay_remove_topic = ObjectChange.remove_topic
+
+    @property
+    def changed_topics(self) -> dict[Uuid, ObjectTopicDelta]:
+        """The changes by topic id."""
+        return self.changed
+
+    @property
+    def deleted_topic_ids(self) -> set[Uuid]:
+        """The deleted topics of the base image."""
+        return self.deleted
+
+    @property
+    def created_topic_ids(self) -> frozenset[Uuid]:
+        """The topics that a TopicRecord created and that still exist."""
+        return frozenset(self.created.values())
+
+
+@contextmanager
+def as_objects() -> Iterator[None]:
+    """Have deltas change topics as objects."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(metadata_delta, "TopicsDelta", ObjectTopicsDelta)
+        yield
+
+
+@contextmanager
+def topics_are_changed_alone(*, alone: bool = True) -> Iterator[None]:
+    """Have deltas change the topics that records name, however small the image is; or never."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(topics_delta, "ALONE_BELOW", 0 if alone else 10**9)
+        yield

@@ -1,0 +1,45 @@
+"""Arrays of numbers in plain memory, which compiled code changes and numpy may look at; neither needs the other."""
+
+from __future__ import annotations
+
+from mmap import mmap
+from struct import calcsize
+from typing import Any, Final
+
+MAPPED_FROM: Final = 1 << 20
+"""Number of bytes from which on memory is mapped: what of it nobody uses takes none."""
+_SIZES: Final = {form: calcsize(form) for form in "BiqQ"}
+
+
+def zeros(form: str, count: int, columns: int = 0) -> Any:
+    """`count` numbers, or rows of `columns` numbers, of a format of `struct`; all are 0."""
+    size = _SIZES[form] * (columns or 1) * (count or 1)
+    made = memoryview(mmap(-1, size) if size >= MAPPED_FROM else bytearray(size))
+    if columns:
+        made = made.cast(form, (count or 1, columns))  # type: ignore[call-overload]
+    elif form != "B":
+        made = made.cast(form)  # type: ignore[call-overload]
+    return made if count else made[:0]
+
+
+def of_bytes(form: str, data: Any, columns: int = 0) -> Any:
+    """Bytes as numbers, or as rows of `columns` numbers; without a copy."""
+    view = memoryview(data)
+    if not view:
+        return zeros(form, 0, columns)
+    if not columns:
+        return view.cast(form)  # type: ignore[call-overload]
+    return view.cast(form, (len(view) // (_SIZES[form] * columns), columns))  # type: ignore[call-overload]
+
+
+def flat(numbers: Any) -> Any:
+    """The bytes of numbers; without a copy."""
+    return memoryview(numbers).cast("B") if len(numbers) else memoryview(b"")
+
+
+def grown(numbers: Any, count: int) -> Any:
+    """More numbers, or rows, that begin with the same ones."""
+    larger = zeros(numbers.format, count, numbers.shape[1] if numbers.ndim > 1 else 0)
+    if len(numbers):
+        flat(larger)[: numbers.nbytes] = flat(numbers)
+    return larger

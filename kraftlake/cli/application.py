@@ -3,88 +3,74 @@
 from __future__ import annotations
 
 from collections import UserDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib import import_module
 
 import click
 
-from kraftlake.cli.options.command import Group, Option
+from kraftlake.cli.options.command import Command, Group, Option
 
-_COMMANDS = {
-    "doctor": "doctor:doctor",
-    "image": "image:image",
-    "log": "log:log",
-    "diff": "diff:diff",
-    "events": "events:events",
-    "watch": "watch:watch",
-    "blame": "blame:blame",
-    "bisect": "bisect:bisect",
-    "page": "page:page",
-    "what-if": "what_if:what_if",
-    "shell": "shell:shell",
+_SECTIONS = {
+    "What do you want to know?": (
+        "doctor", "image", "log", "diff", "events", "watch", "blame", "bisect", "page", "what-if", "shell", "ls", "cat",
+        "local-changes", "replay", "metrics", "quorum", "verify",
+    ),
+    "Bring a log in, take a snapshot out": ("import", "follow", "export", "restore"),
+    "Run a cluster on a lake": ("broker", "cluster", "controller"),
+    "Make a lake and its tables": ("format", "fork", "generate", "tables", "spark"),
+    "Keep a lake in order": ("log compact", "log trim", "log vacuum", "tables trim"),
+    "Change a controlled lake, as its controller": ("brokers", "topics", "configs", "acls", "quotas", "features"),
+}  # fmt: skip
+"""The headings of `--help`, and the commands below each in their order."""
+
+_ELSEWHERE = {
     "ls": "shell:ls",
     "cat": "shell:cat",
-    "local-changes": "local_changes:local_changes",
-    "replay": "replay:replay",
-    "metrics": "metrics:metrics",
-    "quorum": "quorum:quorum",
-    "verify": "verify:verify",
     "import": "import_:import_",
-    "follow": "follow:follow",
-    "broker": "broker:broker",
-    "export": "export:export",
-    "restore": "restore:restore",
     "format": "format:format_",
-    "fork": "fork:fork",
-    "generate": "generate:generate",
     "log compact": "log_upkeep:log_compact",
     "log trim": "log_upkeep:log_trim",
     "log vacuum": "log_upkeep:log_vacuum",
     "tables trim": "tables:tables_trim",
     "cluster": "cluster_up:cluster",
-    "controller": "controller:controller",
     "brokers": "controlled.brokers:brokers",
     "topics": "controlled.topics:topics",
     "configs": "controlled.settings:configs",
     "acls": "controlled.settings:acls",
     "quotas": "controlled.settings:quotas",
     "features": "controlled.settings:features",
-    "tables": "tables:tables",
-    "spark": "spark:spark",
 }
-"""The file in `cli.commands` and the name there of each command, in the order of `--help`."""
+"""The file in `cli.commands` and the name there of each command that is not in the file of its name."""
 
 
 class LazyCommands(UserDict[str, click.Command]):
-    """The commands of a group by name, imported when they are asked for: all of them take longer than most of them run.
+    """The commands by name, imported when they are asked for: all of them take longer than most of them run."""
 
-    `places` are `file:name`, a file of `package` and a name in it.
-    """
-
-    def __init__(self, package: str, places: Mapping[str, str]) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._package = package
-        self._places = places
+        self._sections = {name: section for section, names in _SECTIONS.items() for name in names}
 
     def __missing__(self, name: str) -> click.Command:
-        file, _, attribute = self._places[name].partition(":")
-        command: click.Command = getattr(import_module(f"{self._package}.{file}"), attribute)
+        section, own = self._sections[name], name.replace("-", "_")
+        file, _, attribute = _ELSEWHERE.get(name, f"{own}:{own}").partition(":")
+        command: Command | Group = getattr(import_module(f"kraftlake.cli.commands.{file}"), attribute)
+        command.section = section
         self.data[name] = command
         return command
 
     def __contains__(self, name: object) -> bool:
-        return name in self._places
+        return name in self._sections
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
+        return iter(self._sections)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._sections)
 
 
 @click.group(
     cls=Group,
-    commands=LazyCommands("kraftlake.cli.commands", _COMMANDS),
+    commands=LazyCommands(),
     invoke_without_command=True,
 )
 @click.version_option(package_name="kraftlake", message="kraftlake %(version)s", cls=Option, help="Print the version.")

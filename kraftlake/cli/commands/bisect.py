@@ -6,14 +6,10 @@ from datetime import datetime
 
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import argument
-from kraftlake.cli.options.shared import LOOK, command, from_option, to_option
+from kraftlake.cli.options.shared import command, from_option, to_option
 
 
-@command(
-    "bisect",
-    section=LOOK,
-    question="From which offset on did a condition hold?",
-)
+@command("From which offset on did a condition hold?")
 @argument("condition", metavar="CONDITION", help="What should hold; in quotes, for the shell.")
 @from_option
 @to_option

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import argument, option
-from kraftlake.cli.options.shared import LOOK, command
+from kraftlake.cli.options.shared import command
 from kraftlake.cli.output.formats import Table
 
 if TYPE_CHECKING:
@@ -16,13 +16,7 @@ if TYPE_CHECKING:
 _COLUMNS = ("thing", "offset", "timestamp", "epoch", "type", "before", "after", "effectiveOffset", "orEarlier")
 
 
-@command(
-    "blame",
-    section=LOOK,
-    question="Which record made a thing what it is, and what was it before?",
-    at=True,
-    secrets=True,
-)
+@command("Which record made a thing what it is, and what was it before?", at=True, secrets=True)
 @argument(
     "thing",
     metavar="THING",

@@ -12,7 +12,7 @@ from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
 from kraftlake.cli.options.parameters import BROKER, LAKE, LISTENER
-from kraftlake.cli.options.shared import RUN, command, config_option, insecure_option, settings_option
+from kraftlake.cli.options.shared import command, config_option, insecure_option, settings_option
 from kraftlake.runtime.process_setup import configure_service
 
 if TYPE_CHECKING:
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 
 @command(
-    "broker",
-    section=RUN,
-    question="Be a broker: of a lake's cluster, or of a real one, where it keeps replicas and serves nobody.",
+    "Be a broker: of a lake's cluster, or of a real one, where it keeps replicas and serves nobody.",
     source=False,
     answers=False,
 )

@@ -13,7 +13,7 @@ from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Group, argument, option
 from kraftlake.cli.options.parameters import LAKE, OUTPUT, CountParameter
-from kraftlake.cli.options.shared import RUN, command, config_option, settings_option
+from kraftlake.cli.options.shared import command, config_option, settings_option
 from kraftlake.cli.output.terminal import check_reader
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ _LOOK_SECONDS: Final = 0.1
 
 cluster = Group(
     "cluster",
-    section=RUN,
     short_help="Run a whole cluster on a lake.",
     help="""Run a whole cluster on a lake: controllers and brokers as processes of this machine.
 
@@ -35,13 +34,7 @@ cluster = Group(
 )
 
 
-@command(
-    "up",
-    section=RUN,
-    question="Start all nodes of a cluster, show them, and end them with Ctrl-C.",
-    source=False,
-    answers=False,
-)
+@command("Start all nodes of a cluster, show them, and end them with Ctrl-C.", source=False, answers=False)
 @argument("lake", type=LAKE, help="A controlled lake; made as `kraftlake format` does if there is none.")
 @option("--brokers", type=CountParameter(1, 100), default=3, show_default=True, metavar="N", help="How many brokers.")
 @option(

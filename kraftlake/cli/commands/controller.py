@@ -8,20 +8,14 @@ from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
 from kraftlake.cli.options.parameters import LAKE, LISTENER, NODE
-from kraftlake.cli.options.shared import RUN, command, config_option, insecure_option, settings_option
+from kraftlake.cli.options.shared import command, config_option, insecure_option, settings_option
 from kraftlake.runtime.process_setup import configure_service
 
 if TYPE_CHECKING:
     from kraftlake.server import ListenerAddress
 
 
-@command(
-    "controller",
-    section=RUN,
-    question="Be a controller of a lake: active, or a standby that takes over.",
-    source=False,
-    answers=False,
-)
+@command("Be a controller of a lake: active, or a standby that takes over.", source=False, answers=False)
 @option("--lake", type=LAKE, required=True, metavar="LAKE", help="A lake of `kraftlake format` or `kraftlake fork`.")
 @option("--id", "node_id", type=NODE, metavar="ID", help="Its node.id: of no other node.")
 @option(

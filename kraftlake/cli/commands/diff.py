@@ -10,7 +10,6 @@ from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.parameters import MOMENT_OR_EMPTY, SOURCE
 from kraftlake.cli.options.shared import (
-    LOOK,
     brokers_option,
     check_hosted,
     command,
@@ -33,13 +32,7 @@ if TYPE_CHECKING:
     from kraftlake.replay import LogComparison
 
 
-@command(
-    "diff",
-    section=LOOK,
-    question="What changed between two offsets or times?",
-    secrets=True,
-    long=True,
-)
+@command("What changed between two offsets or times?", secrets=True, long=True)
 @argument(
     "first",
     type=MOMENT_OR_EMPTY,

@@ -11,19 +11,12 @@ from kraftlake.cli.faults import UNHEALTHY
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
 from kraftlake.cli.options.parameters import LENGTH_OF_TIME, OUTPUT
-from kraftlake.cli.options.shared import LOOK, command, log_dirs_option, sources_options
+from kraftlake.cli.options.shared import command, log_dirs_option, sources_options
 from kraftlake.cli.output.form_rows import FINDING, list_of
 from kraftlake.cli.output.formats import MARKDOWN
 
 
-@command(
-    "doctor",
-    section=LOOK,
-    source=False,
-    replays=False,
-    at=True,
-    question="What is wrong with the cluster, since when, why, and what helps?",
-)
+@command("What is wrong with the cluster, since when, why, and what helps?", source=False, replays=False, at=True)
 @sources_options
 @log_dirs_option
 @option(

@@ -11,7 +11,7 @@ import click
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
 from kraftlake.cli.options.event_filters import event_filters
-from kraftlake.cli.options.shared import LOOK, check_hosted, command, cut_options, range_options
+from kraftlake.cli.options.shared import check_hosted, command, cut_options, range_options
 from kraftlake.cli.output.formats import Table
 from kraftlake.cli.output.theme import Style
 from kraftlake.cli.selection.events import Wanted, first_rows, last_rows
@@ -24,13 +24,7 @@ if TYPE_CHECKING:
     from kraftlake.runtime import Moment
 
 
-@command(
-    "events",
-    section=LOOK,
-    question="What happened in the cluster, in sentences?",
-    secrets=True,
-    long=True,
-)
+@command("What happened in the cluster, in sentences?", secrets=True, long=True)
 @range_options
 @event_filters
 @cut_options("On a terminal: each event, not counts, however many there are.")

@@ -9,16 +9,11 @@ import click
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.parameters import OUTPUT
-from kraftlake.cli.options.shared import MOVE, command
+from kraftlake.cli.options.shared import command
 from kraftlake.cli.views.reports import show_export_report
 
 
-@command(
-    "export",
-    section=MOVE,
-    question="Write the cluster at any moment as a snapshot file that Kafka reads.",
-    at=True,
-)
+@command("Write the cluster at any moment as a snapshot file that Kafka reads.", at=True)
 @argument("file", type=OUTPUT, metavar="OUT.checkpoint", help="The file to write.")
 @option(
     "--allow-loss",

@@ -8,7 +8,7 @@ from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.parameters import CONFIG
-from kraftlake.cli.options.shared import MOVE, command
+from kraftlake.cli.options.shared import command
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Style
 from kraftlake.cli.output.visible import visible
@@ -18,13 +18,7 @@ if TYPE_CHECKING:
     from kraftlake.server import FollowConfig
 
 
-@command(
-    "follow",
-    section=MOVE,
-    question="Keep the lakes of many clusters level with their quorums, and serve metrics.",
-    source=False,
-    answers=False,
-)
+@command("Keep the lakes of many clusters level with their quorums, and serve metrics.", source=False, answers=False)
 @argument("config", type=CONFIG, help="A TOML file with a section for each cluster; see above.")
 @option("--check", is_flag=True, help="Read and check the file, and end: no cluster is asked.")
 def follow(call: Call, config: str, *, check: bool) -> None:

@@ -5,17 +5,11 @@ from __future__ import annotations
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import argument
 from kraftlake.cli.options.parameters import LAKE
-from kraftlake.cli.options.shared import ENGINE, command
+from kraftlake.cli.options.shared import command
 from kraftlake.cli.views.reports import show_fork_report
 
 
-@command(
-    "fork",
-    section=ENGINE,
-    question="Copy a log up to an offset into a lake that a controller may go on with.",
-    replays=False,
-    at=True,
-)
+@command("Copy a log up to an offset into a lake that a controller may go on with.", replays=False, at=True)
 @argument("lake", type=LAKE, metavar="DST", help="The folder of the new lake, or an s3:// URI.")
 def fork(call: Call, source: str, lake: str) -> None:
     """Make DST a controlled lake that holds the log of SOURCE up to and including an offset, by default all of it.

@@ -7,16 +7,11 @@ import click
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.parameters import LAKE
-from kraftlake.cli.options.shared import ENGINE, command, pairs_option
+from kraftlake.cli.options.shared import command, pairs_option
 from kraftlake.cli.views.reports import show_formatted
 
 
-@command(
-    "format",
-    section=ENGINE,
-    question="Make an empty lake for a controller to write its log into.",
-    source=False,
-)
+@command("Make an empty lake for a controller to write its log into.", source=False)
 @argument("lake", type=LAKE, help="The folder of the new lake, or an s3:// URI.")
 @option("--cluster-id", metavar="ID", help="The cluster's id, 22 characters of base64; a new one by default.")
 @option("--release-version", metavar="VERSION", help="Begin as this release would: 4.0, 4.1-IV0; 4.4 by default.")

@@ -11,7 +11,7 @@ import click
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.parameters import FIXED_TIME, LAKE, CountParameter
-from kraftlake.cli.options.shared import ENGINE, command
+from kraftlake.cli.options.shared import command
 from kraftlake.cli.output.form_rows import EPISODE, list_of
 
 _COUNT = CountParameter(min=1)
@@ -26,12 +26,7 @@ def _size(name: str, default: int, text: str) -> Callable[[Callable[..., None]],
     )  # fmt: skip
 
 
-@command(
-    "generate",
-    section=ENGINE,
-    question="Make up the history of a cluster of any size, to try things on.",
-    source=False,
-)
+@command("Make up the history of a cluster of any size, to try things on.", source=False)
 @argument("lake", type=LAKE, help="The folder of the new lake.")
 @_size("brokers", 6, "How many brokers it has.")
 @_size("racks", 3, "How many racks they are in.")

@@ -11,7 +11,6 @@ import click
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
 from kraftlake.cli.options.shared import (
-    LOOK,
     brokers_option,
     check_hosted,
     command,
@@ -35,14 +34,7 @@ def _only(kind: str, text: str) -> Callable[[Callable[..., None]], Callable[...,
     return option(f"--{kind}-partitions", kind.replace("-", "_"), is_flag=True, help=text)
 
 
-@command(
-    "image",
-    section=LOOK,
-    question="What does the cluster look like, now or at any past moment?",
-    at=True,
-    secrets=True,
-    long=True,
-)
+@command("What does the cluster look like, now or at any past moment?", at=True, secrets=True, long=True)
 @topics_option("Only this topic")
 @topic_ids_option("Only the topic of this id")
 @partitions_option("Only this partition")

@@ -21,7 +21,7 @@ from kraftlake.cli.options.following import (
     uncommitted_option,
 )
 from kraftlake.cli.options.parameters import LAKE
-from kraftlake.cli.options.shared import MOVE, command
+from kraftlake.cli.options.shared import command
 from kraftlake.cli.views.reports import show_import_report
 from kraftlake.runtime.words import counted
 
@@ -32,12 +32,7 @@ if TYPE_CHECKING:
 _UPKEEP_SECONDS = 60.0
 
 
-@command(
-    "import",
-    section=MOVE,
-    question="Append to a lake what it does not have yet of a log.",
-    replays=False,
-)
+@command("Append to a lake what it does not have yet of a log.", replays=False)
 @argument("lake", type=LAKE, help="The folder of the lake; made if it does not exist.")
 @option(
     "--follow",

@@ -9,7 +9,7 @@ import click
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
 from kraftlake.cli.options.parameters import BROKER, MOMENT, MOMENT_OR_EMPTY
-from kraftlake.cli.options.shared import LOOK, command, cut_options, last_option
+from kraftlake.cli.options.shared import command, cut_options, last_option
 from kraftlake.cli.output.form_rows import local_changes_of
 
 if TYPE_CHECKING:
@@ -17,11 +17,7 @@ if TYPE_CHECKING:
     from kraftlake.runtime import Moment
 
 
-@command(
-    "local-changes",
-    section=LOOK,
-    question="What did a range of offsets mean to a broker: lead, follow, delete?",
-)
+@command("What did a range of offsets mean to a broker: lead, follow, delete?")
 @option("--broker", type=BROKER, required=True, metavar="ID", help="The broker's id.")
 @option(
     "--from",

@@ -10,7 +10,6 @@ from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
 from kraftlake.cli.options.parameters import TYPES
 from kraftlake.cli.options.shared import (
-    LOOK,
     brokers_option,
     check_hosted,
     command,
@@ -36,14 +35,7 @@ NO_OP = "NO_OP_RECORD"
 _COLUMNS = ("offset", "epoch", "timestamp", "type", "version", "apiKey", "data")
 
 
-@command(
-    "log",
-    section=LOOK,
-    replays=False,
-    question="What happened, record by record?",
-    secrets=True,
-    long=True,
-)
+@command("What happened, record by record?", replays=False, secrets=True, long=True)
 @range_options
 @list_option(
     "--type",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.parameters import LAKE, MOMENT, MeasureParameter
-from kraftlake.cli.options.shared import UPKEEP, command
+from kraftlake.cli.options.shared import command
 from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
@@ -18,12 +18,7 @@ _LAKE_HELP = "The folder of a lake."
 _MINUTE_MS = 60_000
 
 
-@command(
-    "log compact",
-    section=UPKEEP,
-    question="Make a lake's small files into large ones, and checkpoint its tables.",
-    source=False,
-)
+@command("Make a lake's small files into large ones, and checkpoint its tables.", name="log compact", source=False)
 @argument("lake", type=LAKE, help=_LAKE_HELP)
 def log_compact(call: Call, lake: str) -> None:
     """Merge the small files of LAKE in offset order, checkpoint its tables, clean up old commits.
@@ -67,12 +62,7 @@ def _compacted(done: Compaction) -> str:
     return f"{counted(done.files, 'small file')} into {counted(done.made, 'file')}"
 
 
-@command(
-    "log trim",
-    section=UPKEEP,
-    question="Remove the beginning of a lake's log, behind a snapshot.",
-    source=False,
-)
+@command("Remove the beginning of a lake's log, behind a snapshot.", name="log trim", source=False)
 @argument("lake", type=LAKE, help=_LAKE_HELP)
 @option(
     "--before",
@@ -137,12 +127,7 @@ def _reaching_back(lake: str, start: int) -> dict[str, int]:
     return {name: first for name, first in first_offsets(lake).items() if first < start}
 
 
-@command(
-    "log vacuum",
-    section=UPKEEP,
-    question="Delete the files that no version of a lake's tables needs any more.",
-    source=False,
-)
+@command("Delete the files that no version of a lake's tables needs any more.", name="log vacuum", source=False)
 @argument("lake", type=LAKE, help=_LAKE_HELP)
 @option("--dry-run", is_flag=True, help="Delete nothing.")
 @option(

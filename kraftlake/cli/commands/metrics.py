@@ -7,16 +7,11 @@ from typing import Any
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
 from kraftlake.cli.options.parameters import BROKER
-from kraftlake.cli.options.shared import LOOK, command
+from kraftlake.cli.options.shared import command
 from kraftlake.cli.output.form_rows import hosted_of, metrics_of
 
 
-@command(
-    "metrics",
-    section=LOOK,
-    question="What did the controller's metrics say, and who led what?",
-    at=True,
-)
+@command("What did the controller's metrics say, and who led what?", at=True)
 @option("--broker", type=BROKER, metavar="ID", help="Name the partitions of this broker.")
 def metrics(call: Call, source: str, *, broker: int | None) -> None:
     """Show Kafka's controller metrics as they were after an offset, by default the last, and each broker's partitions.

@@ -10,18 +10,14 @@ import click
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
 from kraftlake.cli.options.parameters import OUTPUT
-from kraftlake.cli.options.shared import LOOK, command, range_options
+from kraftlake.cli.options.shared import command, range_options
 from kraftlake.cli.views.reports import show_page_report
 
 if TYPE_CHECKING:
     from kraftlake.runtime import Moment
 
 
-@command(
-    "page",
-    section=LOOK,
-    question="What happened, as a page with a time slider to attach to a ticket?",
-)
+@command("What happened, as a page with a time slider to attach to a ticket?")
 @option(
     "-o",
     "--file",

@@ -6,16 +6,11 @@ import click
 
 from kraftlake.cli.faults import UNHEALTHY
 from kraftlake.cli.options.call import Call
-from kraftlake.cli.options.shared import LOOK, command, sources_options
+from kraftlake.cli.options.shared import command, sources_options
 from kraftlake.cli.output.form_rows import NODE, list_of
 
 
-@command(
-    "quorum",
-    section=LOOK,
-    source=False,
-    question="Who votes, whose log goes furthest, and can they elect a leader?",
-)
+@command("Who votes, whose log goes furthest, and can they elect a leader?", source=False)
 @sources_options
 def quorum(call: Call, sources: tuple[str, ...]) -> None:
     """Show the quorum as the directories of its nodes have it: who votes, how far each log goes and in which epoch.

@@ -11,7 +11,7 @@ import click
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
 from kraftlake.cli.options.parameters import BROKER, MOMENT, CountParameter
-from kraftlake.cli.options.shared import LOOK, command, last_option, log_dirs_option, to_option
+from kraftlake.cli.options.shared import command, last_option, log_dirs_option, to_option
 from kraftlake.cli.output.formats import CSV, MARKDOWN, Table
 
 if TYPE_CHECKING:
@@ -23,12 +23,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-@command(
-    "replay",
-    section=LOOK,
-    question="What did a broker do, and because of which record?",
-    secrets=True,
-)
+@command("What did a broker do, and because of which record?", secrets=True)
 @option("--broker", type=BROKER, required=True, metavar="ID", help="The broker's id.")
 @option(
     "--from",

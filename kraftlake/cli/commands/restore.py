@@ -10,7 +10,7 @@ import click
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
 from kraftlake.cli.options.parameters import OUTPUT, CountParameter, ParsedParameter
-from kraftlake.cli.options.shared import MOVE, command
+from kraftlake.cli.options.shared import command
 from kraftlake.cli.views.restore_view import show_loss, show_restored
 from kraftlake.runtime.errors import UsageError
 
@@ -26,13 +26,7 @@ def _voter(value: str) -> tuple[int, str, int]:
     return int(id_), address.host, address.port
 
 
-@command(
-    "restore",
-    section=MOVE,
-    question="Bring a cluster back whose controllers are lost: write log directories for new ones.",
-    replays=False,
-    at=True,
-)
+@command("Bring a cluster back whose controllers are lost: write log directories for new ones.", replays=False, at=True)
 @option("--to", required=True, type=OUTPUT, metavar="DIR", help="The new folder; it gets a folder for each voter.")
 @option(
     "--voter",

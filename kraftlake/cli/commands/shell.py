@@ -9,17 +9,10 @@ import click
 
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import argument, option
-from kraftlake.cli.options.shared import LOOK, command
+from kraftlake.cli.options.shared import command
 
 
-@command(
-    "shell",
-    section=LOOK,
-    question="What is there to walk in, as in Kafka's metadata shell, at any moment?",
-    at=True,
-    secrets=True,
-    long=True,
-)
+@command("What is there to walk in, as in Kafka's metadata shell, at any moment?", at=True, secrets=True, long=True)
 @option("-c", "--command", "commands", multiple=True, metavar="LINE", help="Run this line, and end. Repeatable.")
 def shell(call: Call, source: str, *, commands: tuple[str, ...]) -> None:
     """Walk in a tree of nodes, such as /image/topics/byName/foo/0, with ls, cd, cat, find and tree.
@@ -71,13 +64,7 @@ def _lines() -> Iterable[str]:
 _PATHS = "Paths in the tree, as in Kafka's metadata shell; * and ? match, {a,b} is one of several."
 
 
-@command(
-    "ls",
-    section=LOOK,
-    question="Which nodes has a directory of the tree that `shell` walks in?",
-    at=True,
-    long=True,
-)
+@command("Which nodes has a directory of the tree that `shell` walks in?", at=True, long=True)
 @argument("paths", nargs=-1, metavar="[PATH...]", help=f"{_PATHS} Without any, the root.")
 def ls(call: Call, source: str, *, paths: tuple[str, ...]) -> None:
     """List the names in directories of the tree, and those of other nodes: `kraftlake shell` explains it.
@@ -96,14 +83,7 @@ def ls(call: Call, source: str, *, paths: tuple[str, ...]) -> None:
     list_nodes(Session(call, call.open(source)), paths)
 
 
-@command(
-    "cat",
-    section=LOOK,
-    question="What is the value of a node of that tree?",
-    at=True,
-    secrets=True,
-    long=True,
-)
+@command("What is the value of a node of that tree?", at=True, secrets=True, long=True)
 @argument("paths", nargs=-1, required=True, metavar="PATH...", help=_PATHS)
 def cat(call: Call, source: str, *, paths: tuple[str, ...]) -> None:
     """Show the values of nodes as Kafka's metadata shell prints them: `kraftlake shell` explains the tree.

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Argument, Command, Group, Option, argument, option
 from kraftlake.cli.options.parameters import LAKE, MOMENT, CountParameter
-from kraftlake.cli.options.shared import ENGINE, command
+from kraftlake.cli.options.shared import command
 from kraftlake.cli.output.form_rows import lakes_of
 from kraftlake.cli.output.progress import progress_bars
 from kraftlake.cli.output.theme import Style
@@ -43,7 +43,6 @@ _SMALL = 10_000_000
 @click.group(
     "spark",
     cls=Group,
-    section=ENGINE,
     short_help="Run a Spark job over a lake.",
 )
 def spark() -> None:
@@ -108,13 +107,7 @@ def _command_of(job: Job) -> Command:
             _run(job, call, lakes[0], **options)
 
     run.__doc__ = f"{job.help}\n\nExamples:\n{_EXAMPLES.replace('JOB', job.name)}"
-    made = command(
-        job.name,
-        question=job.question,
-        section="Jobs",
-        source=False,
-        secrets=job is REPLAY,
-    )(run)
+    made = command(job.question, name=job.name, section="Jobs", source=False, secrets=job is REPLAY)(run)
     made.params[:0] = _parameters()
     return made
 
@@ -193,12 +186,7 @@ def _show(job: Job, call: Call, lake: str, result: StreamResult) -> None:
     call.terminal.render(draw_image(image, everything=False))
 
 
-@command(
-    "snapshot",
-    question="Fold a log of any size into a snapshot, spread over Spark's executors.",
-    section="Jobs",
-    source=False,
-)
+@command("Fold a log of any size into a snapshot, spread over Spark's executors.", source=False, section="Jobs")
 @argument("lake", type=LAKE, help="The folder of a lake that `kraftlake import` made.")
 @option(
     "--at",

@@ -11,7 +11,7 @@ from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.parameters import LAKE, MOMENT, MeasureParameter
-from kraftlake.cli.options.shared import ENGINE, UPKEEP, command
+from kraftlake.cli.options.shared import command
 from kraftlake.cli.views.reports import show_run
 from kraftlake.runtime.moments import LogTime
 from kraftlake.runtime.process_setup import configure_process
@@ -23,12 +23,7 @@ if TYPE_CHECKING:
     from kraftlake.tables import RunResult
 
 
-@command(
-    "tables",
-    section=ENGINE,
-    question="Bring a lake's derived tables up to its log's end, without Spark.",
-    source=False,
-)
+@command("Bring a lake's derived tables up to its log's end, without Spark.", source=False)
 @argument("lake", type=LAKE, help="The folder of a lake that `kraftlake import` made, or its URI.")
 @argument("names", nargs=-1, metavar="[TABLE]...", help="Tables to bring up to date; all if none.")
 @option("--follow", is_flag=True, help="Go on with what is appended to the log.")
@@ -100,12 +95,7 @@ def _follow(call: Call, lake: str, names: tuple[str, ...], poll: float) -> None:
         update_tables(lake, names or None, stop=stop, poll=poll, on_update=show)
 
 
-@command(
-    "tables trim",
-    section=UPKEEP,
-    question="Remove the beginning of a lake's derived tables.",
-    source=False,
-)
+@command("Remove the beginning of a lake's derived tables.", name="tables trim", source=False)
 @argument("lake", type=LAKE, help="The folder of a lake, or its URI.")
 @argument("names", nargs=-1, metavar="[TABLE]...", help="Tables to trim; all if none.")
 @option(

@@ -8,7 +8,7 @@ import click
 
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
-from kraftlake.cli.options.shared import LOOK, command
+from kraftlake.cli.options.shared import command
 from kraftlake.cli.output.form_rows import PROBLEM, list_of
 from kraftlake.cli.views.verify_view import show_verify_report
 from kraftlake.runtime.errors import UsageError
@@ -17,12 +17,7 @@ if TYPE_CHECKING:
     from kraftlake.metadata_log import ChainLink
 
 
-@command(
-    "verify",
-    section=LOOK,
-    replays=False,
-    question="Is this log sound, and where is the first fault?",
-)
+@command("Is this log sound, and where is the first fault?", replays=False)
 @option(
     "--at-least",
     metavar="OFFSET[:HASH]",

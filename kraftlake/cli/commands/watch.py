@@ -18,7 +18,7 @@ from kraftlake.cli.options.following import (
     quorum_option,
     uncommitted_option,
 )
-from kraftlake.cli.options.shared import LOOK, check_hosted, command, from_option, last_option, limit_option
+from kraftlake.cli.options.shared import check_hosted, command, from_option, last_option, limit_option
 from kraftlake.cli.output.terminal import check_reader
 from kraftlake.cli.selection.events import Wanted, first_rows
 
@@ -32,12 +32,7 @@ if TYPE_CHECKING:
     from kraftlake.runtime import Moment
 
 
-@command(
-    "watch",
-    section=LOOK,
-    question="What happens in the cluster right now, as it is committed?",
-    secrets=True,
-)
+@command("What happens in the cluster right now, as it is committed?", secrets=True)
 @from_option
 @last_option
 @event_filters

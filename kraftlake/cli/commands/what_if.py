@@ -10,7 +10,7 @@ import click
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import given_parameters, option
 from kraftlake.cli.options.parameters import BROKERS, RACKS, PathParameter
-from kraftlake.cli.options.shared import LOOK, command
+from kraftlake.cli.options.shared import command
 from kraftlake.cli.output.form_rows import standings_of
 from kraftlake.cli.output.formats import CSV, MARKDOWN
 
@@ -20,12 +20,7 @@ if TYPE_CHECKING:
 _STEPS = "What happens, step by step in the order given"
 
 
-@command(
-    "what-if",
-    section=LOOK,
-    question="What would happen if a broker or a rack were lost, or restarted?",
-    at=True,
-)
+@command("What would happen if a broker or a rack were lost, or restarted?", at=True)
 @option(
     "--lose-broker",
     "lose_broker",

@@ -37,14 +37,6 @@ from kraftlake.cli.output.zone import shown_in
 from kraftlake.cli.selection.cut import Cut
 from kraftlake.runtime.errors import OffsetError
 
-# the headings under which `kraftlake --help` lists the commands
-LOOK = "What do you want to know?"
-MOVE = "Bring a log in, take a snapshot out"
-UPKEEP = "Keep a lake in order"
-ENGINE = "Make a lake and its tables"
-RUN = "Run a cluster on a lake"
-CHANGE = "Change a controlled lake, as its controller"
-
 _SOURCE_HELP = (
     "A Kafka metadata directory, segment, snapshot file, archive or bundle of these, - (stdin), a lake, or HOST:PORT "
     "of the controllers of a live quorum."
@@ -230,10 +222,10 @@ def shared_options(
 
 
 def command(
-    name: str,
-    *,
-    section: str,
     question: str,
+    *,
+    name: str = "",
+    section: str = "Commands",
     source: bool = True,
     replays: bool = True,
     at: bool = False,
@@ -241,7 +233,7 @@ def command(
     long: bool = False,
     answers: bool = True,
 ) -> Callable[[Callable[..., None]], Command]:
-    """Make a function a command, with the shared options gathered in its first argument, a `Call`.
+    """Make a function the command of its name, with the shared options gathered in its first argument, a `Call`.
 
     `question` is the line in the list of commands: the question that the command answers.
     """
@@ -258,7 +250,9 @@ def command(
             with shown_in(call.zone), _hinting_at_times((call.at, *options.values()), at_time=at):
                 function(call, **options)
 
-        made: Command = click.command(name, cls=Command, section=section, short_help=question)(run)
+        made: Command = click.command(
+            name or function.__name__.strip("_").replace("_", "-"), cls=Command, section=section, short_help=question
+        )(run)
         if source:
             made.params.insert(0, Argument(["source"], type=SOURCE, required=True, help=_SOURCE_HELP))
         times = source or at or any(isinstance(parameter.type, TimeParameter) for parameter in made.params)

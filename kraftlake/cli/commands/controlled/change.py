@@ -12,7 +12,7 @@ from kraftlake.cli.faults import print_error
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Command, Group, Option
 from kraftlake.cli.options.parameters import LAKE
-from kraftlake.cli.options.shared import CHANGE, command
+from kraftlake.cli.options.shared import command
 from kraftlake.cli.output.form_rows import results_of
 from kraftlake.cli.output.theme import Piece, Style
 
@@ -105,7 +105,7 @@ def change_group(question: str) -> Callable[[Callable[[], None]], Group]:
     """Make a function the group of its name, of commands that change a controlled lake."""
 
     def decorate(function: Callable[[], None]) -> Group:
-        made: Group = click.group(cls=Group, section=CHANGE, short_help=question)(function)
+        made: Group = click.group(cls=Group, short_help=question)(function)
         made.help = f"{made.help}\n\n{LAKE_ALONE}"
         return made
 
@@ -134,7 +134,7 @@ def changing(group: Group, question: str, name: str = "") -> Callable[[Callable[
                 ) from fault
             change.tell()
 
-        made = command(name or function.__name__, section="Commands", question=question, source=False)(run)
+        made = command(question, name=name, source=False)(run)
         made.help = f"{made.help}\n\n{LAKE_ALONE}"
         made.params += [
             Option(["--lake"], type=LAKE, required=True, metavar="LAKE", help="The controlled lake to change."),

@@ -112,9 +112,7 @@ def broker(
             listener=listener or ListenerAddress(name="PLAINTEXT", host=socket.getfqdn(), port=9092),
             settings=dict(settings),
         )
-    from kraftlake.cli.output.logs import log_as_service
-
-    log_as_service(as_json=call.as_json, debug=call.verbose, colours=call.terminal.error_colour)
+    call.log_as_service()
     again = threading.Event()
     with stop_at_signals(normal=True, again=again) as stop:
         (ReplicaServer if lake is None else BrokerServer)(made, stop=stop, cut_short=again).run()

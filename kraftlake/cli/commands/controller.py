@@ -65,8 +65,6 @@ def controller(
     read = ControllerServerConfig.of(
         lake, NodeSettings.read(config, settings), node_id=node_id, listeners=listeners, insecure=insecure
     )
-    from kraftlake.cli.output.logs import log_as_service
-
-    log_as_service(as_json=call.as_json, debug=call.verbose, colours=call.terminal.error_colour)
+    call.log_as_service()
     with stop_at_signals(normal=True) as stop:
         ControllerServer(read, stop=stop).run()

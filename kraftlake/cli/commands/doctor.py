@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 
 import click
 
 from kraftlake.cli.faults import UNHEALTHY
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
-from kraftlake.cli.options.parameters import LENGTH_OF_TIME, OUTPUT
+from kraftlake.cli.options.parameters import LENGTH_OF_TIME, OUTPUT, regular_file
 from kraftlake.cli.options.shared import command, log_dirs_option, sources_options
 from kraftlake.cli.output.form_rows import FINDING, list_of
 from kraftlake.cli.output.formats import MARKDOWN
@@ -72,10 +71,8 @@ def doctor(
     from kraftlake.runtime.process_setup import configure_process
     from kraftlake.runtime.whole_file import check_folder_of, write_readable
 
-    target = None if html is None else Path(html)
+    target = None if html is None else regular_file(html, "a page")
     if target is not None:
-        if target.exists() and not target.is_file():
-            raise click.UsageError(f"{html} is no regular file, and a page is one: name a file.")
         check_folder_of(target)
 
     configure_process()

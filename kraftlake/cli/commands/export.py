@@ -8,7 +8,7 @@ import click
 
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import argument, option
-from kraftlake.cli.options.parameters import OUTPUT
+from kraftlake.cli.options.parameters import OUTPUT, regular_file
 from kraftlake.cli.options.shared import command
 from kraftlake.cli.views.reports import show_export_report
 
@@ -33,11 +33,9 @@ def export(call: Call, source: str, file: str, *, allow_loss: bool, force: bool)
         # a past state, over an older file
         kraftlake export {SAMPLE} newest.checkpoint --at-offset 4592 --force
     """
-    target = Path(file)
-    if target.is_dir():
+    if Path(file).is_dir():
         raise click.UsageError(f"{file} is a folder: name the file to write in it.")
-    if file == "-" or (target.exists() and not target.is_file()):
-        raise click.UsageError(f"{file} is no regular file, and a snapshot is one: name a file.")
+    target = regular_file(file, "a snapshot")
     if target.exists() and not force:
         raise click.ClickException(f"{file} exists already: give --force to overwrite it, or another name.")
     opened = call.open(source)

@@ -47,9 +47,7 @@ def follow(call: Call, config: str, *, check: bool) -> None:
     if check:
         call.answer(_form(config, read), _show)
         return
-    from kraftlake.cli.output.logs import log_as_service
-
-    log_as_service(as_json=call.as_json, debug=call.verbose, colours=call.terminal.error_colour)
+    call.log_as_service()
     with stop_at_signals(normal=True) as stop:
         FollowService(read, stop=stop).run()
 

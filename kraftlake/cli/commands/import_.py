@@ -11,15 +11,7 @@ import click
 from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import argument, option
-from kraftlake.cli.options.following import (
-    ONLY_PROVEN,
-    POLL_SECONDS,
-    check_committed,
-    poll_option,
-    quorum_of,
-    quorum_option,
-    uncommitted_option,
-)
+from kraftlake.cli.options.following import ONLY_PROVEN, POLL_SECONDS, check_committed, following_options, quorum_of
 from kraftlake.cli.options.parameters import LAKE
 from kraftlake.cli.options.shared import command
 from kraftlake.cli.views.reports import show_import_report
@@ -39,9 +31,7 @@ _UPKEEP_SECONDS = 60.0
     is_flag=True,
     help="Go on with what the node of this directory writes, or with what the quorum at HOST:PORT commits.",
 )
-@uncommitted_option("With --follow: ")
-@quorum_option("With --follow: ")
-@poll_option("With --follow: how")
+@following_options("With --follow: ")
 def import_(
     call: Call,
     source: str,

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-import click
 
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
-from kraftlake.cli.options.parameters import OUTPUT
+from kraftlake.cli.options.parameters import OUTPUT, regular_file
 from kraftlake.cli.options.shared import command, range_options
 from kraftlake.cli.views.reports import show_page_report
 
@@ -50,9 +47,7 @@ def page(call: Call, source: str, *, file: str, first: Moment | None, last: Mome
     """
     from kraftlake.runtime import check_folder_of
 
-    target = Path(file)
-    if file == "-" or (target.exists() and not target.is_file()):
-        raise click.UsageError(f"{file} is no regular file, and a page is one: name a file.")
+    target = regular_file(file, "a page")
     check_folder_of(target)
     opened = call.open(source)
     with call.progress() as progress, call.suggest_lenient():

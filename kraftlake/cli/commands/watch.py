@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.event_filters import event_filters
-from kraftlake.cli.options.following import (
-    ONLY_PROVEN,
-    POLL_SECONDS,
-    check_committed,
-    poll_option,
-    quorum_of,
-    quorum_option,
-    uncommitted_option,
-)
+from kraftlake.cli.options.following import ONLY_PROVEN, POLL_SECONDS, check_committed, following_options, quorum_of
 from kraftlake.cli.options.shared import check_hosted, command, from_option, last_option, limit_option
 from kraftlake.cli.output.terminal import check_reader
 from kraftlake.cli.selection.events import Wanted, first_rows
@@ -37,9 +29,7 @@ if TYPE_CHECKING:
 @last_option
 @event_filters
 @limit_option
-@uncommitted_option("Of a directory: ")
-@quorum_option("Of a directory: ")
-@poll_option("How")
+@following_options("Of a directory: ")
 def watch(
     call: Call,
     source: str,

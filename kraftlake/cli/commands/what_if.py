@@ -10,7 +10,7 @@ import click
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import given_parameters, option
 from kraftlake.cli.options.parameters import BROKERS, RACKS, PathParameter
-from kraftlake.cli.options.shared import command
+from kraftlake.cli.options.shared import Decorator, command
 from kraftlake.cli.output.form_rows import standings_of
 from kraftlake.cli.output.formats import CSV, MARKDOWN
 
@@ -20,40 +20,19 @@ if TYPE_CHECKING:
 _STEPS = "What happens, step by step in the order given"
 
 
+def _step(name: str, text: str, type_: Any, metavar: str) -> Decorator:
+    """An option for a step, of which there may be several."""
+    return option(f"--{name}", multiple=True, type=type_, section=_STEPS, metavar=metavar, help=text)
+
+
 @command("What would happen if a broker or a rack were lost, or restarted?", at=True)
-@option(
-    "--lose-broker",
-    "lose_broker",
-    multiple=True,
-    type=BROKERS,
-    section=_STEPS,
-    metavar="ID",
-    help="This broker is lost: its session ends, and it is fenced. Of 1,2 one after the other.",
+@_step(
+    "lose-broker", "This broker is lost: its session ends, and it is fenced. Of 1,2 one after the other.", BROKERS, "ID"
 )
-@option(
-    "--lose-rack",
-    "lose_rack",
-    multiple=True,
-    type=RACKS,
-    section=_STEPS,
-    metavar="NAME",
-    help="All brokers of this rack are lost.",
-)
-@option(
-    "--restart",
-    multiple=True,
-    type=BROKERS,
-    section=_STEPS,
-    metavar="ID",
-    help="This broker is shut down in order, unless it is lost already, and starts again.",
-)
-@option(
-    "--reassign",
-    multiple=True,
-    type=PathParameter("file"),
-    section=_STEPS,
-    metavar="FILE",
-    help="The reassignment in this JSON file of kafka-reassign-partitions begins.",
+@_step("lose-rack", "All brokers of this rack are lost.", RACKS, "NAME")
+@_step("restart", "This broker is shut down in order, unless it is lost already, and starts again.", BROKERS, "ID")
+@_step(
+    "reassign", "The reassignment in this JSON file of kafka-reassign-partitions begins.", PathParameter("file"), "FILE"
 )
 @option(
     "--catch-up",

@@ -76,6 +76,12 @@ class Call:
         """Whether text is asked for, which people read."""
         return self.output == TEXT
 
+    def log_as_service(self) -> None:
+        """Send what the rooms log to stderr, in the format asked for."""
+        from kraftlake.cli.output.logs import log_as_service
+
+        log_as_service(as_json=self.as_json, debug=self.verbose, colours=self.terminal.error_colour)
+
     def answer(self, form: dict[str, Any], show: Callable[[Terminal, dict[str, Any]], None]) -> None:
         """Answer with one object: as text `show` writes what it says."""
         if not self.answered(form):

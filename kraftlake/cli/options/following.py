@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import click
@@ -25,33 +26,28 @@ ONLY_PROVEN = (
 """A warning, for what is done with it."""
 
 
-def uncommitted_option(when: str) -> Decorator:
-    """The option `--include-uncommitted`; `when` begins its help."""
-    return option(
-        "--include-uncommitted",
-        is_flag=True,
-        help=f"{when}take every whole batch, also those that a new leader may still replace.",
+def following_options(when: str) -> Decorator:
+    """The options that say what is committed, and how often to look; `when` begins their help."""
+    decorators = (
+        option(
+            "--include-uncommitted",
+            is_flag=True,
+            help=f"{when}take every whole batch, also those that a new leader may still replace.",
+        ),
+        option(
+            "--quorum",
+            metavar="HOST:PORT",
+            help=f"{when}take what the quorum has committed, by asking these nodes of the cluster, brokers or "
+            "controllers (several with commas between them).",
+        ),
+        option(
+            "--poll",
+            type=MeasureParameter(min=0.01),
+            metavar="SECONDS",
+            help=f"{when}how often to look, {POLL_SECONDS} if not given.",
+        ),
     )
-
-
-def quorum_option(when: str) -> Decorator:
-    """The option `--quorum`; `when` begins its help."""
-    return option(
-        "--quorum",
-        metavar="HOST:PORT",
-        help=f"{when}take what the quorum has committed, by asking these nodes of the cluster, brokers or controllers "
-        "(several with commas between them).",
-    )
-
-
-def poll_option(begin: str) -> Decorator:
-    """The option `--poll`; `begin`, up to the word "how", begins its help."""
-    return option(
-        "--poll",
-        type=MeasureParameter(min=0.01),
-        metavar="SECONDS",
-        help=f"{begin} often to look, {POLL_SECONDS} if not given.",
-    )
+    return lambda function: reduce(lambda made, decorate: decorate(made), reversed(decorators), function)
 
 
 def check_committed(quorum: str | None, *, include_uncommitted: bool) -> None:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -46,6 +47,14 @@ class PathParameter(click.ParamType):  # type: ignore[type-arg]  # generic in ne
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
         """Let the shell complete file names."""
         return [CompletionItem(incomplete, type="file")]
+
+
+def regular_file(path: str, what: str) -> Path:
+    """The path of a file that is written, `what` it becomes; click.UsageError where it can't be one."""
+    target = Path(path)
+    if path == "-" or (target.exists() and not target.is_file()):
+        raise click.UsageError(f"{path} is no regular file, and {what} is one: name a file.")
+    return target
 
 
 class CountParameter(click.IntRange):

@@ -24,11 +24,10 @@ if TYPE_CHECKING:
     source=False,
     answers=False,
 )
-@option("--id", "broker_id", type=BROKER, metavar="ID", help="Its node.id: of no other node.")
+@option("--id", "broker_id", type=BROKER, help="Its node.id: of no other node.")
 @option(
     "--lake",
     type=LAKE,
-    metavar="LAKE",
     help="The controlled lake of its cluster: it serves clients.",
 )
 @option("--bootstrap", metavar="HOST:PORT,…", help="Controllers of a real cluster, in place of --lake.")
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 @option(
     "--listener",
     type=LISTENER,
-    metavar="NAME://HOST:PORT",
     help="Where it listens and says so to others; NAME is that of the brokers' own listener. PLAINTEXT and 9092 if not "
     "given, of a lake's broker at 127.0.0.1, else by this machine's name.",
 )

@@ -36,13 +36,12 @@ cluster = Group(
 
 @command("Start all nodes of a cluster, show them, and end them with Ctrl-C.", source=False, answers=False)
 @argument("lake", type=LAKE, help="A controlled lake; made as `kraftlake format` does if there is none.")
-@option("--brokers", type=CountParameter(1, 100), default=3, show_default=True, metavar="N", help="How many brokers.")
+@option("--brokers", type=CountParameter(1, 100), default=3, show_default=True, help="How many brokers.")
 @option(
     "--controllers",
     type=CountParameter(1, 100),
     default=2,
     show_default=True,
-    metavar="N",
     help="How many controllers: one leads the log, the others are standbys.",
 )
 @option(

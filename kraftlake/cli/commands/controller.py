@@ -16,14 +16,13 @@ if TYPE_CHECKING:
 
 
 @command("Be a controller of a lake: active, or a standby that takes over.", source=False, answers=False)
-@option("--lake", type=LAKE, required=True, metavar="LAKE", help="A lake of `kraftlake format` or `kraftlake fork`.")
-@option("--id", "node_id", type=NODE, metavar="ID", help="Its node.id: of no other node.")
+@option("--lake", type=LAKE, required=True, help="A lake of `kraftlake format` or `kraftlake fork`.")
+@option("--id", "node_id", type=NODE, help="Its node.id: of no other node.")
 @option(
     "--listener",
     "listeners",
     type=LISTENER,
     multiple=True,
-    metavar="NAME://HOST:PORT",
     help="Where it listens, and registers that it does. Port 0 is any free one. Repeatable.",
 )
 @config_option

@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     "--with",
     "other",
     type=SOURCE,
-    metavar="SOURCE",
     help="Take the second image from this source; N and M are then the ends of both unless they are given. The answer "
     "says whether the two logs are one history, and where they part.",
 )

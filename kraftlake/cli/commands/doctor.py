@@ -23,11 +23,10 @@ from kraftlake.cli.output.formats import MARKDOWN
     type=LENGTH_OF_TIME,
     default="1h",
     show_default=True,
-    metavar="TIME",
     help="Count fencings, starts, elections and ISR changes in the last 15m, 2h or 3d before the end of the log, and "
     "compare them with the time before.",
 )
-@option("--html", type=OUTPUT, metavar="FILE", help="Write an HTML page too, and replace FILE if it exists.")
+@option("--html", type=OUTPUT, help="Write an HTML page too, and replace FILE if it exists.")
 def doctor(
     call: Call,
     sources: tuple[str, ...],

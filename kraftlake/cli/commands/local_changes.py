@@ -18,12 +18,11 @@ if TYPE_CHECKING:
 
 
 @command("What did a range of offsets mean to a broker: lead, follow, delete?")
-@option("--broker", type=BROKER, required=True, metavar="ID", help="The broker's id.")
+@option("--broker", type=BROKER, required=True, help="The broker's id.")
 @option(
     "--from",
     "first",
     type=MOMENT_OR_EMPTY,
-    metavar="N",
     help="The offset or time of the image that the change starts from, -1 for the empty one.",
 )
 @option("--to", "last", type=MOMENT, metavar="M", help="The change's last offset or time, by default the log's.")

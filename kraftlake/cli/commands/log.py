@@ -41,7 +41,6 @@ _COLUMNS = ("offset", "epoch", "timestamp", "type", "version", "apiKey", "data")
     "--type",
     "types",
     type=TYPES,
-    metavar="TYPE",
     help="Only records of this type, in any case, with or without _RECORD. Repeatable, or A,B.",
 )
 @topics_option("Only records of this topic, its partitions and its configs")

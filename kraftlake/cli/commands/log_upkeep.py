@@ -68,7 +68,6 @@ def _compacted(done: Compaction) -> str:
     "--before",
     type=MOMENT,
     required=True,
-    metavar="N",
     help="Keep this offset, or what was written since this time, and all after.",
 )
 @option(

@@ -12,7 +12,7 @@ from kraftlake.cli.output.form_rows import hosted_of, metrics_of
 
 
 @command("What did the controller's metrics say, and who led what?", at=True)
-@option("--broker", type=BROKER, metavar="ID", help="Name the partitions of this broker.")
+@option("--broker", type=BROKER, help="Name the partitions of this broker.")
 def metrics(call: Call, source: str, *, broker: int | None) -> None:
     """Show Kafka's controller metrics as they were after an offset, by default the last, and each broker's partitions.
 

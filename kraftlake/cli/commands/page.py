@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     "file",
     type=OUTPUT,
     required=True,
-    metavar="FILE",
     help="The file to write; it is replaced if it exists.",
 )
 @range_options

@@ -24,12 +24,11 @@ _COLUMNS = (
 
 
 @command("What did a broker do, and because of which record?", secrets=True)
-@option("--broker", type=BROKER, required=True, metavar="ID", help="The broker's id.")
+@option("--broker", type=BROKER, required=True, help="The broker's id.")
 @option(
     "--from",
     "first",
     type=MOMENT,
-    metavar="N",
     help="Begin with what the broker hosts before this offset or time, by default with the start of the log.",
 )
 @to_option
@@ -41,7 +40,7 @@ _COLUMNS = (
     metavar="NAME",
     help="The listener at which brokers reach each other, by default the first that all of them have.",
 )
-@option("--fetchers", type=CountParameter(min=1), default=1, metavar="N", help="num.replica.fetchers, 1 if not given.")
+@option("--fetchers", type=CountParameter(min=1), default=1, help="num.replica.fetchers, 1 if not given.")
 def replay(
     call: Call,
     source: str,

@@ -49,13 +49,11 @@ def _voter(value: str) -> tuple[int, str, int]:
 @option(
     "--margin",
     type=CountParameter(min=1, max=2**31 - 1),
-    metavar="N",
     help="How far offsets, epochs and producer ids go above the highest that is known; 1,000,000 if not given.",
 )
 @option(
     "--kraft-version",
     type=CountParameter(min=0, max=1),
-    metavar="N",
     help="0 for voters that controller.quorum.voters names, 1 for a dynamic quorum; as in the log if not given.",
 )
 @option("--listener", metavar="NAME", help="The controllers' listener in a dynamic quorum; as in the log if not given.")

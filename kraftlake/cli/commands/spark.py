@@ -86,7 +86,6 @@ def _parameters() -> list[click.Parameter]:
         Option(
             ["--max-records-per-trigger", "max_records"],
             type=CountParameter(min=1),
-            metavar="N",
             help="How many records of the log a micro-batch takes; all that there are by default, one batch at least.",
         ),
         Option(
@@ -193,7 +192,6 @@ def _show(job: Job, call: Call, lake: str, result: StreamResult) -> None:
     "--at-offset",
     "to",
     type=MOMENT,
-    metavar="N",
     help="The last offset that the snapshot holds, or its time; the end of the log by default.",
 )
 @option(

@@ -102,7 +102,6 @@ def _follow(call: Call, lake: str, names: tuple[str, ...], poll: float) -> None:
     "--before",
     type=MOMENT,
     required=True,
-    metavar="N",
     help="Keep what is known from this offset or time.",
 )
 @option("--yes", is_flag=True, help="Don't ask.")

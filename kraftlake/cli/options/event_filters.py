@@ -25,7 +25,6 @@ _OPTIONS = (
         "--kind",
         "kinds",
         type=KINDS,
-        metavar="KIND",
         help="Only of this kind, such as leader_lost, or a word for some: offline, unclean, isr; * and ? match. "
         "Repeatable, or A,B.",
     ),

@@ -44,7 +44,7 @@ def following_options(when: str) -> Decorator:
             "--poll",
             type=MeasureParameter(min=0.01),
             metavar="SECONDS",
-            help=f"{when}how often to look, {POLL_SECONDS} if not given.",
+            help=f"How often to look for more, {POLL_SECONDS} if not given.",
         ),
     )
     return lambda function: reduce(lambda made, decorate: decorate(made), reversed(decorators), function)

@@ -62,6 +62,10 @@ class CountParameter(click.IntRange):
 
     name = "whole number"
 
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
+        """What stands for a number."""
+        return "N"
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """The number; what takes one, such as `islice`, has 64 bits for it."""
         number: int = super().convert(value, param, ctx)
@@ -86,13 +90,21 @@ class MeasureParameter(click.FloatRange):
 class ParsedParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
     """A value that a function reads; a UsageError of the function is the error of the option.
 
-    The shell completes those of the `choices` that begin as the word does, ignoring its case.
+    The shell completes those of the `choices` that begin as the word does, ignoring its case. `shown` stands for a
+    value in `--help`, by default the name.
     """
 
-    def __init__(self, name: str, parse: Callable[..., Any], choices: Callable[[], Sequence[str]] = tuple) -> None:
+    def __init__(
+        self, name: str, parse: Callable[..., Any], choices: Callable[[], Sequence[str]] = tuple, *, shown: str = ""
+    ) -> None:
         self.name = name
         self._parse = parse
         self._choices = choices
+        self._shown = shown
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:  # noqa: ARG002
+        """What stands for a value."""
+        return self._shown or None
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The value as the function reads it."""
@@ -304,24 +316,24 @@ SOURCE = PathParameter("source", _LAKE_SCHEMES)
 LAKE = PathParameter("lake", _LAKE_SCHEMES)
 OUTPUT = PathParameter("file")
 CONFIG = PathParameter("file")
-BROKER = ParsedParameter("broker", _broker)
-NODE = ParsedParameter("node", partial(_broker, of="a node"))
-SETTING = ParsedParameter("setting", _setting)
-LISTENER = ParsedParameter("listener", _listener)
-BROKERS = ListParameter("broker", _broker)
-TOPICS = ListParameter("topic", str)
-RACKS = ListParameter("rack", str)
-TOPIC_ID = ParsedParameter("topic id", _topic_id)
+BROKER = ParsedParameter("broker", _broker, shown="ID")
+NODE = ParsedParameter("node", partial(_broker, of="a node"), shown="ID")
+SETTING = ParsedParameter("setting", _setting, shown="NAME=VALUE")
+LISTENER = ParsedParameter("listener", _listener, shown="NAME://HOST:PORT")
+BROKERS = ListParameter("broker", _broker, shown="ID")
+TOPICS = ListParameter("topic", str, shown="NAME")
+RACKS = ListParameter("rack", str, shown="NAME")
+TOPIC_ID = ParsedParameter("topic id", _topic_id, shown="ID")
 NAMED_PARTITION = ParsedParameter("partition", _named_partition)
-PAIR = ParsedParameter("pair", _pair)
-PARTITIONS = ListParameter("partition", _partition)
-TIME = TimeParameter("time", time_of)
-FIXED_TIME = TimeParameter("time", _fixed_time)
-MOMENT = TimeParameter("moment", _moment)
-MOMENT_OR_EMPTY = TimeParameter("moment", partial(_moment, lowest=-1))
-LENGTH_OF_TIME = ParsedParameter("length of time", _some_time)
-BEFORE_THE_END = ParsedParameter("length of time", _before_the_end)
-ZONE = ParsedParameter("time zone", _zone)
+PAIR = ParsedParameter("pair", _pair, shown="KEY=VALUE")
+PARTITIONS = ListParameter("partition", _partition, shown="NAME-N")
+TIME = TimeParameter("time", time_of, shown="T")
+FIXED_TIME = TimeParameter("time", _fixed_time, shown="T")
+MOMENT = TimeParameter("moment", _moment, shown="N")
+MOMENT_OR_EMPTY = TimeParameter("moment", partial(_moment, lowest=-1), shown="N")
+LENGTH_OF_TIME = ParsedParameter("length of time", _some_time, shown="TIME")
+BEFORE_THE_END = ParsedParameter("length of time", _before_the_end, shown="TIME")
+ZONE = ParsedParameter("time zone", _zone, shown="ZONE")
 _SERVICE_FORMATS = (TEXT, JSON)
 OUTPUT_FORMAT = ParsedParameter("format", _format_of, lambda: FORMATS)
 SERVICE_FORMAT = ParsedParameter("format", partial(_format_of, formats=_SERVICE_FORMATS), lambda: _SERVICE_FORMATS)

@@ -42,21 +42,18 @@ _SOURCE_HELP = (
     "of the controllers of a live quorum."
 )
 
-from_option = option(
-    "--from", "first", type=MOMENT, metavar="N", help="From this offset or time on: ISO 8601, now-15m, 07:46."
-)
-to_option = option("--to", "last", type=MOMENT, metavar="N", help="Up to this offset or time, itself included.")
+from_option = option("--from", "first", type=MOMENT, help="From this offset or time on: ISO 8601, now-15m, 07:46.")
+to_option = option("--to", "last", type=MOMENT, help="Up to this offset or time, itself included.")
 
 
 last_option = option(
     "--last",
     "since",
     type=BEFORE_THE_END,
-    metavar="TIME",
     help="The last 15m, 2h or 3d before the end of the log, as --from now-15m.",
 )
-limit_option = option("--limit", type=CountParameter(min=1), metavar="N", help="At most the first N lines.")
-_tail_option = option("--tail", type=CountParameter(min=1), metavar="N", help="The last N lines alone.")
+limit_option = option("--limit", type=CountParameter(min=1), help="At most the first N lines.")
+_tail_option = option("--tail", type=CountParameter(min=1), help="The last N lines alone.")
 hosted_option = option("--hosted", is_flag=True, help="With --broker: also the partitions that it hosts.")
 COMMAND_CONFIG = "For HOST:PORT: the properties of TLS and SASL that Kafka's own tools take."
 command_config_option = option("--command-config", section=SHARED_SECTION, metavar="FILE", help=COMMAND_CONFIG)
@@ -74,13 +71,12 @@ log_dirs_option = option(
     metavar="DIR",
     help="Compare this log directory of a broker with the image. Repeatable. Nothing is ever changed.",
 )
-config_option = option("--config", type=CONFIG, metavar="FILE", help="A properties file with Kafka's names.")
+config_option = option("--config", type=CONFIG, help="A properties file with Kafka's names.")
 settings_option = option(
     "--override",
     "settings",
     type=SETTING,
     multiple=True,
-    metavar="NAME=VALUE",
     help="A setting of Kafka's, such as log.retention.hours=48; it goes over those of a file. Repeatable.",
 )
 insecure_option = option(
@@ -114,29 +110,27 @@ def list_option(*names: str, **declared: Any) -> Decorator:
 
 def pairs_option(*names: str, **declared: Any) -> Decorator:
     """An option that is repeated, of `KEY=VALUE`, as a mapping."""
-    return option(*names, multiple=True, type=PAIR, callback=mapping, metavar="KEY=VALUE", **declared)
+    return option(*names, multiple=True, type=PAIR, callback=mapping, **declared)
 
 
 def topics_option(only: str) -> Decorator:
     """The option `--topic`, a pattern for topic names; `only` begins its help."""
-    return list_option(
-        "--topic", "topics", type=TOPICS, metavar="NAME", help=f"{only}; * and ? match. Repeatable, or A,B."
-    )
+    return list_option("--topic", "topics", type=TOPICS, help=f"{only}; * and ? match. Repeatable, or A,B.")
 
 
 def partitions_option(only: str) -> Decorator:
     """The option `--partition`; `only` begins its help."""
-    return list_option("--partition", "partitions", type=PARTITIONS, metavar="NAME-N", help=f"{only}. Repeatable.")
+    return list_option("--partition", "partitions", type=PARTITIONS, help=f"{only}. Repeatable.")
 
 
 def brokers_option(only: str) -> Decorator:
     """The option `--broker`; `only` begins its help."""
-    return list_option("--broker", "brokers", type=BROKERS, metavar="ID", help=f"{only}. Repeatable, or 1,2.")
+    return list_option("--broker", "brokers", type=BROKERS, help=f"{only}. Repeatable, or 1,2.")
 
 
 def topic_ids_option(only: str) -> Decorator:
     """The option `--topic-id`, one topic even where its name was used again; `only` begins its help."""
-    return option("--topic-id", "topic_ids", type=TOPIC_ID, multiple=True, metavar="ID", help=f"{only}. Repeatable.")
+    return option("--topic-id", "topic_ids", type=TOPIC_ID, multiple=True, help=f"{only}. Repeatable.")
 
 
 def range_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -201,16 +195,16 @@ def shared_options(
     format_ = OUTPUT_FORMAT if answers else SERVICE_FORMAT
     formats = "How to answer: text (the default), json, csv or markdown." if answers else "The logs: text or json."
     options = (
-        (at, Option(["--at", "--at-offset", "at_offset"], type=MOMENT, metavar="N", help=moments)),
-        (at, Option(["--at-time"], type=TIME, metavar="T", help=time)),
-        (True, shared(["--output"], type=format_, metavar="FORMAT", help=formats)),
+        (at, Option(["--at", "--at-offset", "at_offset"], type=MOMENT, help=moments)),
+        (at, Option(["--at-time"], type=TIME, help=time)),
+        (True, shared(["--output"], type=format_, help=formats)),
         (True, shared(["--json", "as_json"], is_flag=True, help="The same as --output json: JSON, nothing else.")),
         (secrets, shared(["--show-secrets"], is_flag=True, help="Show keys and sensitive configs as they are.")),
         (source and replays, shared(["--strict/--lenient", "strict"], default=True, help=strict)),
-        (source, shared(["--node"], type=NODE, metavar="ID", help="Of the logs of several nodes, that of this one.")),
+        (source, shared(["--node"], type=NODE, help="Of the logs of several nodes, that of this one.")),
         (source, shared(["--cluster-id"], metavar="ID", help="The cluster's id, if no meta.properties has it.")),
         (source, shared(["--command-config"], metavar="FILE", help=COMMAND_CONFIG)),
-        (times, shared(["--tz", "zone"], type=ZONE, is_eager=True, metavar="ZONE", help=zones)),
+        (times, shared(["--tz", "zone"], type=ZONE, is_eager=True, help=zones)),
         (True, shared(["--color"], type=ways, default="auto", help=colours)),
         (
             long,

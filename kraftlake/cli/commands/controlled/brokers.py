@@ -41,7 +41,6 @@ def brokers() -> None:
     type=CountParameter(min=1),
     default=1,
     show_default=True,
-    metavar="N",
     help="The number of log directories.",
 )
 @option("--unfence", is_flag=True, help="Unfence it, as if it had caught up at once.")

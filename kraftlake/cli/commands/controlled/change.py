@@ -137,7 +137,7 @@ def changing(group: Group, question: str, name: str = "") -> Callable[[Callable[
         made = command(question, name=name, source=False)(run)
         made.help = f"{made.help}\n\n{LAKE_ALONE}"
         made.params += [
-            Option(["--lake"], type=LAKE, required=True, metavar="LAKE", help="The controlled lake to change."),
+            Option(["--lake"], type=LAKE, required=True, help="The controlled lake to change."),
             Option(["--take-over"], is_flag=True, help="Also where another controller is active: it is fenced."),
         ]
         group.add_command(made)

@@ -21,14 +21,9 @@ _PATTERNS = ("rolling-restart", "zone-outage", "isr-flaps", "reassignment-storm"
 
 def _size(name: str, default: int, text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     return option(
-        f"--{name}",
-        section="The cluster",
-        type=_COUNT,
-        default=default,
-        show_default=True,
-        metavar="N",
+        f"--{name}", section="The cluster", type=_COUNT, default=default, show_default=True, metavar="N",
         help=text,
-    )
+    )  # fmt: skip
 
 
 @command("Make up the history of a cluster of any size, to try things on.", source=False)
@@ -39,40 +34,23 @@ def _size(name: str, default: int, text: str) -> Callable[[Callable[..., None]],
 @_size("partitions", 12, "How many partitions each topic has.")
 @_size("replication-factor", 3, "How many replicas each partition has.")
 @option(
-    "--records",
-    section="The history",
-    type=_COUNT,
-    default=100_000,
-    show_default=True,
-    metavar="N",
+    "--records", section="The history", type=_COUNT, default=100_000, show_default=True, metavar="N",
     help="About how many records the log gets; setting up the cluster is always there.",
-)
+)  # fmt: skip
 @option(
-    "--pattern",
-    "patterns",
-    section="The history",
-    type=click.Choice(_PATTERNS),
-    multiple=True,
+    "--pattern", "patterns", section="The history", type=click.Choice(_PATTERNS), multiple=True,
     help="What happens, again and again in this order; may be given several times. All of them by default.",
-)
+)  # fmt: skip
 @option(
-    "--quiet",
-    section="The history",
-    type=CountParameter(min=0),
-    default=60,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long nothing happens between two of them.",
-)
-@option("--start", section="The history", type=FIXED_TIME, help="When it begins, by default 2026-01-01T00:00:00Z.")
+    "--quiet", section="The history", type=CountParameter(min=0), default=60, show_default=True,
+    metavar="SECONDS", help="How long nothing happens between two of them.",
+)  # fmt: skip
+@option("--start", section="The history", type=FIXED_TIME, metavar="T",
+              help="When it begins, by default 2026-01-01T00:00:00Z.")  # fmt: skip
 @option(
-    "--seed",
-    section="The history",
-    type=CountParameter(min=0),
-    default=0,
-    show_default=True,
+    "--seed", section="The history", type=CountParameter(min=0), default=0, show_default=True, metavar="N",
     help="The same options and seed give the same log.",
-)
+)  # fmt: skip
 def generate(
     call: Call, lake: str, *, patterns: tuple[str, ...], quiet: int, start: datetime | None, **options: Any
 ) -> None:

@@ -455,7 +455,7 @@ def test_a_voter_that_stopped_fetching_is_found_with_what_it_lacks() -> None:
     with running(n2=(5, NOW - 10_001, NOW - 11_000)) as quorum:
         diagnosis = diagnose(quorum)
         told = run("doctor", quorum, code=3).stdout
-        page = run("doctor", quorum, "--markdown", code=3).stdout
+        page = run("doctor", quorum, "--output", "markdown", code=3).stdout
     (finding,) = diagnosis.findings
     assert (finding.check, finding.severity) == ("silent_node", WARNING)
     assert finding.sentence == "voter 2 of 3 does not fetch from leader 0"

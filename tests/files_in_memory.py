@@ -6,7 +6,9 @@ is still there for the next one, as on a disk; only a power cut tells them apart
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -15,9 +17,14 @@ ENOUGH = 8 << 30  # bytes: a run has 2 GB of files at once, and its JVMs need 4
 
 
 def choose_files_in_memory() -> None:
-    """Put temporary files of this process and of those that it starts there, unless TMPDIR says where they belong."""
+    """Put temporary files of this process and of those that it starts there, unless TMPDIR says where they belong.
+
+    They are removed when it ends: memory is not for keeping what a killed process has left.
+    """
     if "TMPDIR" not in os.environ and is_large():
-        os.environ["TMPDIR"] = str(MEMORY)
+        folder = tempfile.mkdtemp(prefix="kraft-", dir=MEMORY)
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        os.environ["TMPDIR"] = folder
         tempfile.tempdir = None  # what was found before
 
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         ConfigType,
         DynamicConfigPublisher,
         DynamicConfigs,
-        effective_configs,
     )
     from kraftlake.publisher.features import FeaturesPublisher
     from kraftlake.publisher.ignored_configs import (
@@ -111,7 +110,6 @@ __all__ = [
     "TopicMetadata",
     "UnderMinIsrCounter",
     "configs_without_effect",
-    "effective_configs",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, __all__)

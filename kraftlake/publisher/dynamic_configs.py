@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 
 from kraftlake.delta import MetadataDelta
-from kraftlake.image import ConfigResource, ConfigurationsImage, MetadataImage
+from kraftlake.image import ConfigResource, MetadataImage
 from kraftlake.publisher.driven import DynamicConfigHandler
 from kraftlake.replay import LoaderManifest, MetadataPublisher
 from kraftlake.runtime import get_logger
@@ -95,12 +95,6 @@ class DynamicConfigs:
     def own(self, name: str) -> Mapping[str, str]:
         """The configs set for that resource alone."""
         return self._configs.get(name, {})
-
-
-def effective_configs(image: ConfigurationsImage, resource: ConfigResource) -> dict[str, str]:
-    """The effective configs of a resource in an image: its own over those of its type's default entity."""
-    default = image.config_map(ConfigResource(resource.type, DEFAULT_NAME))
-    return {**dict(default.items()), **dict(image.config_map(resource).items())}
 
 
 def _shown(resource: ConfigResource) -> str:

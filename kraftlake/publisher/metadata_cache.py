@@ -92,14 +92,6 @@ class MetadataCache:
         topic = self._image.topics.get_topic_by_id(topic_id)
         return None if topic is None else topic.name
 
-    def topic_ids_to_names(self) -> Mapping[Uuid, str]:
-        """All topics' names by id."""
-        return {topic_id: topic.name for topic_id, topic in self._image.topics.topics_by_id().items()}
-
-    def topic_names_to_ids(self) -> Mapping[str, Uuid]:
-        """All topics' ids by name."""
-        return {name: topic.id for name, topic in self._image.topics.topics_by_name().items()}
-
     def number_of_partitions(self, topic: str) -> int | None:
         """The number of partitions of a topic; None if there is none."""
         image = self._image.topics.get_topic(topic)
@@ -190,11 +182,6 @@ class MetadataCache:
         """A random broker that is not fenced."""
         alive = sorted(broker.id for broker in self._image.cluster.brokers.values() if not broker.fenced)
         return self._random.choice(alive) if alive else None
-
-    def alive_broker_node(self, broker_id: int, listener: str) -> Node | None:
-        """The address of a broker's listener, None if the broker is fenced or lacks it."""
-        broker = self._broker(broker_id)
-        return None if broker is None or broker.fenced else node_of(broker, listener)
 
     def alive_broker_nodes(self, listener: str) -> list[Node]:
         """The brokers that are not fenced and have the listener, by id."""

@@ -10,7 +10,7 @@ from functools import cache
 
 import attrs
 
-from kraftlake.runtime.errors import ReplayError, UnwritableMetadataError
+from kraftlake.runtime.errors import ReplayError
 
 _NAMES = (
     "3.0-IV1", "3.1-IV0", "3.2-IV0", "3.3-IV0", "3.3-IV1", "3.3-IV2", "3.3-IV3", "3.4-IV0", "3.5-IV0", "3.5-IV1",
@@ -42,15 +42,6 @@ class MetadataVersion:
 
     is_in_controlled_shutdown_state_supported = _From(7)
     """Broker registrations say whether a broker is shutting down (3.3-IV3)."""
-
-    is_no_ops_supported = _From(5)
-    """NoOpRecord (3.3-IV1)."""
-
-    is_leader_recovery_supported = _From(3)
-    """Partitions have a leader recovery state (3.2-IV0)."""
-
-    is_broker_registration_change_record_supported = _From(6)
-    """BrokerRegistrationChangeRecord instead of Fence/UnfenceBrokerRecord (3.3-IV2)."""
 
     is_migration_supported = _From(8)
     """Migration from ZooKeeper (3.4-IV0)."""
@@ -97,13 +88,6 @@ class MetadataVersion:
         if self.is_migration_supported:
             return 2
         return 1 if self.is_in_controlled_shutdown_state_supported else 0
-
-    @property
-    def register_controller_record_version(self) -> int:
-        """The version in which RegisterControllerRecord is written; UnwritableMetadataError before 3.7-IV0."""
-        if not self.is_controller_registration_supported:
-            raise UnwritableMetadataError(f"A controller registration can't be written at metadata.version {self}.")
-        return 0
 
     @property
     def broker_registration_change_record_version(self) -> int:

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kraftlake.image import ConfigResource
-from kraftlake.publisher import ConfigType, DynamicConfigPublisher, DynamicConfigs, effective_configs
+from kraftlake.publisher import ConfigType, DynamicConfigPublisher, DynamicConfigs
 from kraftlake.records import metadata_records as r
 from tests.publisher.updates import cluster, topic_of
 from tests.replay.loader.test_metadata_loader import Faults
@@ -72,7 +71,6 @@ def test_own_configs_override_those_of_the_default_entity_which_override_static_
     made = cluster(parts=(DynamicConfigPublisher(3, {ConfigType.BROKER: kept}, Faults()),))
     made.change(config(4, "", "a", "default"), config(4, "", "b", "default"), config(4, "3", "a", "own"))
     assert kept.effective("3", {"b": "static", "c": "static"}) == {"a": "own", "b": "default", "c": "static"}
-    assert effective_configs(made.image.configs, ConfigResource(4, "3")) == {"a": "own", "b": "default"}
     assert kept.own("3") == {"a": "own"}
     made.change(config(4, "3", "a", None))
     assert kept.effective("3") == {"a": "default", "b": "default"}

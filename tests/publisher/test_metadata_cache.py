@@ -44,8 +44,6 @@ def test_topics_are_found_by_name_and_id() -> None:
     assert sorted(cache.all_topics()) == ["bar", "foo"]
     assert (cache.topic_id("foo"), cache.topic_id("nobody")) == (uuid_of(1), Uuid.ZERO)
     assert (cache.topic_name(uuid_of(2)), cache.topic_name(uuid_of(9))) == ("bar", None)
-    assert cache.topic_ids_to_names() == {uuid_of(1): "foo", uuid_of(2): "bar"}
-    assert cache.topic_names_to_ids() == {"foo": uuid_of(1), "bar": uuid_of(2)}
     assert (cache.number_of_partitions("foo"), cache.number_of_partitions("nobody")) == (2, None)
     assert cache.contains("bar")
     assert cache.contains(TopicPartition("foo", 1))
@@ -83,8 +81,6 @@ def test_the_cache_knows_brokers_in_controlled_shutdown() -> None:
 def test_endpoints_are_those_of_the_listener_asked_for() -> None:
     cache = cache_of(*three_brokers(), *topic_of("foo", 1, (1, (1, 2, 3)), (2, (2,)), (9, (9,)), (3, (3,))))
     first = Node(id=1, host="host-1", port=9001, rack="a")
-    assert cache.alive_broker_node(1, OTHER) == first
-    assert cache.alive_broker_node(2, OTHER) is cache.alive_broker_node(3, "PLAINTEXT") is None
     assert [node.id for node in cache.alive_broker_nodes("PLAINTEXT")] == [1, 2]
     assert [(node.id, node.is_fenced) for node in cache.broker_nodes("PLAINTEXT")] == [
         (1, False),

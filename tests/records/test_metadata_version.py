@@ -4,7 +4,7 @@ import pytest
 
 from kraftlake.records.metadata_records import METADATA_RECORDS
 from kraftlake.records.metadata_version import ALL, LATEST, LATEST_PRODUCTION, MINIMUM_OF_KAFKA_4, from_feature_level
-from kraftlake.runtime import ReplayError, UnwritableMetadataError
+from kraftlake.runtime import ReplayError
 
 
 @pytest.mark.parametrize(
@@ -31,9 +31,6 @@ def test_an_unknown_level_is_refused(level: int) -> None:
 @pytest.mark.parametrize(
     ("feature", "since"),
     [
-        ("is_leader_recovery_supported", 3),
-        ("is_no_ops_supported", 5),
-        ("is_broker_registration_change_record_supported", 6),
         ("is_in_controlled_shutdown_state_supported", 7),
         ("is_migration_supported", 8),
         ("is_scram_supported", 11),
@@ -68,9 +65,3 @@ def test_the_latest_level_writes_the_latest_record_versions() -> None:
     assert LATEST.partition_record_version == by_name["PartitionRecord"].VERSIONS.high
     assert LATEST.partition_change_record_version == by_name["PartitionChangeRecord"].VERSIONS.high
     assert LATEST.broker_registration_change_record_version == by_name["BrokerRegistrationChangeRecord"].VERSIONS.high
-
-
-def test_a_controller_registration_can_t_be_written_before_3_7() -> None:
-    assert from_feature_level(15).register_controller_record_version == 0
-    with pytest.raises(UnwritableMetadataError, match=r"at metadata\.version 3\.6-IV2"):
-        _ = from_feature_level(14).register_controller_record_version

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import threading
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Final
 
 from kraftlake.replica_manager import LifecycleState
-from kraftlake.runtime import Clock, KraftlakeError, SystemClock, get_logger
+from kraftlake.runtime import Clock, get_logger
 from kraftlake.server.broker.broker import Broker
 from kraftlake.server.broker.broker_config import BrokerConfig
+from kraftlake.server.node_life import NodeLife
 
 _LEAVES_WITHIN_SECONDS: Final = 300.0
 """How long a controlled shutdown may take."""
 LOOK_SECONDS: Final = 0.1
 
 
-class BrokerEndedError(KraftlakeError):
-    """The broker has ended although nobody asked it to."""
-
-
-class BrokerLife(ABC):
+class BrokerLife(NodeLife):
     """One process of a broker, from `run` until `stop` is set; `cut_short` ends its controlled shutdown, too.
 
     It follows the metadata log, registers, recovers its logs with the first image, asks to be unfenced, and follows
@@ -38,41 +35,28 @@ class BrokerLife(ABC):
         cut_short: threading.Event | None = None,
         clock: Clock | None = None,
     ) -> None:
+        log = get_logger(__name__).bind(broker_id=config.broker_id)
+        named, unheeded = f"Broker {config.broker_id}", config.without_effect
+        super().__init__(named, without_effect=unheeded, stop=stop, clock=clock, log=log)
         self._config = config
-        self._stop = stop
         self._cut_short = cut_short or threading.Event()
-        self._clock = clock or SystemClock()
-        self._ended: str | None = None
-        """Why it ends although nobody asked it to."""
-        self._log = get_logger(__name__).bind(broker_id=config.broker_id)
 
     @abstractmethod
     def _open(self, closing: ExitStack) -> Broker | None:
         """Make the broker and its listener, which `closing` closes; None where `stop` was set meanwhile."""
 
-    def _loaded(self, broker: Broker) -> None:  # noqa: B027 - not every broker has to
+    def _loaded(self, broker: Broker) -> None:
         """Look at the first image, before the broker asks to be unfenced."""
 
-    def run(self) -> None:
-        """Be a broker until `stop` is set.
+    def _live(self, closing: ExitStack) -> None:
+        """Be a broker.
 
         Raises UsageError for a log directory that can't be this broker's, KafkaStorageError where none can be used,
-        EnvironmentFaultError where the listener can't be opened, BrokerEndedError where the broker has ended by itself.
+        EnvironmentFaultError where the listener can't be opened.
         """
-        for setting, why in self._config.without_effect.items():
-            self._log.warning("setting_without_effect", setting=setting, why=why)
-        with ExitStack() as closing:
-            broker = self._open(closing)
-            if broker is not None:
-                self._live(broker)
-        if self._ended is not None:
-            raise BrokerEndedError(f"Broker {self._config.broker_id} has ended: {self._ended}.")
-
-    def end(self, why: str) -> None:
-        """End the broker; `why` is told by `run`."""
-        self._ended = self._ended or why
-
-    def _live(self, broker: Broker) -> None:
+        broker = self._open(closing)
+        if broker is None:
+            return
         broker.start()
         if self._wait(broker, lambda: broker.lifecycle.state >= LifecycleState.RECOVERY):
             broker.install()

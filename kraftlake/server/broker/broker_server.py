@@ -23,7 +23,7 @@ from kraftlake.server.broker.serving.context import ServingContext
 from kraftlake.server.broker.serving.forwarding import ForwardingManager
 from kraftlake.server.broker.serving.producer_ids import ProducerIdManager, allocated_by
 from kraftlake.server.requests.authorization import Authorization
-from kraftlake.server.requests.dispatcher import Dispatcher, NodeFeatures, Peer, Respond
+from kraftlake.server.requests.dispatcher import Dispatcher, NodeFeatures
 from kraftlake.server.requests.listener import RequestListener
 
 _LARGEST_BATCH: Final = 100 * 1024 * 1024
@@ -51,18 +51,11 @@ class BrokerServer(BrokerLife):
         self._lake = config.lake
         largest = config.replication.replica_fetch_response_max_bytes + _LARGEST_BATCH
         self._connect = NodeConnector(config=ClientConfig(), max_response_bytes=largest)
-        self.dispatcher: Dispatcher | None = None
         self.broker: Broker | None = None
         """The parts, once they are made."""
         self.listener = RequestListener(
             config.listener.name, config.listener.host, config.listener.port, self._handle, limits=config.limits
         )
-
-    def _handle(self, frame: bytes, peer: Peer, respond: Respond) -> None:
-        if self.dispatcher is None:
-            respond(None)
-        else:
-            self.dispatcher.handle(frame, peer, respond)
 
     def _open(self, closing: ExitStack) -> Broker | None:
         """Raises LakeError for what is no lake, or one that no controller of ours writes to."""
@@ -121,6 +114,3 @@ class BrokerServer(BrokerLife):
             return NodeFeatures(supported=supported, finalized=finalized.levels, epoch=finalized.epoch)
 
         return Dispatcher(apis, features=features, tell=self._tell)
-
-    def _tell(self, what: str, fault: BaseException) -> None:
-        self._log.warning(what, cause=f"{type(fault).__name__}: {fault}")

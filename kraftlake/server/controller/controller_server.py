@@ -34,10 +34,8 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.replay import LakeFeed, LakeReader, MetadataLoader, MetadataPublisher, QuorumState, leader_at
 from kraftlake.runtime import (
     Clock,
-    KraftlakeError,
     LakeError,
     LoggingFaultHandler,
-    SystemClock,
     get_logger,
     sentence_of,
 )
@@ -57,8 +55,9 @@ from kraftlake.server.controller.registrar import Registrar
 from kraftlake.server.controller.replica_progress import ReplicaProgress
 from kraftlake.server.controller.served_log import ServedLog
 from kraftlake.server.controller.topic_handlers import topic_handlers
+from kraftlake.server.node_life import NodeLife
 from kraftlake.server.requests.authorization import Authorization
-from kraftlake.server.requests.dispatcher import Api, Dispatcher, Peer, Respond
+from kraftlake.server.requests.dispatcher import Api, Dispatcher
 from kraftlake.server.requests.handlers import apis_of
 from kraftlake.server.requests.listener import RequestListener
 from kraftlake.server.requests.messages import versions_of
@@ -72,23 +71,17 @@ _TOLD_WITHIN_SECONDS: Final = 0.5
 _PLAINTEXT: Final = 0
 
 
-class ControllerEndedError(KraftlakeError):
-    """The controller has ended although nobody asked it to."""
-
-
-class ControllerServer:
+class ControllerServer(NodeLife):
     """One process of a controller, from `run` until `stop` is set.
 
     It begins as a standby, which answers NOT_CONTROLLER and says who leads, and claims the log when nobody writes it.
     """
 
     def __init__(self, config: ControllerServerConfig, *, stop: threading.Event, clock: Clock | None = None) -> None:
+        log = get_logger(__name__).bind(controller=config.node_id)
+        named, unheeded = f"Controller {config.node_id}", config.without_effect
+        super().__init__(named, without_effect=unheeded, stop=stop, clock=clock, log=log)
         self._config = config
-        self._stop = stop
-        self._clock = clock or SystemClock()
-        self._ended: str | None = None
-        self.dispatcher: Dispatcher | None = None
-        self._log = get_logger(__name__).bind(controller=config.node_id)
         self._faults = LoggingFaultHandler("controller")
         self.node: ControllerNode | None = None
         """Its parts, once it has started."""
@@ -98,27 +91,19 @@ class ControllerServer:
         ]
         """The listeners, in the order of the configuration."""
 
-    def run(self) -> None:
-        """Be a controller until `stop` is set.
+    def _live(self, closing: ExitStack) -> None:
+        """Be a controller.
 
         Raises LakeError for what is no controlled lake, or where another process is its controller of this id;
-        EnvironmentFaultError where a listener can't be opened; ControllerEndedError where the controller has ended by
-        itself.
+        EnvironmentFaultError where a listener can't be opened.
         """
-        config = self._config
-        log = open_controlled(config.lake)
-        for setting, why in config.without_effect.items():
-            self._log.warning("setting_without_effect", setting=setting, why=why)
-        with ExitStack() as stack:
-            for listener in self.listeners:
-                stack.callback(listener.close)
-                listener.start()
-            if not self._is_alone(log):
-                return
-            self._serve(log, stack)
+        log = open_controlled(self._config.lake)
+        for listener in self.listeners:
+            closing.callback(listener.close)
+            listener.start()
+        if self._is_alone(log):
+            self._serve(log, closing)
             self._leave()
-        if self._ended is not None:
-            raise ControllerEndedError(f"Controller {config.node_id} has ended: {self._ended}.")
 
     def _is_alone(self, log: MetadataLog) -> bool:
         """Wait until it is clear that no process of this node id leads; False when `stop` is set first.
@@ -185,17 +170,7 @@ class ControllerServer:
         )  # fmt: skip
         self._watch(node, loader, feed)
 
-    def _handle(self, frame: bytes, peer: Peer, respond: Respond) -> None:
-        """Answer a request; until the controller has been started, close its connection."""
-        if self.dispatcher is None:
-            respond(None)
-        else:
-            self.dispatcher.handle(frame, peer, respond)
-
     def _dispatcher_of(self, node: ControllerNode, served: ServedLog) -> Dispatcher:
-        def tell(event: str, fault: BaseException) -> None:
-            self._log.warning(event, cause=f"{type(fault).__name__}: {fault}")
-
         self.fetches = FetchHandlers(node, served)
         handlers = {
             **broker_handlers(node), **topic_handlers(node), **config_handlers(node), **partition_handlers(node),
@@ -203,8 +178,8 @@ class ControllerServer:
             "envelope": envelope_handler(node, lambda: dispatcher),
         }  # fmt: skip
         configs = Api(versions=versions_of("describe_configs"), handle=DescribeConfigsHandler(node, node))
-        apis = {**apis_of(handlers, tell), "describe_configs": configs}
-        dispatcher = Dispatcher(apis, features=node.view.features, tell=tell)
+        apis = {**apis_of(handlers, self._tell), "describe_configs": configs}
+        dispatcher = Dispatcher(apis, features=node.view.features, tell=self._tell)
         return dispatcher
 
     def _loader(self, node: ControllerNode, feed: LakeFeed, publishers: list[MetadataPublisher]) -> MetadataLoader:
@@ -268,10 +243,6 @@ class ControllerServer:
             self.fetches.wake()  # standbys that wait for more learn it by the answer
             if len(self.node.view.image.cluster.controllers) > 1:
                 time.sleep(_TOLD_WITHIN_SECONDS)  # others, which were between two fetches, by that to their next one
-
-    def end(self, why: str) -> None:
-        """End the controller; `why` is told by `run`."""
-        self._ended = self._ended or why
 
 
 class _SnapshotsOfTheLeader:

@@ -15,15 +15,15 @@ from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.replay import LoaderManifest
 from kraftlake.replay.loader.manifest import LeaderAndEpoch
 from kraftlake.server.broker.broker import Broker
-from kraftlake.server.broker.broker_life import BrokerEndedError
 from kraftlake.server.controller.replica_progress import Replica
+from kraftlake.server.node_life import NodeEndedError
 from tests.controller.controlled_cluster import CLUSTER_ID
 from tests.server.broker.lake_cluster import LakeCluster, Member, lake_cluster
 
 
 def check_replaced(broker: Member) -> None:
     broker.thread.join(30)
-    with pytest.raises(BrokerEndedError, match="another process has registered as broker 1"):
+    with pytest.raises(NodeEndedError, match="another process has registered as broker 1"):
         broker.check()
 
 

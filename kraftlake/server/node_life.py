@@ -1,0 +1,70 @@
+"""The life of a node's process: from its start until it is told to stop, or ends by itself."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from kraftlake.runtime import Clock, KraftlakeError, SystemClock
+from kraftlake.server.requests.dispatcher import Dispatcher, Peer, Respond
+
+
+class NodeEndedError(KraftlakeError):
+    """The node has ended although nobody asked it to."""
+
+
+class NodeLife(ABC):
+    """One process of a node, from `run` until `stop` is set.
+
+    `named` is the node in an error, such as `Broker 1`. The listeners pass requests to `_handle`, which has
+    `dispatcher` answer them; until it is set, each connection is closed at its first request.
+    """
+
+    def __init__(
+        self,
+        named: str,
+        *,
+        without_effect: Mapping[str, str],
+        stop: threading.Event,
+        clock: Clock | None,
+        log: Any,
+    ) -> None:
+        self._named = named
+        self._without_effect = without_effect
+        self._stop = stop
+        self._clock = clock or SystemClock()
+        self._log = log
+        self._ended: str | None = None
+        """Why it ends although nobody asked it to."""
+        self.dispatcher: Dispatcher | None = None
+
+    @abstractmethod
+    def _live(self, closing: ExitStack) -> None:
+        """Be the node until it is to end; what `closing` holds is closed after that, the last first."""
+
+    def run(self) -> None:
+        """Be the node until `stop` is set. Raises NodeEndedError where it has ended by itself, and as `_live`."""
+        for setting, why in self._without_effect.items():
+            self._log.warning("setting_without_effect", setting=setting, why=why)
+        with ExitStack() as closing:
+            self._live(closing)
+        if self._ended is not None:
+            raise NodeEndedError(f"{self._named} has ended: {self._ended}.")
+
+    def end(self, why: str) -> None:
+        """End the node; `why` is told by `run`."""
+        self._ended = self._ended or why
+
+    def _handle(self, frame: bytes, peer: Peer, respond: Respond) -> None:
+        """Answer a request."""
+        if self.dispatcher is None:
+            respond(None)
+        else:
+            self.dispatcher.handle(frame, peer, respond)
+
+    def _tell(self, event: str, fault: BaseException) -> None:
+        """Log what went wrong with a request."""
+        self._log.warning(event, cause=f"{type(fault).__name__}: {fault}")

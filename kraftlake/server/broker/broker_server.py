@@ -18,12 +18,13 @@ from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.broker_config_handler import heed_in_listener
 from kraftlake.server.broker.broker_life import BrokerLife
 from kraftlake.server.broker.lake_metadata_feed import LakeMetadataFeed
-from kraftlake.server.broker.serving.apis import broker_apis
+from kraftlake.server.broker.serving.apis import broker_handlers
 from kraftlake.server.broker.serving.context import ServingContext
 from kraftlake.server.broker.serving.forwarding import ForwardingManager
 from kraftlake.server.broker.serving.producer_ids import ProducerIdManager, allocated_by
 from kraftlake.server.requests.authorization import Authorization
 from kraftlake.server.requests.dispatcher import Dispatcher, NodeFeatures
+from kraftlake.server.requests.handlers import apis_of
 from kraftlake.server.requests.listener import RequestListener
 
 _LARGEST_BATCH: Final = 100 * 1024 * 1024
@@ -101,7 +102,7 @@ class BrokerServer(BrokerLife):
             authorization=Authorization(broker.authorizer),
         )  # fmt: skip
         slots = config.replication.max_incremental_fetch_session_cache_slots
-        apis = broker_apis(
+        handlers = broker_handlers(
             context, config, server=RequestServer(broker.manager, broker.delayed),
             sessions=FetchManager(FetchSessionCache(self._clock, slots)), forwarding=self._forwarding,
             producer_ids=self._producer_ids, leader_quota=broker.leader_quota, logs=broker.logs,
@@ -113,4 +114,4 @@ class BrokerServer(BrokerLife):
             finalized = broker.cache.features()
             return NodeFeatures(supported=supported, finalized=finalized.levels, epoch=finalized.epoch)
 
-        return Dispatcher(apis, features=features, tell=self._tell)
+        return Dispatcher(apis_of(handlers, self._tell), features=features, tell=self._tell)

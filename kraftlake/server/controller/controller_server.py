@@ -57,10 +57,9 @@ from kraftlake.server.controller.served_log import ServedLog
 from kraftlake.server.controller.topic_handlers import topic_handlers
 from kraftlake.server.node_life import NodeLife
 from kraftlake.server.requests.authorization import Authorization
-from kraftlake.server.requests.dispatcher import Api, Dispatcher
-from kraftlake.server.requests.handlers import apis_of
+from kraftlake.server.requests.dispatcher import Dispatcher
+from kraftlake.server.requests.handlers import Handler, apis_of
 from kraftlake.server.requests.listener import RequestListener
-from kraftlake.server.requests.messages import versions_of
 
 _POLL_SECONDS: Final = 0.005
 """How often the log is looked at for the controller's own image; an active one acts on another, which is never late."""
@@ -176,10 +175,9 @@ class ControllerServer(NodeLife):
             **broker_handlers(node), **topic_handlers(node), **config_handlers(node), **partition_handlers(node),
             **quorum_handlers(node), **self.fetches.handlers(),
             "envelope": envelope_handler(node, lambda: dispatcher),
+            "describe_configs": Handler(begin=DescribeConfigsHandler(node, node)),
         }  # fmt: skip
-        configs = Api(versions=versions_of("describe_configs"), handle=DescribeConfigsHandler(node, node))
-        apis = {**apis_of(handlers, self._tell), "describe_configs": configs}
-        dispatcher = Dispatcher(apis, features=node.view.features, tell=self._tell)
+        dispatcher = Dispatcher(apis_of(handlers, self._tell), features=node.view.features, tell=self._tell)
         return dispatcher
 
     def _loader(self, node: ControllerNode, feed: LakeFeed, publishers: list[MetadataPublisher]) -> MetadataLoader:

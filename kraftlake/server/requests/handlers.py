@@ -23,7 +23,7 @@ from kraftlake.server.requests.messages import AT_ONCE, entity, of_version, vers
 T = TypeVar("T")
 R = TypeVar("R")
 Answering: TypeAlias = Any | Future[Any]
-"""A response as kio declares it, or a future of one."""
+"""A response as kio declares it, a future of one, or None where the handler answers by the request's own methods."""
 Tell: TypeAlias = Callable[[str, BaseException], None]
 
 
@@ -93,7 +93,7 @@ def _handle(handler: Handler, tell: Tell, request: Request) -> None:
         return
     if isinstance(answer, Future):
         answer.add_done_callback(partial(_done, tell, request))
-    else:
+    elif answer is not None:
         request.answer(answer)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Final
+from collections.abc import Callable, Collection
+from typing import Any, Final
 
 from kraftlake.image import AclOperation
 from kraftlake.protocol.error_code import ErrorCode
@@ -20,8 +20,8 @@ from kraftlake.server.broker.serving.offsets import OffsetsHandler
 from kraftlake.server.broker.serving.produce import ProduceHandler
 from kraftlake.server.broker.serving.producer_ids import InitProducerIdHandler, ProducerIdManager
 from kraftlake.server.broker.serving.topic_creation import AutoTopicCreation
-from kraftlake.server.requests.dispatcher import Api, Request
-from kraftlake.server.requests.messages import versions_of
+from kraftlake.server.requests.dispatcher import Request
+from kraftlake.server.requests.handlers import Answering, Handler
 
 _VERSIONS: Final = {"init_producer_id": range(6), "find_coordinator": range(1)}
 """The versions of an API, where not all that are known here are served.
@@ -35,17 +35,17 @@ _FORWARDED: Final = (
 )  # fmt: skip
 
 
-def _no_coordinator(request: Request) -> None:
+def _no_coordinator(request: Request) -> Any:
     """There are no coordinators here.
 
     At BROKER_NOT_AVAILABLE Java clients give up their group, and consumers of librdkafka that assign their partitions,
     which have to name a group, go on.
     """
     error = ErrorCode.BROKER_NOT_AVAILABLE
-    request.answer(request.module.FindCoordinatorResponse(error_code=error, node_id=-1, host="", port=-1))
+    return request.module.FindCoordinatorResponse(error_code=error, node_id=-1, host="", port=-1)
 
 
-def broker_apis(
+def broker_handlers(
     context: ServingContext,
     config: BrokerConfig,
     *,
@@ -56,8 +56,8 @@ def broker_apis(
     leader_quota: ReplicationQuota,
     logs: DiskLogManager,
     cordoned: Callable[[], Collection[str]],
-) -> Mapping[str, Api]:
-    """What a broker advertises."""
+) -> dict[str, Handler]:
+    """The handlers of what a broker advertises."""
     creation = AutoTopicCreation(forwarding) if config.auto_create_topics else None
 
     def log_dirs(request: Request) -> None:
@@ -69,7 +69,7 @@ def broker_apis(
     metadata = MetadataHandler(context, creation, most_partitions=config.value("max.request.partition.size.limit"))
     offsets = OffsetsHandler(context, server)
     fetches = FetchLimits(fetch_max_bytes=config.value("fetch.max.bytes"))
-    handlers: dict[str, Callable[[Request], None]] = {
+    handlers: dict[str, Callable[[Request], Answering]] = {
         "produce": ProduceHandler(context, server),
         "fetch": FetchHandler(context, server, sessions, limits=fetches, leader_quota=leader_quota),
         "list_offsets": offsets.list_offsets,
@@ -87,6 +87,4 @@ def broker_apis(
         ),
         **dict.fromkeys(_FORWARDED, forwarding),
     }
-    return {
-        name: Api(versions=_VERSIONS.get(name) or versions_of(name), handle=handle) for name, handle in handlers.items()
-    }
+    return {name: Handler(begin=handle, versions=_VERSIONS.get(name)) for name, handle in handlers.items()}

@@ -72,7 +72,7 @@ class DescribeConfigsHandler:
         self._context = context
         self._config = config
 
-    def __call__(self, request: Request) -> None:
+    def __call__(self, request: Request) -> Any:
         """Answer a DescribeConfigs request."""
         module, context = request.module, self._context
         describe: Mapping[int, Callable[[Request, Any, ConfigurationsImage], _Found]] = {
@@ -103,7 +103,7 @@ class DescribeConfigsHandler:
                     resource_name=resource.resource_name, configs=configs,
                 )
             )  # fmt: skip
-        request.answer(of_version(module.DescribeConfigsResponse, throttle_time=AT_ONCE, results=tuple(results)))
+        return of_version(module.DescribeConfigsResponse, throttle_time=AT_ONCE, results=tuple(results))
 
     def _topic(self, request: Request, resource: Any, image: ConfigurationsImage) -> _Found:
         name = str(resource.resource_name)

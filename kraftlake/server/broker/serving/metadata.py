@@ -15,6 +15,7 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.server.broker.serving.context import NOT_ASKED_FOR, ServingContext
 from kraftlake.server.requests.authorization import CLUSTER_NAME
 from kraftlake.server.requests.dispatcher import Request
+from kraftlake.server.requests.handlers import RefusedError
 from kraftlake.server.requests.messages import AT_ONCE, of_version
 
 _BROKERS: Final = 1
@@ -44,7 +45,7 @@ class MetadataHandler:
         self._create = create
         self._most_partitions = most_partitions
 
-    def metadata(self, request: Request) -> None:
+    def metadata(self, request: Request) -> Any:
         """The brokers, and the topics that are asked for."""
         body, module, context = request.body, request.module, self._context
         cache, peer = context.cache, request.peer
@@ -52,16 +53,14 @@ class MetadataHandler:
         if request.version < _NULL_NAME_SINCE and any(
             topic.name is None or getattr(topic, "topic_id", None) is not None for topic in asked or ()
         ):
-            request.fail(ErrorCode.INVALID_REQUEST)
-            return
+            raise RefusedError(ErrorCode.INVALID_REQUEST)
         is_all = asked is None or (request.version == _FIRST_VERSIONS and not asked)
         ids = [topic for topic in asked or () if getattr(topic, "topic_id", None) is not None]
         if is_all:
             names: Iterable[str] = sorted(cache.all_topics())
         else:
             if any(topic.name is None and getattr(topic, "topic_id", None) is None for topic in asked):
-                request.fail(ErrorCode.INVALID_REQUEST)
-                return
+                raise RefusedError(ErrorCode.INVALID_REQUEST)
             names = dict.fromkeys(str(topic.name) for topic in asked) if not ids else ()
         answers: list[Any] = []
         found_ids: dict[str, Any] = {}
@@ -97,22 +96,20 @@ class MetadataHandler:
         if getattr(body, "include_cluster_authorized_operations", False):
             more["cluster_authorized_operations"] = self._on_cluster(request)
         controller = cache.random_alive_broker_id()
-        request.answer(
-            of_version(
-                module.MetadataResponse,
-                throttle_time=AT_ONCE,
-                brokers=tuple(
-                    of_version(
-                        module.MetadataResponseBroker, node_id=node.id, host=node.host, port=node.port, rack=node.rack
-                    )
-                    for node in cache.alive_broker_nodes(peer.listener)
-                ),
-                cluster_id=context.cluster_id,
-                controller_id=_NO_ONE if controller is None else controller,
-                topics=tuple(answers),
-                error_code=ErrorCode.NONE,
-                **more,
-            )
+        return of_version(
+            module.MetadataResponse,
+            throttle_time=AT_ONCE,
+            brokers=tuple(
+                of_version(
+                    module.MetadataResponseBroker, node_id=node.id, host=node.host, port=node.port, rack=node.rack
+                )
+                for node in cache.alive_broker_nodes(peer.listener)
+            ),
+            cluster_id=context.cluster_id,
+            controller_id=_NO_ONE if controller is None else controller,
+            topics=tuple(answers),
+            error_code=ErrorCode.NONE,
+            **more,
         )
 
     def _missing(
@@ -145,7 +142,7 @@ class MetadataHandler:
             for name in names
         ]  # fmt: skip
 
-    def describe_topic_partitions(self, request: Request) -> None:
+    def describe_topic_partitions(self, request: Request) -> Any:
         """The partitions of topics, by pages (KIP-966)."""
         body, module, context = request.body, request.module, self._context
         cache, peer = context.cache, request.peer
@@ -154,8 +151,7 @@ class MetadataHandler:
         if cursor is not None:
             is_unknown = not is_all and cursor.topic_name not in names
             if is_unknown or cursor.partition_index < 0:
-                request.fail(ErrorCode.INVALID_REQUEST)
-                return
+                raise RefusedError(ErrorCode.INVALID_REQUEST)
             names = [name for name in names if name >= cursor.topic_name]
         hidden = {name: None for name in names if not context.allows_on_topic(peer, AclOperation.DESCRIBE, name)}
         described = cache.describe_topics(
@@ -177,18 +173,16 @@ class MetadataHandler:
                 for name in hidden
             ]
         following: Cursor | None = described.next_cursor
-        request.answer(
-            of_version(
-                module.DescribeTopicPartitionsResponse,
-                throttle_time=AT_ONCE,
-                topics=tuple(topics),
-                next_cursor=None
-                if following is None
-                else module.Cursor(topic_name=following.topic_name, partition_index=following.partition_index),
-            )
+        return of_version(
+            module.DescribeTopicPartitionsResponse,
+            throttle_time=AT_ONCE,
+            topics=tuple(topics),
+            next_cursor=None
+            if following is None
+            else module.Cursor(topic_name=following.topic_name, partition_index=following.partition_index),
         )
 
-    def describe_cluster(self, request: Request) -> None:
+    def describe_cluster(self, request: Request) -> Any:
         """The brokers (KIP-700)."""
         body, module, context = request.body, request.module, self._context
         kind = module.DescribeClusterResponse
@@ -198,39 +192,35 @@ class MetadataHandler:
                 ErrorCode.MISMATCHED_ENDPOINT_TYPE if endpoints == _CONTROLLERS else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
             )
             message = "This is a broker, which describes brokers: ask a controller for the controllers."
-            refusal = of_version(
+            return of_version(
                 kind,
                 throttle_time=AT_ONCE, error_code=error, error_message=message,
                 cluster_id=context.cluster_id, brokers=(), endpoint_type=_BROKERS,
             )  # fmt: skip
-            request.answer(refusal)
-            return
         with_fenced = request.version >= _FENCED_SINCE and body.include_fenced_brokers
         nodes = context.cache.broker_nodes(request.peer.listener)
         controller = context.cache.random_alive_broker_id()
         wants_operations = body.include_cluster_authorized_operations
-        request.answer(
-            of_version(
-                kind,
-                throttle_time=AT_ONCE,
-                error_code=ErrorCode.NONE,
-                endpoint_type=_BROKERS,
-                cluster_id=context.cluster_id,
-                controller_id=_NO_ONE if controller is None else controller,
-                brokers=tuple(
-                    of_version(
-                        module.DescribeClusterBroker,
-                        broker_id=node.id,
-                        host=node.host,
-                        port=node.port,
-                        rack=node.rack,
-                        is_fenced=node.is_fenced,
-                    )
-                    for node in nodes
-                    if with_fenced or not node.is_fenced
-                ),
-                cluster_authorized_operations=self._on_cluster(request) if wants_operations else NOT_ASKED_FOR,
-            )
+        return of_version(
+            kind,
+            throttle_time=AT_ONCE,
+            error_code=ErrorCode.NONE,
+            endpoint_type=_BROKERS,
+            cluster_id=context.cluster_id,
+            controller_id=_NO_ONE if controller is None else controller,
+            brokers=tuple(
+                of_version(
+                    module.DescribeClusterBroker,
+                    broker_id=node.id,
+                    host=node.host,
+                    port=node.port,
+                    rack=node.rack,
+                    is_fenced=node.is_fenced,
+                )
+                for node in nodes
+                if with_fenced or not node.is_fenced
+            ),
+            cluster_authorized_operations=self._on_cluster(request) if wants_operations else NOT_ASKED_FOR,
         )
 
     def _on_cluster(self, request: Request) -> int:

@@ -34,7 +34,7 @@ class OffsetsHandler:
         self._context = context
         self._server = server
 
-    def list_offsets(self, request: Request) -> None:
+    def list_offsets(self, request: Request) -> Any:
         """The offsets of times."""
         body, module = request.body, request.module
         refused = self._refused(request, body.topics, "name", AclOperation.DESCRIBE)
@@ -86,9 +86,9 @@ class OffsetsHandler:
                 for index in dict.fromkeys(int(one.partition_index) for one in topic.partitions)
             ),
         )  # fmt: skip
-        request.answer(of_version(module.ListOffsetsResponse, throttle_time=AT_ONCE, topics=topics))
+        return of_version(module.ListOffsetsResponse, throttle_time=AT_ONCE, topics=topics)
 
-    def offset_for_leader_epoch(self, request: Request) -> None:
+    def offset_for_leader_epoch(self, request: Request) -> Any:
         """The ends of leader epochs, for followers and for consumers that check whether records were lost."""
         body, module = request.body, request.module
         is_node = self._context.authorization.allows_on_cluster(request.peer, AclOperation.CLUSTER_ACTION)
@@ -121,7 +121,7 @@ class OffsetsHandler:
             module.OffsetForLeaderTopicResult, body.topics, "topic", "partitions",
             lambda topic: tuple(partition(topic.topic, int(one.partition)) for one in topic.partitions),
         )  # fmt: skip
-        request.answer(of_version(module.OffsetForLeaderEpochResponse, throttle_time=AT_ONCE, topics=topics))
+        return of_version(module.OffsetForLeaderEpochResponse, throttle_time=AT_ONCE, topics=topics)
 
     def delete_records(self, request: Request) -> None:
         """Delete the records below offsets; answers when all live replicas have done so."""

@@ -105,15 +105,14 @@ class InitProducerIdHandler:
         self._context = context
         self._ids = ids
 
-    def __call__(self, request: Request) -> None:
+    def __call__(self, request: Request) -> Any:
         """Answer an InitProducerId request; COORDINATOR_LOAD_IN_PROGRESS makes the producer ask again."""
         error, made = self._made(request)
-        response: Any = of_version(
+        return of_version(
             request.module.InitProducerIdResponse,
             throttle_time=AT_ONCE, error_code=error, producer_id=_NO_ID if made is None else made,
             producer_epoch=-1 if made is None else 0,
         )  # fmt: skip
-        request.answer(response)
 
     def _made(self, request: Request) -> tuple[ErrorCode, int | None]:
         body = request.body

@@ -91,7 +91,7 @@ def written(folder: Path) -> Measures:
 def partition_logs(_: Path) -> Measures:
     """A broker's batches: those of a follower's fetches, and a client's records."""
     from benchmarks.partition_log import fetches, ours
-    from kraftlake.records.batch_header import HEADER
+    from kraftlake.kernels.batches.batch_columns import HEADER_SIZE
     from kraftlake.replica_manager.logs.batch_run import find_batches
     from kraftlake.replica_manager.logs.client_records import RecordRules, check_records
     from kraftlake.replica_manager.logs.log_batch import log_batches
@@ -113,7 +113,7 @@ def partition_logs(_: Path) -> Measures:
         (whole,) = log_batches(batch(*[b"x" * 100] * count, times=(1_700_000_000_000,) * count))
         data, calls = bytes(whole.data), 20_000 // count
         made[f"{count:,} records of a client checked"] = lambda data=data, count=count, calls=calls: [  # type: ignore[misc]
-            check_records(data, HEADER.size, count, 1_700_000_000_000, RecordRules()) for _ in range(calls)
+            check_records(data, HEADER_SIZE, count, 1_700_000_000_000, RecordRules()) for _ in range(calls)
         ]
     return made
 

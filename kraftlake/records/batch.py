@@ -14,6 +14,7 @@ import attrs
 
 from kraftlake.records.batch_format import join_records, split_records
 from kraftlake.records.batch_header import (
+    CHECKED_HEADER,
     COMPRESSION_BITS,
     COMPRESSIONS,
     CONTROL_BIT,
@@ -176,9 +177,8 @@ def framed(
 
         records = compress(compression, records)
     try:
-        return frame(
-            records, base_offset, epoch, attributes, count - 1, first_timestamp, timestamp, *NO_PRODUCER, count
-        )
+        checked = CHECKED_HEADER.pack(attributes, count - 1, first_timestamp, timestamp, *NO_PRODUCER, count)
+        return frame(records, base_offset, epoch, checked)
     except struct.error as fault:
         raise UnwritableMetadataError(f"The batch at offset {base_offset} can't be written: {fault}.") from None
 

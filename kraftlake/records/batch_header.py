@@ -18,7 +18,7 @@ HEADER_SIZE: Final = batch_columns.HEADER_SIZE
 LENGTH_FROM: Final = batch_columns.LENGTH_FROM
 CRC_FROM: Final = batch_columns.CRC_FROM
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
-_UNCHECKED, _CHECKED = struct.Struct(">qiibI"), struct.Struct(">hiqqqhii")
+UNCHECKED_HEADER, CHECKED_HEADER = struct.Struct(">qiibI"), struct.Struct(">hiqqqhii")
 """The same in two parts: up to the CRC, and what it covers."""
 OFFSET_AND_LENGTH: Final = struct.Struct(">qi")
 MIN_LENGTH: Final = HEADER_SIZE - LENGTH_FROM
@@ -103,7 +103,7 @@ class BatchHeader(NamedTuple):
 
         Raises struct.error for a field that is out of range.
         """
-        return framed(records, self.base_offset, self.epoch, *self[5:])
+        return framed(records, self.base_offset, self.epoch, CHECKED_HEADER.pack(*self[5:]))
 
 
 def header_at(data: bytes | memoryview, position: int = 0) -> BatchHeader:
@@ -116,11 +116,11 @@ def parse_header(data: bytes | memoryview, position: int = 0) -> BatchHeader | N
     return None if len(data) - position < HEADER_SIZE else header_at(data, position)
 
 
-def framed(records: bytes | memoryview, base_offset: int, epoch: int, *checked: int) -> bytes:
-    """The bytes of a batch with the fields of its header from the attributes on. Raises struct.error."""
-    behind = _CHECKED.pack(*checked)
-    head = _UNCHECKED.pack(base_offset, MIN_LENGTH + len(records), epoch, MAGIC, crc32c(records, crc32c(behind)))
-    return b"".join((head, behind, records))
+def framed(records: bytes | memoryview, base_offset: int, epoch: int, checked: bytes) -> bytes:
+    """The bytes of a batch; `checked` is its header from the attributes on. Raises struct.error."""
+    crc = crc32c(records, crc32c(checked))
+    head = UNCHECKED_HEADER.pack(base_offset, MIN_LENGTH + len(records), epoch, MAGIC, crc)
+    return b"".join((head, checked, records))
 
 
 def batch_headers(data: bytes | memoryview, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:

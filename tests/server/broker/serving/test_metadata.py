@@ -14,6 +14,7 @@ from kraftlake.publisher import MetadataCache
 from kraftlake.server.broker.serving.context import ServingContext
 from kraftlake.server.broker.serving.metadata import MetadataHandler
 from kraftlake.server.requests.dispatcher import Peer
+from kraftlake.server.requests.handlers import RefusedError
 
 MANY = 1_000
 PEER = Peer(listener="PLAINTEXT", host="127.0.0.1")
@@ -104,6 +105,7 @@ def test_a_hidden_name_is_looked_up_once(work: type[Work]) -> None:
 
 
 def test_a_topic_without_name_and_id_is_refused() -> None:
-    request, answers = answered("metadata", 12, topics=[Topic(name=None, topic_id=None)])
-    answers.append(handler().metadata(request))
-    assert answers == [ErrorCode.INVALID_REQUEST]
+    request, _ = answered("metadata", 12, topics=[Topic(name=None, topic_id=None)])
+    with pytest.raises(RefusedError) as refused:
+        handler().metadata(request)
+    assert refused.value.error is ErrorCode.INVALID_REQUEST

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
+from types import MappingProxyType
 from typing import Any, NamedTuple
-
-import attrs
 
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.records.uuid import Uuid
@@ -31,16 +30,17 @@ class TopicIdPartition(NamedTuple):
         return f"{self.topic_id}:{self.topic_partition}"
 
 
-@attrs.frozen(weakref_slot=False)
-class PartitionInfo:
+class PartitionInfo(NamedTuple):
     """A partition's new state, with the id of its topic."""
 
     topic_id: Uuid
     partition: PartitionRegistration
 
 
-@attrs.frozen(weakref_slot=False)
-class LocalReplicaChanges:
+_NOTHING: Mapping[Any, Any] = MappingProxyType({})
+
+
+class LocalReplicaChanges(NamedTuple):
     """The actions of one broker. Source: org.apache.kafka.image.LocalReplicaChanges.
 
     `deletes`: replicas to remove. `leaders`: partitions that the broker leads and whose partition epoch changed;
@@ -49,12 +49,12 @@ class LocalReplicaChanges:
     `directory_ids`: the directories of replicas with a new assignment.
     """
 
-    deletes: Set[TopicPartition] = attrs.field(factory=set)
-    elected_leaders: Mapping[TopicPartition, PartitionInfo] = attrs.field(factory=dict)
-    leaders: Mapping[TopicPartition, PartitionInfo] = attrs.field(factory=dict)
-    followers: Mapping[TopicPartition, PartitionInfo] = attrs.field(factory=dict)
-    topic_ids: Mapping[str, Uuid] = attrs.field(factory=dict)
-    directory_ids: Mapping[TopicIdPartition, Uuid] = attrs.field(factory=dict)
+    deletes: Set[TopicPartition] = frozenset()
+    elected_leaders: Mapping[TopicPartition, PartitionInfo] = _NOTHING
+    leaders: Mapping[TopicPartition, PartitionInfo] = _NOTHING
+    followers: Mapping[TopicPartition, PartitionInfo] = _NOTHING
+    topic_ids: Mapping[str, Uuid] = _NOTHING
+    directory_ids: Mapping[TopicIdPartition, Uuid] = _NOTHING
 
     def __repr__(self) -> str:
         return (

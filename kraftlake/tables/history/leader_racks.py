@@ -80,12 +80,15 @@ class LeaderRacks:
         left, parts = self.known(states), list[States]()
         leaders = left.rows[:, LEADER]
         for offset, time, broker, rack in changes:
-            goes_on = (left.ends > offset) | (left.ends == STILL_SO)
-            ended = np.flatnonzero((leaders == broker) & (left.begins < offset) & goes_on)
-            at = np.full(len(ended), offset), np.full(len(ended), time)
-            parts.append(States(*(array[ended] for array in left))._replace(ends=at[0], end_times=at[1]))
-            left.begins[ended], left.begin_times[ended] = offset, time
-            left.racks[(leaders == broker) & (left.begins >= offset)] = rack
+            led = np.flatnonzero(leaders == broker)
+            later = left.begins[led] >= offset
+            left.racks[led[later]] = rack
+            ends = left.ends[led]
+            ended = led[~later & ((ends > offset) | (ends == STILL_SO))]
+            if len(ended):
+                at = np.full(len(ended), offset), np.full(len(ended), time)
+                parts.append(States(*(array[ended] for array in left))._replace(ends=at[0], end_times=at[1]))
+                left.begins[ended], left.begin_times[ended], left.racks[ended] = offset, time, rack
         return [*parts, left]
 
     def take(self, changes: Iterable[RackChange]) -> None:

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from mmap import mmap
+import mmap
 from struct import calcsize
 from typing import Any, Final
 
 MAPPED_FROM: Final = 1 << 20
-"""Number of bytes from which on memory is mapped: what of it nobody uses takes none."""
+"""Number of bytes from which on memory is mapped, in large pages: what of it nobody uses takes none."""
 _SIZES: Final = {form: calcsize(form) for form in "BiqQ"}
 
 
 def zeros(form: str, count: int, columns: int = 0) -> Any:
     """`count` numbers, or rows of `columns` numbers, of a format of `struct`; all are 0."""
     size = _SIZES[form] * (columns or 1) * (count or 1)
-    made = memoryview(mmap(-1, size) if size >= MAPPED_FROM else bytearray(size))
+    made = memoryview(_mapped(size) if size >= MAPPED_FROM else bytearray(size))
     if columns:
         made = made.cast(form, (count or 1, columns))  # type: ignore[call-overload]
     elif form != "B":
         made = made.cast(form)  # type: ignore[call-overload]
     return made if count else made[:0]
+
+
+def _mapped(size: int) -> mmap.mmap:
+    if not hasattr(mmap, "MAP_PRIVATE"):
+        return mmap.mmap(-1, size)
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    return memory
 
 
 def of_bytes(form: str, data: Any, columns: int = 0) -> Any:
@@ -39,7 +48,10 @@ def flat(numbers: Any) -> Any:
 
 def grown(numbers: Any, count: int) -> Any:
     """More numbers, or rows, that begin with the same ones."""
-    larger = zeros(numbers.format, count, numbers.shape[1] if numbers.ndim > 1 else 0)
+    columns = numbers.shape[1] if numbers.ndim > 1 else 0
+    if 0 < count == len(numbers) and numbers.nbytes < 16 * MAPPED_FROM:  # the allocator has it at hand
+        return of_bytes(numbers.format, bytearray(flat(numbers)), columns)
+    larger = zeros(numbers.format, count, columns)
     if len(numbers):
         flat(larger)[: numbers.nbytes] = flat(numbers)
     return larger

@@ -58,8 +58,8 @@ class BulkChange(BulkTopics):
         self.of_log = of_log
         self._of_shard = of_shard
         self._journal = NO_JOURNAL
-        self._others: list[list[int]] = []
-        """Of the values that are replayed those that `compiled.replay` passes on: their numbers, and a topic's."""
+        self._others: list[Any] = []
+        """Of the values that are replayed what `compiled.replay` passes on: int64[n, 2] each."""
         self._room = zeros("q", 1, 2)
         """Where `compiled.replay` puts these."""
         self.taken_names: list[tuple[str, int]] = []
@@ -79,7 +79,8 @@ class BulkChange(BulkTopics):
         self.make_room(data, starts, stops, first, last, following=following)
         self._others, self._journal = [], NO_JOURNAL
         at = self._replay_on(data, starts, stops, first, last)
-        return at, [(place, None if topic < 0 else self.topic_name(topic)) for place, topic in self._others]
+        passed_on = [other for others in self._others for other in others.tolist()]
+        return at, [(place, None if topic < 0 else self.topic_name(topic)) for place, topic in passed_on]
 
     def replay_values(self, values: Sequence[bytes]) -> tuple[int, list[tuple[int, str | None]]]:
         """Replay values; as `replay`."""
@@ -109,28 +110,24 @@ class BulkChange(BulkTopics):
         at = self._replay_on(data, starts, stops, 0, len(starts))
         versions = [column[: self.count(change_state.N_VERSIONS)] for column in self._journal]
         self._journal = NO_JOURNAL
-        topics: tuple[list[list[int]], list[list[int]]] = ([], [])
-        for place, topic in self._others:
-            if topic >= 0:
-                topics[int(data[starts[place] + 1] == record_types.REMOVE)].append([place, topic])
-        return at, row_versions(versions, *topics)
+        return at, row_versions(versions, self._others, lambda places: data[starts[places] + 1] == record_types.REMOVE)
 
     def _replay_on(self, data: Any, starts: Any, stops: Any, first: int, last: int) -> int:
         """Replay values from `first` on until it is done or can't go on; the first that was not replayed."""
         if len(self._room) < last - first:
             self._room = zeros("q", last - first, 2)
         others = self._room
-        at, grown = first, 0
+        at, growths = first, 0
         while True:
             before, counts = at, self.state.counts
             counts[change_state.N_OTHERS] = 0
             journal = _NO_JOURNAL if self._journal is NO_JOURNAL else compiled.Journal(*self._journal)
             status, at = compiled.replay(data, starts, stops, at, last, *self.buffers, journal, others)
-            if counts[change_state.N_OTHERS]:
-                self._others += others[: counts[change_state.N_OTHERS]].tolist()
+            if passed_on := counts[change_state.N_OTHERS]:
+                self._others.append(grown(others[:passed_on], passed_on))
             if status == change_state.GROW:
-                grown = 1 if at > before else grown + 1
-                assert grown < _GROWTHS, "few growths are enough for any record"
+                growths = 1 if at > before else growths + 1
+                assert growths < _GROWTHS, "few growths are enough for any record"
                 self._grow_for(int(data[starts[at] + 1]), int(stops[at] - starts[at]))
             elif (
                 status == change_state.STOPPED
@@ -158,7 +155,7 @@ class BulkChange(BulkTopics):
             return False
         message = framed.message
         if isinstance(message, UnknownRecord) and message.api_key not in TOPIC_KINDS:
-            self._others.append([at, -1])
+            self._others.append(of_bytes("q", array("q", [at, -1]).tobytes(), 2))
             return True
         if isinstance(message, UnknownRecord) or message.API_KEY in _MARKS:
             return False
@@ -188,7 +185,8 @@ class BulkChange(BulkTopics):
         for version in range(versions, self.count(change_state.N_VERSIONS)):
             self._journal.records[version] = number
         for other in self._others[others:]:
-            other[0] = number
+            for passed_on in range(len(other)):
+                other[passed_on, 0] = number
         return done == 1
 
     def _is_of_another_shard(self, message: AnyMessage) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -28,9 +28,16 @@ class RowVersions:
     removed: Any
 
 
-def row_versions(columns: Sequence[Any], created: list[list[int]], removed: list[list[int]]) -> RowVersions:
-    """Versions from the columns of a journal."""
+def row_versions(columns: Sequence[Any], others: Sequence[Any], are_removed: Callable[[Any], Any]) -> RowVersions:
+    """Versions from the columns of a journal, and what else `compiled.replay` has passed on (int64[n, 2] each).
+
+    `are_removed` says of the numbers of records (int64[n]) which of them removed a topic.
+    """
     records, places, before, after, did = map(np.asarray, columns)
-    topics = {"created": created, "removed": removed}
-    numbers = {name: np.array(some, np.int64).reshape(-1, 2) for name, some in topics.items()}
-    return RowVersions(records=records, places=places, before=before, after=after, did=did, **numbers)
+    topics = np.concatenate([np.empty((0, 2), np.int64), *others])
+    topics = topics[topics[:, 1] >= 0]
+    removed = are_removed(topics[:, 0])
+    return RowVersions(
+        records=records, places=places, before=before, after=after, did=did, created=topics[~removed],
+        removed=topics[removed],
+    )  # fmt: skip

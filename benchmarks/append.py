@@ -30,7 +30,7 @@ from pathlib import Path
 from deltalake import DeltaTable, write_deltalake
 
 from benchmarks.folders import made_folder
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.upkeep import Upkeep
 from kraftlake.metadata_log.storage.disk import Durability, disk_for
 from kraftlake.records.batch import RecordBatch

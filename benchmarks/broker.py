@@ -30,8 +30,10 @@ from kio.static.primitive import i32Timedelta
 
 from benchmarks.folders import made_folder
 from benchmarks.follow import cpu_seconds
-from kraftlake.delta import TopicPartition
-from kraftlake.protocol import NodeConnector, QuorumObserver, parse_addresses
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.protocol.address import parse_addresses
+from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.protocol.observer.quorum_observer import QuorumObserver
 from tests.kafka_node import KafkaNode, new_nodes
 from tests.server.broker.broker_process import BrokerProcess, partition_of, wait_for
 

@@ -30,9 +30,13 @@ from benchmarks.folders import made_folder
 from benchmarks.follow import cpu_seconds
 from benchmarks.processes import as_installed
 from kraftlake.api import open_source
-from kraftlake.generate import Plan, generate_lake
-from kraftlake.kafka_files import segment_name, snapshot_name, write_segment
-from kraftlake.protocol import NodeConnector, NodeError, parse_addresses
+from kraftlake.generate.lake import generate_lake
+from kraftlake.generate.plan import Plan
+from kraftlake.kafka_files.file_names import segment_name, snapshot_name
+from kraftlake.kafka_files.writer import write_segment
+from kraftlake.protocol.address import parse_addresses
+from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.protocol.node_error import NodeError
 from tests.kafka_node import KafkaNode, new_nodes
 from tests.replay.following import position
 

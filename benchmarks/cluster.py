@@ -31,7 +31,8 @@ from kio.static.primitive import i32
 
 from benchmarks.folders import made_folder
 from benchmarks.follow import cpu_seconds
-from kraftlake.protocol import NodeConnector, parse_addresses
+from kraftlake.protocol.address import parse_addresses
+from kraftlake.protocol.node_connector import NodeConnector
 from tests.kafka_node import new_nodes
 from tests.server.lake_processes import LakeProcesses
 

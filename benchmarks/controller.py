@@ -27,14 +27,18 @@ from typing import Any
 from kio.schema.create_topics.v7 import request as new_topics
 from kio.schema.metadata.v12 import request as metadata
 
-from kraftlake.controller import BootstrapMetadata, BootstrapSnapshot, ControllerConfig, QuorumController
+from kraftlake.controller.config import ControllerConfig
+from kraftlake.controller.quorum.bootstrap import BootstrapMetadata, BootstrapSnapshot
+from kraftlake.controller.quorum.quorum_controller import QuorumController
 from kraftlake.controller.replication.topics import CreatableTopic, create_topics
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.metadata_log.append.creation import Contents
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.replay import LakeFeed, LeaderAndEpoch, LoaderManifest, MetadataLoader
+from kraftlake.replay.loader.lake_feed import LakeFeed
+from kraftlake.replay.loader.manifest import LeaderAndEpoch, LoaderManifest
+from kraftlake.replay.loader.metadata_loader import MetadataLoader
 from kraftlake.runtime.clock import SystemClock
 from kraftlake.runtime.fault_handler import LoggingFaultHandler
 from tests.controller.controlled_cluster import CLUSTER_ID

@@ -24,8 +24,9 @@ import attrs
 
 from benchmarks.folders import made_folder
 from benchmarks.processes import as_installed
-from kraftlake.generate import Plan, generate_lake
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.generate.lake import generate_lake
+from kraftlake.generate.plan import Plan
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.metadata_records import NoOpRecord
 from tests.server.fake_clusters import FakeCluster
 

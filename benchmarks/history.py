@@ -31,14 +31,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from benchmarks.spark.cpu import tree_cpu
-from kraftlake.generate import Plan, generate_lake
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.generate.lake import generate_lake
+from kraftlake.generate.plan import Plan
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.log.delta_chunk import LogBegin
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.spark_jobs import build_snapshot, image_frame, run_job, spark_session, state_frame
-from kraftlake.tables import state_at
+from kraftlake.tables.history.state_at import state_at
 from kraftlake.tables.history.writers import PartitionHistoryWriter
 from kraftlake.tables.image_partitions import partition_table
 from kraftlake.tables.partition_columns import PARTITION_SCHEMA
@@ -107,15 +108,15 @@ AGAINST = {
 """The reads of the table, and the replays that each is held against."""
 
 
-_STATE = "from kraftlake.tables import state_at; print(state_at(lake, at%s).num_rows)"
+_STATE = "from kraftlake.tables.history.state_at import state_at; print(state_at(lake, at%s).num_rows)"
 _OWN = {
     "table, a process of its own": _STATE % "",
     "table, a process of its own, dictionaries": _STATE % ", dictionaries=True",
     OWN_REPLAY: """
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
-from kraftlake.tables import partition_table
+from kraftlake.tables.image_partitions import partition_table
 image = image_at(LakeReader(MetadataLog.open(lake)), at, from_snapshot=False).image
 print(partition_table(image.topics).num_rows)
 """,

@@ -7,7 +7,8 @@ from typing import Final
 
 import attrs
 
-from kraftlake.generate import Plan, generate_lake
+from kraftlake.generate.lake import generate_lake
+from kraftlake.generate.plan import Plan
 
 PARTITIONS_OF_A_TOPIC: Final = 20
 _UNITS = {"k": 1_000, "M": 1_000_000}

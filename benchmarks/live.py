@@ -21,9 +21,11 @@ from typing import Any
 from confluent_kafka.admin import NewTopic
 from kio.schema.types import TopicName
 
-from kraftlake.metadata_log import MetadataLog
-from kraftlake.protocol import NodeClient, NodeConnector, parse_addresses
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.protocol.address import parse_addresses
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.node_client import NodeClient
+from kraftlake.protocol.node_connector import NodeConnector
 from kraftlake.records.metadata_records import TopicRecord
 from tests.kafka_node import started_nodes
 

@@ -20,16 +20,19 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage
-from kraftlake.kafka_files import segment_name, write_segment
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.kafka_files.file_names import segment_name
+from kraftlake.kafka_files.writer import write_segment
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import FeatureLevelRecord, PartitionRecord, TopicRecord
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay import LakeFeed, LeaderAndEpoch, LoaderManifest, MetadataLoader
+from kraftlake.replay.loader.lake_feed import LakeFeed
+from kraftlake.replay.loader.manifest import LeaderAndEpoch, LoaderManifest
+from kraftlake.replay.loader.metadata_loader import MetadataLoader
 from kraftlake.runtime.clock import SystemClock
 from kraftlake.runtime.fault_handler import LoggingFaultHandler
 from tests.interop.kafka_classes import KafkaClasses

@@ -20,7 +20,9 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 from benchmarks.folders import made_folder
-from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepPolicy
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
+from kraftlake.metadata_log.maintenance.upkeep import Upkeep
 from kraftlake.metadata_log.storage.disk import disk_for
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import NoOpRecord
@@ -34,7 +36,7 @@ UNCOMPACTED = UpkeepPolicy(compact_from=10**9)
 MEMORY = """
 import resource, sys
 from pathlib import Path
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 import pyarrow.parquet
 
 def private() -> int:

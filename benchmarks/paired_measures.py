@@ -56,8 +56,8 @@ def written(folder: Path) -> Measures:
     """Batches encoded, and an image written as a file and as a snapshot of a lake."""
     from benchmarks.image.our_side import load, parts_of
     from benchmarks.snapshots import file_in_bulk, lake_in_bulk
-    from kraftlake.image import TopicsImage
-    from kraftlake.metadata_log import MetadataLog
+    from kraftlake.image.topics.topics_image import TopicsImage
+    from kraftlake.metadata_log.log import MetadataLog
     from kraftlake.records.batch_values import BatchValues
     from kraftlake.records.encoded_batches import encode_batches
     from kraftlake.replay.loader.fold import image_at
@@ -121,7 +121,7 @@ def partition_logs(_: Path) -> Measures:
 def sources(folder: Path) -> Measures:
     """Questions to a lake: typed columns, verify, local changes of one broker."""
     import kraftlake
-    from kraftlake.metadata_log import MetadataLog
+    from kraftlake.metadata_log.log import MetadataLog
     from kraftlake.records.typed_rows import typed_rows, typed_schema
 
     lake = folder / f"{BUSY}-timed"

@@ -173,7 +173,7 @@ def created_topic(trace: Trace, folder: Path) -> None:
 @contextlib.contextmanager
 def controlled(trace: Trace, folder: Path) -> Iterator[tuple[Any, Callable[..., None]]]:
     """A lake with a claimed epoch, and what appends a record to it by a handle."""
-    from kraftlake.metadata_log import MetadataLog
+    from kraftlake.metadata_log.log import MetadataLog
     from kraftlake.records.batch import RecordBatch
     from kraftlake.records.metadata_records import NoOpRecord
     from kraftlake.records.serde import ApiMessageAndVersion
@@ -203,7 +203,7 @@ def append(trace: Trace, folder: Path) -> None:
 
 def first_append(trace: Trace, folder: Path) -> None:
     """A writer's claim and its first append: the lake is checked before them."""
-    from kraftlake.metadata_log import MetadataLog
+    from kraftlake.metadata_log.log import MetadataLog
 
     with controlled(trace, folder) as (log, append):
         other = MetadataLog.open(log.path)
@@ -214,7 +214,7 @@ def first_append(trace: Trace, folder: Path) -> None:
 
 def fenced_append(trace: Trace, folder: Path) -> None:
     """An append that loses to another writer's claim."""
-    from kraftlake.metadata_log import MetadataLog
+    from kraftlake.metadata_log.log import MetadataLog
     from kraftlake.runtime.errors import FencedEpochError
 
     with controlled(trace, folder) as (log, append):
@@ -228,7 +228,8 @@ def fenced_append(trace: Trace, folder: Path) -> None:
 
 def append_after_compaction(trace: Trace, folder: Path) -> None:
     """An append that loses to a maintenance commit and is tried again behind it."""
-    from kraftlake.metadata_log import Upkeep, UpkeepPolicy
+    from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
+    from kraftlake.metadata_log.maintenance.upkeep import Upkeep
 
     with controlled(trace, folder) as (log, append):
         for _ in range(9):
@@ -243,7 +244,7 @@ def append_after_compaction(trace: Trace, folder: Path) -> None:
 
 def group_commit(trace: Trace, folder: Path) -> None:
     """An append by a group commit."""
-    from kraftlake.metadata_log import GroupCommit
+    from kraftlake.metadata_log.append.group_commit import GroupCommit
     from kraftlake.records.metadata_records import NoOpRecord
     from kraftlake.records.serde import ApiMessageAndVersion
 

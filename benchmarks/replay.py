@@ -14,14 +14,14 @@ import time
 from collections.abc import Callable, Iterator
 
 from kraftlake.api import Source
-from kraftlake.image import MetadataImage
-from kraftlake.kafka_files import SourceKind
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
-from kraftlake.replica_manager import BrokerReplay
+from kraftlake.replica_manager.replay.broker_replay import BrokerReplay
 
 BROKERS = 12
 REPLICAS = 3

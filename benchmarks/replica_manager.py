@@ -21,22 +21,22 @@ from pathlib import Path
 
 import structlog
 
-from kraftlake.delta import MetadataDelta, TopicPartition
-from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records import metadata_records as r
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager import (
-    BrokerContext,
-    MemoryLogManager,
-    MetadataView,
-    ReplicaManager,
-    ReplicaManagerConfig,
-)
+from kraftlake.replica_manager.broker_context import BrokerContext
+from kraftlake.replica_manager.config import ReplicaManagerConfig
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
 from kraftlake.replica_manager.fetch.leader_end_point import FetchedPartition, FetchRequest, FetchResponse
 from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
 from kraftlake.replica_manager.logs.log_batch import log_batches
+from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
+from kraftlake.replica_manager.metadata_view import MetadataView
 from kraftlake.replica_manager.replay.replayed_broker import StillFetcher
+from kraftlake.replica_manager.replica_manager import ReplicaManager
 from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
 from kraftlake.runtime.clock import ManualClock
 from simulator.data_batches import batch

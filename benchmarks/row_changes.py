@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from kraftlake.delta import TopicsDelta
 from kraftlake.delta.topics.bulk_change import BulkChange
-from kraftlake.image import TopicsImage
+from kraftlake.delta.topics.topics_delta import TopicsDelta
 from kraftlake.image.topics.packed_topics import PackedTopics
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records import metadata_records as r
 from kraftlake.records.serde import encode_value
 from kraftlake.records.uuid import Uuid

@@ -17,10 +17,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.folders import made_folder
-from kraftlake.generate import Plan, generate_lake
-from kraftlake.image import MetadataImage
-from kraftlake.kafka_files import checkpoint_batches, write_checkpoint
-from kraftlake.metadata_log import MetadataLog, SnapshotFacts
+from kraftlake.generate.lake import generate_lake
+from kraftlake.generate.plan import Plan
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.kafka_files.snapshots.batches import checkpoint_batches
+from kraftlake.kafka_files.writer import write_checkpoint
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.replay.imports.kept_snapshot import keep_snapshot
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader

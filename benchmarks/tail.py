@@ -21,7 +21,7 @@ from pathlib import Path
 import attrs
 
 from benchmarks.folders import made_folder
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import TopicRecord
 from kraftlake.records.serde import ApiMessageAndVersion, decode_value

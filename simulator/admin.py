@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kraftlake.image import MetadataImage
-from kraftlake.protocol import Address, NodeError
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.protocol.address import Address
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.node_error import NodeError
 from kraftlake.records.uuid import Uuid
 from simulator.client import Client, milliseconds
 from simulator.scheduler import active

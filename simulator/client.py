@@ -8,8 +8,11 @@ from typing import Any
 
 from kio.static.primitive import i32Timedelta
 
-from kraftlake.protocol import Address, NodeClient, NodeConnector, NodeError
+from kraftlake.protocol.address import Address
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.node_client import NodeClient
+from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.protocol.node_error import NodeError
 from kraftlake.records.uuid import Uuid
 from simulator.scheduler import active
 

@@ -16,16 +16,17 @@ import structlog
 
 from kraftlake.controller.quorum import quorum_controller
 from kraftlake.controller.quorum.bootstrap import format_lake
-from kraftlake.metadata_log import UpkeepThread
+from kraftlake.metadata_log.maintenance.upkeep import UpkeepThread
 from kraftlake.metadata_log.storage import object_path
 from kraftlake.metadata_log.storage.disk import disk_for
-from kraftlake.protocol import Abort, Address
+from kraftlake.protocol.abort import Abort
+from kraftlake.protocol.address import Address
 from kraftlake.protocol.connection import Connection
-from kraftlake.replay import LakeFeed
+from kraftlake.replay.loader.lake_feed import LakeFeed
 from kraftlake.replica_manager import node_to_controller_channel
 from kraftlake.replica_manager.lifecycle import broker_lifecycle
 from kraftlake.replica_manager.logs.disk.files import DiskFiles
-from kraftlake.runtime import Backoff
+from kraftlake.runtime.backoff import Backoff
 from kraftlake.runtime.log import without_logs
 from kraftlake.server.broker import broker, broker_life
 from kraftlake.server.controller import controller_server, leader_watch, registrar

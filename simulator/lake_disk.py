@@ -11,8 +11,8 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-from kraftlake.metadata_log import Location
 from kraftlake.metadata_log.storage.disk import Disk, Durability, disk_for
+from kraftlake.metadata_log.storage.location import Location
 from simulator.forgetful_disk import ForgetfulDisk
 from simulator.lake_store import LakeTrouble, Strike
 from simulator.scheduler import MILLISECOND, WALL_START_NS, Killed, Process, Scheduler, active

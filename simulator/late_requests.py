@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kraftlake.delta import TopicPartition
-from kraftlake.image import MetadataImage
-from kraftlake.protocol import kafka_id
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.protocol.ids import kafka_id
 from kraftlake.server.requests.messages import api_of, request_in
 from simulator.nodes import BrokerMachine
 from simulator.scheduler import Process

@@ -10,8 +10,8 @@ from typing import Any
 import attrs
 
 from kraftlake.controller.quorum.active_controller import ActiveController
-from kraftlake.delta import TopicPartition
-from kraftlake.image import MetadataImage
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.publisher.metadata_cache import MetadataCache
 from simulator.replica_watch import ReplicaWatch, violated
 from simulator.scheduler import Process, active

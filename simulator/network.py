@@ -15,9 +15,9 @@ from zlib import crc32
 
 import attrs
 
-from kraftlake.protocol import Address, NodeError
+from kraftlake.protocol.address import Address
 from kraftlake.protocol.connection import MAX_RESPONSE_BYTES
-from kraftlake.protocol.node_error import ClosedConnectionError, SilentNodeError
+from kraftlake.protocol.node_error import ClosedConnectionError, NodeError, SilentNodeError
 from kraftlake.server.requests.dispatcher import Peer
 from simulator import threads
 from simulator.scheduler import FOREVER, MILLISECOND, SECOND, Killed, Process, Scheduler, Task, active

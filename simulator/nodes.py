@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from kraftlake.controller import QuorumController
-from kraftlake.delta import TopicPartition
-from kraftlake.image import MetadataImage
+from kraftlake.controller.quorum.quorum_controller import QuorumController
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.server.broker.broker import Broker
 from kraftlake.server.broker.broker_config import BrokerConfig

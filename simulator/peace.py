@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from kraftlake.delta import TopicPartition
-from kraftlake.image import ConfigResource
-from kraftlake.image.configurations_image import TOPIC_RESOURCE
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.image.configurations_image import TOPIC_RESOURCE, ConfigResource
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from simulator.replica_watch import InvariantError, held_batches
 from simulator.scheduler import SECOND

@@ -12,8 +12,9 @@ from zlib import crc32
 
 import attrs
 
-from kraftlake.delta import TopicPartition
-from kraftlake.image import MetadataImage, PartitionRegistration
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.logs.base_log import BasePartitionLog
 from kraftlake.replica_manager.logs.batch_run import BatchRun

@@ -8,9 +8,10 @@ from zlib import crc32
 
 import attrs
 
-from kraftlake.delta import TopicPartition
-from kraftlake.protocol import Address, NodeError
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.protocol.address import Address
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.node_error import NodeError
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.logs.log_batch import log_batches
 from simulator.client import Client, milliseconds

@@ -32,7 +32,7 @@ def run_jobs(lake: Path) -> None:
     """Run jobs in a session, and wait until its JVM has ended."""
     from pyspark import SparkContext
 
-    from kraftlake.replay import import_source
+    from kraftlake.replay.imports.import_log import import_source
     from kraftlake.spark_jobs import read_records, run_job, spark_session
 
     import_source(SAMPLE, lake)

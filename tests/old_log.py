@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kraftlake.kafka_files import write_segment
+from kraftlake.kafka_files.writer import write_segment
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.schema import Message

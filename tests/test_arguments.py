@@ -13,21 +13,21 @@ import pytest
 import kraftlake
 from kraftlake import generate, image, replay, replica_manager, spark_jobs
 from kraftlake.api import Source
-from kraftlake.controller import open_controlled
-from kraftlake.generate import Plan, generate_lake
-from kraftlake.metadata_log import MetadataLog, Upkeep, lake_location
-from kraftlake.replay import (
-    LogFollower,
-    check_target,
-    describe_quorum,
-    image_at,
-    import_source,
-    loader_at,
-    plan_restore,
-    write_restore,
-)
-from kraftlake.replica_manager import BrokerReplay, check_log_dirs, compare_log_dirs
-from kraftlake.runtime import KraftlakeError
+from kraftlake.controller.quorum.bootstrap import open_controlled
+from kraftlake.generate.lake import generate_lake
+from kraftlake.generate.plan import Plan
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.metadata_log.storage.location import lake_location
+from kraftlake.replay.imports.follow_log import LogFollower
+from kraftlake.replay.imports.import_log import import_source
+from kraftlake.replay.loader.fold import image_at, loader_at
+from kraftlake.replay.queries.quorum_report import describe_quorum
+from kraftlake.replay.restore.restore_files import check_target, write_restore
+from kraftlake.replay.restore.restore_plan import plan_restore
+from kraftlake.replica_manager.logs.log_dirs import check_log_dirs, compare_log_dirs
+from kraftlake.replica_manager.replay.broker_replay import BrokerReplay
+from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs import (
     StreamOptions,
     build_snapshot,
@@ -43,7 +43,9 @@ from kraftlake.spark_jobs import (
     table_frame,
 )
 from kraftlake.spark_jobs.submit import main
-from kraftlake.tables import partition_table, state_at, update_tables
+from kraftlake.tables.catch_up.updating import update_tables
+from kraftlake.tables.history.state_at import state_at
+from kraftlake.tables.image_partitions import partition_table
 from kraftlake.tables.jobs import HISTORY
 from tests.at_least_one import at_least_one
 from tests.cli.made_logs import unreplayable_log

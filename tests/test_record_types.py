@@ -14,10 +14,11 @@ import pytest
 import kraftlake
 from kraftlake.cli.selection import log_records
 from kraftlake.cli.views import record_summary
-from kraftlake.delta import MetadataDelta, metadata_delta
+from kraftlake.delta import metadata_delta
+from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.delta.topics import bulk_change
 from kraftlake.delta.topics.topics_delta import TOPIC_RECORDS
-from kraftlake.image import MetadataImage
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.row_lists import LISTS
 from kraftlake.kernels import partition_fields, record_types
 from kraftlake.kernels.partition_row import HEAP_LISTS
@@ -188,8 +189,8 @@ if sys.argv[2] == "planted":
 from tests.replay.made_logs import data, partition, topic
 batch = data(0, topic(1), partition(1))
 if sys.argv[1] == "partition_table":
-    from kraftlake.delta import MetadataDelta
-    from kraftlake.image import MetadataImage, MetadataProvenance
+    from kraftlake.delta.metadata_delta import MetadataDelta
+    from kraftlake.image.metadata_image import MetadataImage; from kraftlake.image.provenance import MetadataProvenance
     from kraftlake.tables.image_partitions import partition_table
     delta = MetadataDelta(MetadataImage.EMPTY)
     delta.replay_all([record.message for record in batch.messages()])

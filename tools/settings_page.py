@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from kraftlake.settings import BROKER_CONFIGS, GROUP_CONFIGS, READ_ONLY, TOPIC_CONFIGS, ConfigKey, Heeded, Ignored
+from kraftlake.settings.config_key import READ_ONLY, ConfigKey
+from kraftlake.settings.group_configs import GROUP_CONFIGS
+from kraftlake.settings.tables import BROKER_CONFIGS
+from kraftlake.settings.topic_configs import TOPIC_CONFIGS
+from kraftlake.settings.uses import Heeded, Ignored
 
 
 def settings_section() -> str:

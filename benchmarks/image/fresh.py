@@ -30,7 +30,7 @@ def main() -> None:
     what, source = sys.argv[1:]
     if what == "memory":  # one load before, so that code and buffers are not counted
         from benchmarks.image.our_side import load, with_indexes
-        from kraftlake.image import TopicsImage
+        from kraftlake.image.topics.topics_image import TopicsImage
 
         with_indexes(load(Path(source).read_bytes(), TopicsImage.EMPTY))
         before = private_bytes()

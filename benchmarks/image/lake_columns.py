@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kraftlake.metadata_log import SnapshotFacts
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 
 ROOT = Path(__file__).resolve().parents[2]
 PER_TOPIC, REPLICAS, BROKERS = 10, 3, 300
@@ -24,7 +24,7 @@ RUNS = 3
 
 def make_from_log(log: Path, lake: Path) -> None:
     """A lake with the snapshot that `log` holds, and its columns."""
-    from kraftlake.metadata_log import MetadataLog
+    from kraftlake.metadata_log.log import MetadataLog
     from kraftlake.records.batch import read_batches
     from kraftlake.replay.imports.cached_images import save_to_cache
 
@@ -42,18 +42,20 @@ def make_of_size(partitions: int, lake: Path) -> None:
     import attrs
     import numpy as np
 
-    from kraftlake.image import MetadataImage, MetadataProvenance, TopicsImage
+    from kraftlake.image.metadata_image import MetadataImage
+    from kraftlake.image.provenance import MetadataProvenance
     from kraftlake.image.topics.packed_topics import PackedTopics
     from kraftlake.image.topics.partition_rows import COLUMNS, DIRECTORIES, ISR, LEADER, SHAPE
     from kraftlake.image.topics.topic_table import TopicTable
-    from kraftlake.metadata_log import MetadataLog
+    from kraftlake.image.topics.topics_image import TopicsImage
+    from kraftlake.metadata_log.log import MetadataLog
     from kraftlake.records.batch import RecordBatch
     from kraftlake.records.metadata_records import FeatureLevelRecord
     from kraftlake.records.serde import ApiMessageAndVersion, encode_value
     from kraftlake.records.uuid import Uuid
-    from kraftlake.replay import QuorumState
     from kraftlake.replay.loader.image_cache import save_columns
     from kraftlake.replay.loader.image_columns import image_to_arrow
+    from kraftlake.replay.loader.quorum_state import QuorumState
 
     topics = partitions // PER_TOPIC
     rows = np.zeros((partitions, COLUMNS), np.int32)
@@ -87,7 +89,7 @@ def make_of_size(partitions: int, lake: Path) -> None:
 def load(lake: Path) -> dict[str, Any]:
     """Opens the lake, looks a partition up by name and by id, and counts the cluster."""
     import kraftlake
-    from kraftlake.image import count_cluster
+    from kraftlake.image.cluster_counts import count_cluster
 
     start = time.perf_counter_ns()
     image = kraftlake.open(lake).image()

@@ -10,14 +10,18 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from kraftlake.delta import LocalReplicaChanges, TopicsDelta
-from kraftlake.image import MetadataImage, PartitionRegistration, TopicsImage, diff_images
+from kraftlake.delta.topics.local_replica_changes import LocalReplicaChanges
+from kraftlake.delta.topics.topics_delta import TopicsDelta
+from kraftlake.image.diff import diff_images
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.topic_table import SEARCHES
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.batch import RecordBatch, read_batches
 from kraftlake.records.batch_values import BatchValues, read_values
 from kraftlake.records.metadata_records import PartitionChangeRecord
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay import MetadataBatchLoader
+from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.runtime.prefetching import prefetch
 
 Buffer: TypeAlias = bytes | mmap

@@ -14,7 +14,7 @@ from benchmarks.spark.cpu import tree_cpu, tree_memory
 
 def local_fold(lake: str) -> dict[str, object]:
     """The image at the end of the log, from the log alone."""
-    from kraftlake.metadata_log import MetadataLog
+    from kraftlake.metadata_log.log import MetadataLog
     from kraftlake.replay.loader.fold import image_at
     from kraftlake.replay.reading.open_reader import LakeReader
 
@@ -25,7 +25,7 @@ def local_fold(lake: str) -> dict[str, object]:
 
 def local_snapshot(lake: str) -> dict[str, object]:
     """The same, written as a snapshot of a copy's (whose log is the lake's own)."""
-    from kraftlake.metadata_log import MetadataLog
+    from kraftlake.metadata_log.log import MetadataLog
     from kraftlake.replay.imports.kept_snapshot import keep_snapshot
     from kraftlake.replay.loader.fold import image_at
     from kraftlake.replay.reading.open_reader import LakeReader
@@ -38,7 +38,7 @@ def local_snapshot(lake: str) -> dict[str, object]:
 
 def spark_fold(lake: str) -> dict[str, object]:
     """The distributed fold to the end of the log, from the log alone: all shards' images are made and kept."""
-    from kraftlake.metadata_log import MetadataLog
+    from kraftlake.metadata_log.log import MetadataLog
     from kraftlake.spark_jobs import spark_session
     from kraftlake.spark_jobs.fold.build_snapshot import folding
     from kraftlake.spark_jobs.fold.frames import bounded_batches
@@ -52,7 +52,7 @@ def spark_fold(lake: str) -> dict[str, object]:
 
 def spark_snapshot(lake: str) -> dict[str, object]:
     """`build_snapshot` at the end of the log, from the log alone."""
-    from kraftlake.metadata_log import MetadataLog
+    from kraftlake.metadata_log.log import MetadataLog
     from kraftlake.spark_jobs import build_snapshot, spark_session
 
     built = build_snapshot(spark_session("benchmark"), lake, from_snapshot=False)
@@ -78,7 +78,7 @@ def typed_read(lake: str) -> dict[str, object]:
 
 def local_changes(lake: str) -> dict[str, object]:
     """What the last tenth of the log means to each broker, as `local_changes_frame` says."""
-    from kraftlake.metadata_log import MetadataLog
+    from kraftlake.metadata_log.log import MetadataLog
     from kraftlake.spark_jobs import local_changes_frame, spark_session
 
     end = MetadataLog.open(lake).end_offset

@@ -22,7 +22,8 @@ import pyarrow as pa
 
 from benchmarks.lakes import number
 from benchmarks.spark.cpu import cpu_by_process, cpu_since
-from kraftlake.generate import Plan, generate_lake
+from kraftlake.generate.lake import generate_lake
+from kraftlake.generate.plan import Plan
 from kraftlake.records.typed_rows import typed_schema
 from kraftlake.tables.record_scan import RecordScan, open_scanned, parts_of, read_part
 

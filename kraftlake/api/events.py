@@ -13,8 +13,8 @@ from kraftlake.tables.events.log_events import LogEvents
 from kraftlake.tables.events.table import EVENTS
 
 if TYPE_CHECKING:
-    from kraftlake.replay import LogSource
     from kraftlake.replay.loader.manifest import SkippedRecord
+    from kraftlake.replay.queries.source import LogSource
 
 _SHOWN: Final = 20
 _ROWS_AT_ONCE: Final = 1000

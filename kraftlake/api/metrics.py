@@ -7,14 +7,10 @@ from typing import Any
 
 import attrs
 
-from kraftlake.image import (
-    BrokerCounts,
-    ClusterCounts,
-    MetadataImage,
-    MetadataProvenance,
-    count_cluster,
-    count_partitions_of_brokers,
-)
+from kraftlake.image.broker_partitions import BrokerCounts, count_partitions_of_brokers
+from kraftlake.image.cluster_counts import ClusterCounts, count_cluster
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.runtime.html import html_table
 from kraftlake.runtime.json_names import fields_as_json
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kraftlake.image import MetadataImage
-from kraftlake.replay import LogSource
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.replay.queries.source import LogSource
 from kraftlake.runtime.arguments import path_text, several, text, whole
 from kraftlake.runtime.errors import OffsetError, UsageError
 from kraftlake.runtime.moments import Moment
@@ -18,12 +18,21 @@ if TYPE_CHECKING:
     from kraftlake.api.events import Events
     from kraftlake.api.metrics import Metrics
     from kraftlake.api.watch import Watch
-    from kraftlake.diagnosis import Bisected, Change, PageReport, Step, Thing, WhatIf
-    from kraftlake.image import ImageDiff
-    from kraftlake.metadata_log import ChainLink
+    from kraftlake.diagnosis.bisection import Bisected
+    from kraftlake.diagnosis.changes import Change
+    from kraftlake.diagnosis.page.writing import PageReport
+    from kraftlake.diagnosis.things import Thing
+    from kraftlake.diagnosis.trial.steps import Step
+    from kraftlake.diagnosis.trial.what_if import WhatIf
+    from kraftlake.image.diff import ImageDiff
+    from kraftlake.metadata_log.chain import ChainLink
     from kraftlake.records.log_record import LogRecord
-    from kraftlake.replay import AskQuorum, ExportReport, LocalChanges, LogChanges, VerifyReport
+    from kraftlake.replay.live.committed_tail import AskQuorum
+    from kraftlake.replay.queries.changes import LogChanges
+    from kraftlake.replay.queries.export import ExportReport
+    from kraftlake.replay.queries.local_changes import LocalChanges
     from kraftlake.replay.reading.progress import Progress
+    from kraftlake.replay.verify.verify_report import VerifyReport
 
 
 _LARGEST = 2**63 - 1
@@ -211,7 +220,7 @@ class Source(LogSource):
         as for `events`. Raises UsageError where the source does not grow, OffsetError where it lacks the offset.
         """
         from kraftlake.api.watch import Watch
-        from kraftlake.replay import open_live
+        from kraftlake.replay.live.open_live import open_live
 
         self._refuse_snapshot()
         if not isinstance(poll, (int, float)) or isinstance(poll, bool) or not 0 < poll < math.inf:
@@ -249,7 +258,7 @@ class Source(LogSource):
         It needs nothing but a browser; secrets are redacted. A file at `path` is replaced. `progress` as for `replay`.
         Raises as `changes` does, EnvironmentFaultError where the folder does not exist or can't be written to.
         """
-        from kraftlake.diagnosis import write_page
+        from kraftlake.diagnosis.page.writing import write_page
 
         self._refuse_snapshot()
         target = Path(path_text(path))
@@ -257,7 +266,7 @@ class Source(LogSource):
 
     def diff(self, before: Moment, after: Moment, *, lenient: bool = False) -> ImageDiff:
         """What differs between the images at two moments; the offset -1 is the empty image."""
-        from kraftlake.image import diff_images
+        from kraftlake.image.diff import diff_images
 
         images = [MetadataImage.EMPTY if at == -1 else self.image(at, lenient=lenient) for at in (before, after)]
         return diff_images(*images)
@@ -271,7 +280,7 @@ class Source(LogSource):
         `feature/metadata.version`. Raises NoSuchThingError where there is no such thing then, UsageError for what is no
         path of a thing, else as `image`.
         """
-        from kraftlake.diagnosis import blame
+        from kraftlake.diagnosis.blaming import blame
 
         return blame(self, self._thing(thing), self.offset_at(at, at_time=at_time), lenient=lenient)
 
@@ -279,7 +288,7 @@ class Source(LogSource):
         self, thing: str, at: Moment | None = None, *, at_time: Moment | None = None, lenient: bool = False
     ) -> list[Change]:
         """Every record that changed a thing up to a moment, the newest last. As `blame`."""
-        from kraftlake.diagnosis import blame_all
+        from kraftlake.diagnosis.blaming import blame_all
 
         return blame_all(self, self._thing(thing), self.offset_at(at, at_time=at_time), lenient=lenient)
 
@@ -296,7 +305,8 @@ class Source(LogSource):
         `condition` is such as `offline_partitions > 0 and broker(3).fenced`. Raises NoSuchThingError where it never
         holds, UsageError for what is no condition, else as `image`.
         """
-        from kraftlake.diagnosis import bisect, parse_condition
+        from kraftlake.diagnosis.bisection import bisect
+        from kraftlake.diagnosis.condition_parser import parse_condition
 
         parsed = parse_condition(text(condition, "a condition"))
         return bisect(self, parsed, *self.offset_range(from_offset, to_offset), lenient=lenient)
@@ -316,7 +326,8 @@ class Source(LogSource):
         `catch-up`. `each_broker` and `each_rack` ask what each single loss after them would do. Raises NoSuchThingError
         where there is no such broker or rack, UsageError for what is no step, else as `image`.
         """
-        from kraftlake.diagnosis import Step, what_if
+        from kraftlake.diagnosis.trial.steps import Step
+        from kraftlake.diagnosis.trial.what_if import what_if
         from kraftlake.runtime.arguments import instance
 
         taken = [Step.parse(one) if isinstance(one, str) else instance(one, Step, "a step") for one in steps]
@@ -325,16 +336,16 @@ class Source(LogSource):
 
     @staticmethod
     def _thing(path: str) -> Thing:
-        from kraftlake.diagnosis import Thing
+        from kraftlake.diagnosis.things import Thing
 
         return Thing.parse(text(path, "the path of a thing"))
 
     def verify(self, *, at_least: ChainLink | str | None = None, progress: Progress | None = None) -> VerifyReport:
         """Every check there is: see `replay.verify`; `at_least` also as text, OFFSET or OFFSET:HASH."""
-        from kraftlake.replay import verify_source
+        from kraftlake.replay.verify.verification import verify_source
 
         if isinstance(at_least, str):
-            from kraftlake.metadata_log import ChainLink
+            from kraftlake.metadata_log.chain import ChainLink
 
             at_least = ChainLink.parse(at_least)
         return verify_source(self, at_least=at_least, progress=progress)

@@ -10,18 +10,22 @@ import attrs
 import pyarrow.compute as pc
 
 from kraftlake.api.events import rows_of
-from kraftlake.image import ClusterCounts
-from kraftlake.replay import check_unbroken, leader_at
-from kraftlake.tables import ClusterCounter, DeltaEvents, LogReplay, topic_counts
+from kraftlake.image.cluster_counts import ClusterCounts
+from kraftlake.replay.loader.leader_at import leader_at
+from kraftlake.replay.log.log_replay import LogReplay
+from kraftlake.replay.reading.replay_base import check_unbroken
+from kraftlake.tables.events.delta_events import DeltaEvents
 from kraftlake.tables.events.table import EVENTS
+from kraftlake.tables.metrics.cluster_counts import ClusterCounter, topic_counts
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kraftlake.image import MetadataImage
+    from kraftlake.image.metadata_image import MetadataImage
     from kraftlake.records.batch import RecordBatch
-    from kraftlake.replay import LiveLog, SkippedRecord
-    from kraftlake.tables import DeltaChunk
+    from kraftlake.replay.live.open_live import LiveLog
+    from kraftlake.replay.loader.manifest import SkippedRecord
+    from kraftlake.replay.log.delta_chunk import DeltaChunk
 
 _COUNTS: Final = [field.name for field in attrs.fields(ClusterCounts)]
 

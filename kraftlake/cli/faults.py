@@ -127,8 +127,7 @@ def exit_code_of(run: Callable[[], object]) -> int:
     something is wrong with the cluster, 130 interrupted, 129 and 143 hung up and terminated, 141 the reader of stdout
     went away (all silent, as other programs do).
     """
-    from kraftlake.runtime import sentence_of
-    from kraftlake.runtime.errors import KraftlakeError
+    from kraftlake.runtime.errors import KraftlakeError, sentence_of
 
     try:
         with orderly_ends():

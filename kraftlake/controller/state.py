@@ -18,9 +18,13 @@ from kraftlake.controller.configs.config_schema import (
 )
 from kraftlake.controller.errors import ControllerApiError
 from kraftlake.controller.result import ControllerResult
-from kraftlake.image import BrokerRegistration, ImageWriterOptions, MetadataImage, PartitionRegistration, TopicImage
+from kraftlake.image.broker_registration import BrokerRegistration
 from kraftlake.image.features_image import KRAFT_VERSION, METADATA_VERSION
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.directory_id import MIGRATING, UNASSIGNED
+from kraftlake.image.topics.partition_registration import PartitionRegistration
+from kraftlake.image.topics.topic_image import TopicImage
+from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.uuid import Uuid

@@ -6,7 +6,7 @@ from kraftlake.delta.changes import drop_missing, with_changes
 from kraftlake.image.acls_image import AclsImage, StandardAcl
 from kraftlake.records.metadata_records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime import ReplayError
+from kraftlake.runtime.errors import ReplayError
 
 
 class AclsDelta:

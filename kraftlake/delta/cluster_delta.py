@@ -17,7 +17,7 @@ from kraftlake.records.metadata_records import (
     UnregisterBrokerRecord,
     UnregisterControllerRecord,
 )
-from kraftlake.runtime import ReplayError
+from kraftlake.runtime.errors import ReplayError
 
 _FENCING = {1: True, 0: None, -1: False}
 _CONTROLLED_SHUTDOWN = {1: True, 0: None}

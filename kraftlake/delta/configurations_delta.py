@@ -14,7 +14,7 @@ from kraftlake.image.configurations_image import (
     ConfigurationsImage,
 )
 from kraftlake.records.metadata_records import ConfigRecord
-from kraftlake.settings import is_supported
+from kraftlake.settings.tables import is_supported
 
 
 class ConfigurationDelta:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kraftlake.records.schema import type_name
 from kraftlake.records.serde import AnyMessage, UnknownRecord
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime import ReplayError
+from kraftlake.runtime.errors import ReplayError
 
 
 def place_of(message: AnyMessage, offset: int | None) -> str:

@@ -24,7 +24,7 @@ from kraftlake.records import metadata_records as r
 from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.schema import type_name
 from kraftlake.records.serde import AnyMessage, UnknownRecord
-from kraftlake.runtime import ReplayError, UnknownRecordError
+from kraftlake.runtime.errors import ReplayError, UnknownRecordError
 
 
 class MetadataDelta:

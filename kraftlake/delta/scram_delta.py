@@ -5,8 +5,7 @@ from __future__ import annotations
 from rpds import HashTrieMap
 
 from kraftlake.delta.changes import drop_missing, with_changes
-from kraftlake.image import known_mechanism
-from kraftlake.image.scram_image import ScramCredentialData, ScramImage
+from kraftlake.image.scram_image import ScramCredentialData, ScramImage, known_mechanism
 from kraftlake.records.metadata_records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 
 

@@ -13,9 +13,12 @@ import attrs
 from kraftlake.diagnosis.changes import Change, begins_of, changes_after, image_after
 from kraftlake.diagnosis.conditions import Condition
 from kraftlake.diagnosis.things import Thing, paths_like
-from kraftlake.image import ClusterCounts
-from kraftlake.kafka_files import SourceKind
-from kraftlake.replay import LogSource, MetadataBatchLoader, SkippedRecord, check_covered, choose_base, readable_batches
+from kraftlake.image.cluster_counts import ClusterCounts
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
+from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
+from kraftlake.replay.loader.manifest import SkippedRecord
+from kraftlake.replay.queries.source import LogSource
+from kraftlake.replay.reading.replay_base import check_covered, choose_base, readable_batches
 from kraftlake.runtime.errors import NoSuchThingError, UsageError
 from kraftlake.runtime.words import counted, did_you_mean
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from kraftlake.diagnosis.changes import Change, Changes, changes_of
 from kraftlake.diagnosis.things import Thing, paths_like
-from kraftlake.replay import LogSource
+from kraftlake.replay.queries.source import LogSource
 from kraftlake.runtime.errors import NoSuchThingError
 from kraftlake.runtime.words import did_you_mean
 

@@ -7,29 +7,27 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from kraftlake.delta import MetadataDelta
+from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.diagnosis.things import Thing
 from kraftlake.diagnosis.watched_things import Found, WatchedThings
-from kraftlake.image import MetadataImage
-from kraftlake.kafka_files import SourceKind
-from kraftlake.records import PartitionChangeRecord, PartitionRecord, UnknownRecord
-from kraftlake.replay import (
-    RECORD_FAULTS,
-    TRANSACTION_MARKS,
-    LogReader,
-    LogSource,
-    SkippedRecord,
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
+from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord
+from kraftlake.records.serde import UnknownRecord
+from kraftlake.replay.loader.manifest import SkippedRecord
+from kraftlake.replay.loader.record_faults import RECORD_FAULTS, UNDECODABLE, decode_record, type_of
+from kraftlake.replay.log.log_position import LogPosition
+from kraftlake.replay.log.open_transaction import TRANSACTION_MARKS
+from kraftlake.replay.queries.source import LogSource
+from kraftlake.replay.reading.chunks import chunks_of
+from kraftlake.replay.reading.log_reader import LogReader
+from kraftlake.replay.reading.replay_base import (
     broken_ranges,
     choose_base,
-    chunks_of,
-    decode_record,
     has_beginning,
     readable_batches,
-    type_of,
     usable_snapshots,
 )
-from kraftlake.replay.loader.record_faults import UNDECODABLE
-from kraftlake.replay.log.log_position import LogPosition
 from kraftlake.runtime.errors import CorruptDataError
 
 

@@ -32,7 +32,7 @@ from kraftlake.diagnosis.conditions import (
     fault,
 )
 from kraftlake.diagnosis.things import DEFAULT, Thing, path_of
-from kraftlake.image import ClusterCounts
+from kraftlake.image.cluster_counts import ClusterCounts
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.words import did_you_mean
 

@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kraftlake.image import MetadataImage
-from kraftlake.replay import LogReader, QuorumState
-from kraftlake.tables import ClusterCounter, LogReplay, topic_counts
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.replay.log.log_replay import LogReplay
+from kraftlake.replay.reading.log_reader import LogReader
+from kraftlake.tables.metrics.cluster_counts import ClusterCounter, topic_counts
 
 
 class CountsAfter(NamedTuple):

@@ -7,8 +7,11 @@ from typing import Any
 import attrs
 import numpy as np
 
-from kraftlake.image import MetadataImage, min_insync_replicas
-from kraftlake.tables import PartitionChanges, PartitionColumns, changes_of_image, event_columns
+from kraftlake.image.broker_partitions import min_insync_replicas
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.replay.log.partition_changes import PartitionChanges, changes_of_image
+from kraftlake.tables.events.distinct_changes import event_columns
+from kraftlake.tables.events.partition_events import PartitionColumns
 
 
 @attrs.frozen(kw_only=True, eq=False)

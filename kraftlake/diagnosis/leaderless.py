@@ -11,8 +11,8 @@ from kraftlake.diagnosis.changes import changes_of
 from kraftlake.diagnosis.since import partitions_by_columns, partitions_in
 from kraftlake.diagnosis.things import Thing
 from kraftlake.image.topics.partition_registration import NO_LEADER
-from kraftlake.kafka_files import SourceKind
-from kraftlake.replay import LogSource
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
+from kraftlake.replay.queries.source import LogSource
 from kraftlake.runtime.errors import KraftlakeError
 
 

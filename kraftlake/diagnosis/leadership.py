@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kraftlake.image import is_online
-from kraftlake.records import Uuid
-from kraftlake.runtime import in_words
+from kraftlake.image.topics.directory_id import is_online
+from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.words import in_words
 
 MAY_LEAD: Final = {"isr": "last in sync", "elr": "eligible to lead", "lastKnownElr": "last known eligible"}
 """The lists of brokers that may lead a partition without a leader, in words; the first one that is not empty counts."""

@@ -7,8 +7,8 @@ from collections import defaultdict
 import numpy as np
 
 from kraftlake.diagnosis.image_columns import ImageColumns
-from kraftlake.image import MetadataImage
-from kraftlake.records import Uuid
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.records.uuid import Uuid
 
 
 def offline_replicas(image: MetadataImage) -> dict[tuple[int, Uuid], list[tuple[str, int]]]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from kraftlake.image import NO_LEADER, LeaderRecoveryState, is_under_min_isr
-from kraftlake.tables import PartitionColumns
+from kraftlake.image.partition_health import is_under_min_isr
+from kraftlake.image.topics.partition_registration import NO_LEADER, LeaderRecoveryState
+from kraftlake.tables.events.partition_events import PartitionColumns
 
 PartitionCondition: TypeAlias = Callable[[PartitionColumns, Any], Any]
 """Which of n partitions are concerned (bool[n]); the second argument is min.insync.replicas of each (int32[n])."""

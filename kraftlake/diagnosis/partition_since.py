@@ -12,8 +12,11 @@ import pyarrow.compute as pc
 from kraftlake.diagnosis.changes import image_after
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.image.topics.partition_rows import PARTITION_EPOCH
-from kraftlake.replay import LogSource, QuorumState
-from kraftlake.tables import HAD, HAS, LogReplay, PartitionChanges, event_columns
+from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.replay.log.log_replay import LogReplay
+from kraftlake.replay.log.partition_changes import HAD, HAS, PartitionChanges
+from kraftlake.replay.queries.source import LogSource
+from kraftlake.tables.events.distinct_changes import event_columns
 
 _FIELDS: Final = 3
 

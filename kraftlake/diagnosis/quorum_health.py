@@ -7,20 +7,14 @@ from collections.abc import Iterator
 
 import attrs
 
-from kraftlake.replay import (
-    HeldAlone,
-    History,
-    LogComparison,
-    LogCopy,
-    QuorumReport,
-    Relation,
-    Role,
-    alone_words,
-    comparison_sentence,
-    held_words,
-    role_among,
-)
-from kraftlake.runtime import counted, in_words
+from kraftlake.replay.comparing.held_alone import HeldAlone
+from kraftlake.replay.comparing.histories import History
+from kraftlake.replay.comparing.log_comparison import LogComparison, Relation
+from kraftlake.replay.comparing.log_copy import LogCopy
+from kraftlake.replay.comparing.voters import Role, role_among
+from kraftlake.replay.comparing.words import alone_words, comparison_sentence, held_words
+from kraftlake.replay.queries.quorum_report import QuorumReport
+from kraftlake.runtime.words import counted, in_words
 
 
 @attrs.frozen(kw_only=True)

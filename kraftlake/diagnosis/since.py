@@ -9,7 +9,9 @@ from typing import Any, Final
 from kraftlake.diagnosis.blaming import newest_changes
 from kraftlake.diagnosis.changes import Change, begins_of
 from kraftlake.diagnosis.things import Thing
-from kraftlake.replay import BULK_FROM, RECORD_FAULTS, LogSource
+from kraftlake.replay.loader.record_faults import RECORD_FAULTS
+from kraftlake.replay.queries.source import LogSource
+from kraftlake.replay.reading.chunks import BULK_FROM
 
 _OF_PARTITIONS: Final = {"leader": "leader", "isr": "isr", "state": None}
 _OF_BROKERS: Final = ("fenced", "inControlledShutdown")

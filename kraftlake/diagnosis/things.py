@@ -9,19 +9,14 @@ from urllib.parse import unquote
 
 import attrs
 
-from kraftlake.image import (
-    ClientQuotaEntity,
-    ConfigResource,
-    JsonForm,
-    MetadataImage,
-    Subject,
-    acl_json,
-    broker_json,
-    partition_json,
-)
+from kraftlake.image.client_quotas_image import ClientQuotaEntity
+from kraftlake.image.configurations_image import ConfigResource
 from kraftlake.image.features_image import METADATA_VERSION
+from kraftlake.image.json_form import JsonForm, acl_json, broker_json, partition_json
 from kraftlake.image.kafka_names import CONFIG_RESOURCES
-from kraftlake.records import REDACTED, is_sensitive_config
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.nodes.node import Subject
+from kraftlake.records.redaction import REDACTED, is_sensitive_config
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.words import did_you_mean

@@ -8,11 +8,17 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kraftlake.diagnosis.things import Thing
-from kraftlake.image import ClientQuotaEntity, ConfigResource, MetadataImage
-from kraftlake.records import BROKER_FIELDS, METADATA_RECORDS, TOPIC_ID_AT, RecordBatch, decode_value, with_short_frame
+from kraftlake.image.client_quotas_image import ClientQuotaEntity
+from kraftlake.image.configurations_image import ConfigResource
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records import metadata_records as r
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.metadata_records import METADATA_RECORDS
+from kraftlake.records.record_ids import BROKER_FIELDS, TOPIC_ID_AT
 from kraftlake.records.schema import Message
-from kraftlake.replay import TRANSACTION_MARKS, Chunk
+from kraftlake.records.serde import decode_value, with_short_frame
+from kraftlake.replay.log.open_transaction import TRANSACTION_MARKS
+from kraftlake.replay.reading.chunks import Chunk
 from kraftlake.runtime.errors import CorruptDataError
 
 if TYPE_CHECKING:

@@ -17,9 +17,10 @@ from kraftlake.generate.plan import Plan
 from kraftlake.generate.rows import BatchRows
 from kraftlake.generate.unfinished import unfinished
 from kraftlake.generate.writer import NO_OP_MS, HistoryWriter
-from kraftlake.metadata_log import MetadataLog
-from kraftlake.runtime import LakeError, UsageError, fields_as_json
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.runtime.arguments import instance, path_text
+from kraftlake.runtime.errors import LakeError, UsageError
+from kraftlake.runtime.json_names import fields_as_json
 
 NODE_ID = 3000
 """The id of the controller that writes the history."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from kraftlake.runtime import UsageError
 from kraftlake.runtime.arguments import texts, whole
+from kraftlake.runtime.errors import UsageError
 
 PATTERNS = (
     "rolling-restart",

@@ -19,7 +19,7 @@ from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime import ReplayError
+from kraftlake.runtime.errors import ReplayError
 
 
 def _sorted(directories: tuple[Uuid, ...]) -> tuple[Uuid, ...]:

@@ -12,7 +12,7 @@ from kraftlake.image.kafka_names import CONFIG_RESOURCES
 from kraftlake.image.short_repr import short_repr
 from kraftlake.records.metadata_records import ConfigRecord
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.runtime import in_words, shown
+from kraftlake.runtime.words import in_words, shown
 
 TOPIC_RESOURCE: Final = 2
 BROKER_RESOURCE: Final = 4

@@ -17,7 +17,7 @@ from kraftlake.image.kafka_names import SECURITY_PROTOCOLS
 from kraftlake.records.metadata_records import ControllerEndpoint, ControllerFeature, RegisterControllerRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime import ReplayError
+from kraftlake.runtime.errors import ReplayError
 
 
 @attrs.frozen(kw_only=True)

@@ -13,7 +13,7 @@ from kraftlake.image.short_repr import short_repr
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import DelegationTokenRecord
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.runtime import ReplayError
+from kraftlake.runtime.errors import ReplayError
 
 
 @attrs.frozen(kw_only=True, field_transformer=secrets_hidden(DelegationTokenRecord))

@@ -34,9 +34,9 @@ from kraftlake.image.topics.packed_partitions import ids_that_may_differ
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topics_image import TopicsImage
-from kraftlake.records import REDACTED, is_public, is_sensitive_config
 from kraftlake.records.metadata_records import DelegationTokenRecord, UserScramCredentialRecord
 from kraftlake.records.metadata_version import MetadataVersion
+from kraftlake.records.redaction import REDACTED, is_public, is_sensitive_config
 from kraftlake.records.uuid import Uuid
 
 Kind = Literal["added", "removed", "changed"]

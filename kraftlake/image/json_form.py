@@ -17,9 +17,9 @@ from kraftlake.image.delegation_token_image import DelegationTokenData
 from kraftlake.image.endpoint import Endpoint, VersionRange
 from kraftlake.image.scram_image import ScramCredentialData
 from kraftlake.image.topics.partition_registration import PartitionRegistration
-from kraftlake.records import REDACTED, is_public, redact_config
 from kraftlake.records.metadata_records import DelegationTokenRecord, UserScramCredentialRecord
 from kraftlake.records.metadata_version import MetadataVersion
+from kraftlake.records.redaction import REDACTED, is_public, redact_config
 from kraftlake.records.schema import Message, json_name
 from kraftlake.records.uuid import Uuid
 

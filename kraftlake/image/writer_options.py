@@ -7,7 +7,7 @@ from collections.abc import Callable
 import attrs
 
 from kraftlake.records.metadata_version import MINIMUM_OF_KAFKA_4, MetadataVersion
-from kraftlake.runtime import UnwritableMetadataError
+from kraftlake.runtime.errors import UnwritableMetadataError
 
 LossHandler = Callable[[str, MetadataVersion], None]
 """Called with a description of the state to be lost and the metadata.version that can't express it."""

@@ -28,8 +28,8 @@ from kraftlake.kafka_files.sniffing.sniffing import holds_metadata
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.kafka_files.stored_file import DiskFile, StoredFile
 from kraftlake.records.batch import RecordBatch
-from kraftlake.runtime import shown
 from kraftlake.runtime.errors import CorruptDataError, NotASourceError
+from kraftlake.runtime.words import shown
 
 if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues

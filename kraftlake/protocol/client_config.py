@@ -14,16 +14,11 @@ import attrs
 
 from kraftlake.protocol.jaas import JaasEntry, parse_jaas
 from kraftlake.protocol.scram import HASHES
-from kraftlake.runtime import (
-    UsageError,
-    get_logger,
-    in_words,
-    parse_integer,
-    parse_properties,
-    shown,
-    split_list,
-    trim,
-)
+from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.java_properties import parse_properties
+from kraftlake.runtime.java_values import parse_integer, split_list, trim
+from kraftlake.runtime.log import get_logger
+from kraftlake.runtime.words import in_words, shown
 
 CLIENT_ID: Final = "kraftlake"
 TIMEOUT: Final = 5.0

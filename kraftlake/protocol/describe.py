@@ -17,8 +17,8 @@ from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.node_client import NodeClient
 from kraftlake.protocol.node_error import NodeError
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime import shown
 from kraftlake.runtime.errors import ImportConflictError
+from kraftlake.runtime.words import shown
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 BROKERS: Final = 1

@@ -26,8 +26,7 @@ from kraftlake.protocol.message_scan import read_message
 from kraftlake.protocol.node_error import ClosedConnectionError, NodeError
 from kraftlake.protocol.sasl import authenticate
 from kraftlake.records.varint import MalformedError
-from kraftlake.runtime import Clock
-from kraftlake.runtime.clock import SystemClock
+from kraftlake.runtime.clock import Clock, SystemClock
 
 _NO_LOGIN = float("-inf")
 _API_VERSIONS = int(ApiVersionsRequest.__api_key__)

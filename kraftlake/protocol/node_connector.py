@@ -13,8 +13,8 @@ from kraftlake.protocol.client_config import ClientConfig, read_client_config
 from kraftlake.protocol.connection import MAX_RESPONSE_BYTES, Connection
 from kraftlake.protocol.node_client import NodeClient
 from kraftlake.protocol.tls import Tls, open_stores
-from kraftlake.runtime import Clock, UsageError
-from kraftlake.runtime.clock import SystemClock
+from kraftlake.runtime.clock import Clock, SystemClock
+from kraftlake.runtime.errors import UsageError
 
 
 @attrs.frozen(kw_only=True)

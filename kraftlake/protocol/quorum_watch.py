@@ -9,8 +9,8 @@ from typing import Protocol
 from kraftlake.protocol.describe import NoLeaderError
 from kraftlake.protocol.node_error import NodeError
 from kraftlake.protocol.quorum_client import QuorumPosition
-from kraftlake.runtime import Backoff, Clock
-from kraftlake.runtime.clock import SystemClock
+from kraftlake.runtime.backoff import Backoff
+from kraftlake.runtime.clock import Clock, SystemClock
 
 _BACKOFF = Backoff(base=0.5, cap=30.0)
 

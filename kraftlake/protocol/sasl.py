@@ -22,7 +22,8 @@ from kraftlake.protocol.client_config import OAUTHBEARER, PLAIN, SaslConfig, rea
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.node_error import AuthenticationError
 from kraftlake.protocol.scram import ScramError, scram_messages
-from kraftlake.runtime import UsageError, in_words, shown
+from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.words import in_words, shown
 
 Ask = Callable[[Any, type[Any]], Any]
 """Sends a request of kio's and gives the response of the type."""

@@ -18,7 +18,7 @@ import attrs
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.client_config import StoreConfig, TlsConfig, read_limited
 from kraftlake.protocol.node_error import AuthenticationError, NodeError
-from kraftlake.runtime import UsageError
+from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.extras import require
 
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}

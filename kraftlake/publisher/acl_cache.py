@@ -8,7 +8,8 @@ from typing import TypeAlias
 import attrs
 from rpds import HashTrieMap
 
-from kraftlake.image import PatternType, StandardAcl
+from kraftlake.image.acls_image import StandardAcl
+from kraftlake.image.kafka_names import PatternType
 from kraftlake.records.uuid import Uuid
 
 WILDCARD = "*"

@@ -8,12 +8,14 @@ from typing import Final
 
 import attrs
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import AclOperation, AclPermissionType, MetadataImage, PatternType, StandardAcl
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.acls_image import StandardAcl
+from kraftlake.image.kafka_names import AclOperation, AclPermissionType, PatternType
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.publisher.acl_cache import WILDCARD, AclCache
-from kraftlake.replay import LoaderManifest, MetadataPublisher
-from kraftlake.replay.loader.manifest import SnapshotManifest
-from kraftlake.runtime import KraftlakeError, UsageError
+from kraftlake.replay.loader.manifest import LoaderManifest, SnapshotManifest
+from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
+from kraftlake.runtime.errors import KraftlakeError, UsageError
 from kraftlake.runtime.inet_address import AddressRange
 
 WILDCARD_PRINCIPAL: Final = "User:*"

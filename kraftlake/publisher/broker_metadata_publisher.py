@@ -8,22 +8,20 @@ from typing import Final
 
 import attrs
 
-from kraftlake.delta import MetadataDelta, TopicDelta
+from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.delta.topics.changed_partition import local_changes_of
-from kraftlake.image import (
-    GROUP_METADATA_TOPIC,
-    SHARE_GROUP_STATE_TOPIC,
-    TRANSACTION_STATE_TOPIC,
-    MetadataImage,
-    TopicImage,
-    TopicsImage,
-)
+from kraftlake.delta.topics.topic_delta import TopicDelta
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.topic_image import TopicImage
+from kraftlake.image.topics.topic_names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.publisher.driven import Coordinator, GroupCoordinator, LogManager, ReplicaManager, ShareCoordinator
 from kraftlake.publisher.metadata_cache import MetadataCache
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay import LoaderManifest, MetadataPublisher, SnapshotManifest
-from kraftlake.runtime import get_logger
+from kraftlake.replay.loader.manifest import LoaderManifest, SnapshotManifest
+from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
 from kraftlake.runtime.fault_handler import FaultHandler
+from kraftlake.runtime.log import get_logger
 
 SHARE_VERSION: Final = "share.version"
 """The feature that turns share groups on."""

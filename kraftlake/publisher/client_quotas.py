@@ -8,11 +8,14 @@ from typing import Final
 
 import attrs
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import ClientQuotaEntity, MetadataImage
-from kraftlake.replay import LoaderManifest, MetadataPublisher
-from kraftlake.runtime import UsageError, get_logger
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.client_quotas_image import ClientQuotaEntity
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.replay.loader.manifest import LoaderManifest
+from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
+from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.inet_address import inet_address
+from kraftlake.runtime.log import get_logger
 
 QUOTA_KEYS: Final = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
 """The quotas of users and client ids, each resolved separately."""

@@ -7,7 +7,9 @@ from random import Random
 
 import attrs
 
-from kraftlake.image import INTERNAL_TOPICS, BrokerRegistration, MetadataImage
+from kraftlake.image.broker_registration import BrokerRegistration
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.topic_names import INTERNAL_TOPICS
 from kraftlake.publisher.metadata_responses import Node
 from kraftlake.publisher.partition_metadata import node_of, offline_replicas
 

@@ -6,10 +6,14 @@ from collections.abc import Callable
 
 import attrs
 
-from kraftlake.delta import MetadataDelta, TopicDelta
-from kraftlake.image import BrokerRegistration, ClusterCounts, MetadataImage, PartitionRegistration, count_cluster
-from kraftlake.image.cluster_counts import count_brokers, is_imbalanced, is_offline
-from kraftlake.replay import LoaderManifest, MetadataPublisher, SnapshotManifest
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.delta.topics.topic_delta import TopicDelta
+from kraftlake.image.broker_registration import BrokerRegistration
+from kraftlake.image.cluster_counts import ClusterCounts, count_brokers, count_cluster, is_imbalanced, is_offline
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.partition_registration import PartitionRegistration
+from kraftlake.replay.loader.manifest import LoaderManifest, SnapshotManifest
+from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
 from kraftlake.runtime.metrics import MetricName, MetricsRegistry, Tags
 
 

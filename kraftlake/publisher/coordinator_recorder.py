@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from kraftlake.delta import MetadataDelta, TopicPartition
-from kraftlake.image import MetadataImage
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.image.metadata_image import MetadataImage
 
 
 @attrs.frozen

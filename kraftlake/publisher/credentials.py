@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import DelegationTokenData, DelegationTokenImage, MetadataImage, ScramCredentialData, ScramImage
-from kraftlake.replay import LoaderManifest, MetadataPublisher
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.delegation_token_image import DelegationTokenData, DelegationTokenImage
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.scram_image import ScramCredentialData, ScramImage
+from kraftlake.replay.loader.manifest import LoaderManifest
+from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
 
 
 class CredentialProvider(MetadataPublisher):

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
-from kraftlake.delta import MetadataDelta, TopicPartition, TopicsDelta
-from kraftlake.image import MetadataImage, TopicsImage
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.delta.topics.topics_delta import TopicsDelta
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.uuid import Uuid
 
 StrayCheck = Callable[[Uuid | None, int], bool]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import IntEnum
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import ConfigResource, MetadataImage
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.configurations_image import ConfigResource
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.publisher.driven import DynamicConfigHandler
-from kraftlake.replay import LoaderManifest, MetadataPublisher
-from kraftlake.runtime import get_logger
+from kraftlake.replay.loader.manifest import LoaderManifest
+from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
 from kraftlake.runtime.fault_handler import FaultHandler
+from kraftlake.runtime.log import get_logger
 
 
 class ConfigType(IntEnum):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.publisher.metadata_cache import finalized_features
 from kraftlake.publisher.metadata_responses import FinalizedFeatures
-from kraftlake.replay import LoaderManifest, MetadataPublisher
-from kraftlake.runtime import get_logger
+from kraftlake.replay.loader.manifest import LoaderManifest
+from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
+from kraftlake.runtime.log import get_logger
 
 
 class FeaturesPublisher(MetadataPublisher):

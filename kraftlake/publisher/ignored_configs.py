@@ -8,11 +8,15 @@ from typing import Any
 
 import attrs
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import ConfigResource, MetadataImage
-from kraftlake.replay import LeaderAndEpoch, LoaderManifest, MetadataPublisher
-from kraftlake.runtime import get_logger
-from kraftlake.settings import BROKER, CLIENT_QUOTAS, problem_of_setting, why_ignored
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.configurations_image import ConfigResource
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.replay.loader.manifest import LeaderAndEpoch, LoaderManifest
+from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
+from kraftlake.runtime.log import get_logger
+from kraftlake.settings.dynamic_settings import problem_of_setting
+from kraftlake.settings.tables import BROKER, why_ignored
+from kraftlake.settings.uses import CLIENT_QUOTAS
 
 _log = get_logger(__name__)
 

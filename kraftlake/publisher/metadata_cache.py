@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from random import Random
 
-from kraftlake.delta import MetadataDelta, TopicPartition
-from kraftlake.image import (
-    BrokerRegistration,
-    ClientQuotaEntity,
-    ConfigResource,
-    MetadataImage,
-    PartitionRegistration,
-    TopicImage,
-)
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.image.broker_registration import BrokerRegistration
+from kraftlake.image.client_quotas_image import ClientQuotaEntity
+from kraftlake.image.configurations_image import ConfigResource
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.partition_registration import PartitionRegistration
+from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher.cluster_view import Cluster, cluster_of
 from kraftlake.publisher.metadata_responses import (
@@ -28,7 +27,8 @@ from kraftlake.publisher.partition_metadata import describe_topics, node_of, top
 from kraftlake.publisher.quota_filter import QuotaFilter, describe_client_quotas
 from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime import UnwritableMetadataError, get_logger
+from kraftlake.runtime.errors import UnwritableMetadataError
+from kraftlake.runtime.log import get_logger
 
 
 class MetadataCache:

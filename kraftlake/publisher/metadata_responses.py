@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import attrs
 
-from kraftlake.image import INTERNAL_TOPICS, LeaderRecoveryState
+from kraftlake.image.topics.partition_registration import LeaderRecoveryState
+from kraftlake.image.topics.topic_names import INTERNAL_TOPICS
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.uuid import Uuid

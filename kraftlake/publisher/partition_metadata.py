@@ -7,7 +7,10 @@ from functools import cache
 
 import attrs
 
-from kraftlake.image import BrokerRegistration, MetadataImage, PartitionRegistration, problem_of_name
+from kraftlake.image.broker_registration import BrokerRegistration
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.partition_registration import PartitionRegistration
+from kraftlake.image.topics.topic_names import problem_of_name
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher.metadata_responses import (
     Cursor,

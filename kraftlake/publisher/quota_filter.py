@@ -7,8 +7,8 @@ from enum import IntEnum
 
 import attrs
 
-from kraftlake.image import ClientQuotaEntity, ClientQuotasImage
-from kraftlake.runtime import UsageError
+from kraftlake.image.client_quotas_image import ClientQuotaEntity, ClientQuotasImage
+from kraftlake.runtime.errors import UsageError
 
 
 class Match(IntEnum):

@@ -7,14 +7,19 @@ from typing import Protocol
 
 import attrs
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage
-from kraftlake.metadata_log import Location, MetadataLog, SinceSnapshot, SnapshotPolicy
-from kraftlake.replay import LoaderManifest, MetadataPublisher, QuorumState, SnapshotManifest
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.snapshots.policy import SinceSnapshot, SnapshotPolicy
+from kraftlake.metadata_log.storage.location import Location
 from kraftlake.replay.imports.kept_snapshot import keep_snapshot
-from kraftlake.runtime import Clock, get_logger
+from kraftlake.replay.loader.manifest import LoaderManifest, SnapshotManifest
+from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
+from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.event_queue import EventQueue, FunctionEvent, KafkaEventQueue
 from kraftlake.runtime.fault_handler import FaultHandler
+from kraftlake.runtime.log import get_logger
 from kraftlake.runtime.metrics import MetricName, MetricsRegistry
 
 

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from random import Random
 from typing import Protocol
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.publisher.cluster_view import Cluster, cluster_of
-from kraftlake.replay import LoaderManifest, MetadataPublisher
+from kraftlake.replay.loader.manifest import LoaderManifest
+from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
 
 
 class ClientQuotaCallback(Protocol):

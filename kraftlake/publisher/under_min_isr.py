@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MIN_ISR, MetadataImage, TopicImage, is_under_min_isr, min_insync_replicas
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.broker_partitions import min_insync_replicas
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.partition_health import MIN_ISR, is_under_min_isr
+from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay import LoaderManifest, MetadataPublisher, SnapshotManifest
+from kraftlake.replay.loader.manifest import LoaderManifest, SnapshotManifest
+from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
 
 
 class UnderMinIsrCounter(MetadataPublisher):

@@ -14,7 +14,7 @@ from typing import Any
 from kraftlake.records.metadata_records import METADATA_RECORDS, ConfigRecord
 from kraftlake.records.schema import Message, field_specs, json_name, memoized, secret_fields, type_name
 from kraftlake.records.serde import UNKNOWN
-from kraftlake.settings import key_of
+from kraftlake.settings.tables import key_of
 
 REDACTED = "(redacted)"
 

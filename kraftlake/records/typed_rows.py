@@ -21,7 +21,7 @@ from kraftlake.records.serde import UNKNOWN, decode_control
 from kraftlake.records.typed_columns import columns_of_messages, decode_columns, typed_fields
 from kraftlake.runtime.arrow import pc
 from kraftlake.runtime.errors import CorruptDataError, UsageError
-from kraftlake.settings import CONFIGS
+from kraftlake.settings.tables import CONFIGS
 
 PAYLOAD = "payload"
 PLACE = tuple(field.with_nullable(True) for field in LOG_SCHEMA if field.name != PAYLOAD)

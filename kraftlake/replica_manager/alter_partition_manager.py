@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 import attrs
 
-from kraftlake.delta import TopicIdPartition
+from kraftlake.delta.topics.local_replica_changes import TopicIdPartition
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.controller_channel import AlterPartitionAnswer, LeaderAndIsr
 from kraftlake.replica_manager.errors import error_of

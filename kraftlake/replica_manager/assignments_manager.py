@@ -11,8 +11,8 @@ from typing import Final, Protocol
 
 import attrs
 
-from kraftlake.delta import TopicIdPartition
-from kraftlake.image import MetadataImage
+from kraftlake.delta.topics.local_replica_changes import TopicIdPartition
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import error_of

@@ -7,8 +7,8 @@ from typing import Protocol
 
 import attrs
 
-from kraftlake.delta import TopicPartition
-from kraftlake.image import PartitionRegistration
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.config import ReplicaManagerConfig
 from kraftlake.replica_manager.controller_channel import AlterPartitionManager, DirectoryEventHandler

@@ -7,8 +7,8 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 import attrs
 
-from kraftlake.delta import TopicIdPartition
-from kraftlake.image import LeaderRecoveryState
+from kraftlake.delta.topics.local_replica_changes import TopicIdPartition
+from kraftlake.image.topics.partition_registration import LeaderRecoveryState
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
 

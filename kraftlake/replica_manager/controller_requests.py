@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any, Final
 
-from kraftlake.delta import TopicIdPartition
-from kraftlake.image import LeaderRecoveryState
-from kraftlake.protocol import QuorumObserver, kafka_id, wire_id
+from kraftlake.delta.topics.local_replica_changes import TopicIdPartition
+from kraftlake.image.topics.partition_registration import LeaderRecoveryState
 from kraftlake.protocol.broker_requests import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
@@ -19,6 +18,8 @@ from kraftlake.protocol.broker_requests import (
     BrokerRegistrationResponse,
 )
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.ids import kafka_id, wire_id
+from kraftlake.protocol.observer.quorum_observer import QuorumObserver
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.alter_partition_manager import AlterPartitionRequest, AlterPartitionResponse
 from kraftlake.replica_manager.assignments_manager import AssignReplicasRequest, AssignReplicasResponse

@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake.delta import LocalReplicaChanges, PartitionInfo, TopicIdPartition, TopicPartition, TopicsDelta
-from kraftlake.image import MetadataImage, PartitionRegistration
-from kraftlake.image.topics.partition_registration import NO_LEADER
+from kraftlake.delta.topics.local_replica_changes import (
+    LocalReplicaChanges,
+    PartitionInfo,
+    TopicIdPartition,
+    TopicPartition,
+)
+from kraftlake.delta.topics.topics_delta import TopicsDelta
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.partition_registration import NO_LEADER, PartitionRegistration
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import KafkaStorageError, describe_error
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint, InitialFetchState

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kraftlake.delta import TopicPartition
-from kraftlake.image import BrokerRegistration, ConfigResource, MetadataImage
-from kraftlake.image.configurations_image import TOPIC_RESOURCE
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.image.broker_registration import BrokerRegistration
+from kraftlake.image.configurations_image import TOPIC_RESOURCE, ConfigResource
+from kraftlake.image.metadata_image import MetadataImage
 
 
 class MetadataView:

@@ -10,9 +10,13 @@ from collections.abc import Callable, Sequence
 from threading import Event
 from typing import Any, Final, TypeVar
 
-from kraftlake.protocol import Abort, Address, AuthenticationError, NodeConnector, NodeError, QuorumObserver
+from kraftlake.protocol.abort import Abort
+from kraftlake.protocol.address import Address
 from kraftlake.protocol.broker_requests import BrokerRegistrationRequest
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.protocol.node_error import AuthenticationError, NodeError
+from kraftlake.protocol.observer.quorum_observer import QuorumObserver
 from kraftlake.replica_manager.alter_partition_manager import AlterPartitionRequest, AlterPartitionResponse
 from kraftlake.replica_manager.assignments_manager import AssignReplicasRequest, AssignReplicasResponse
 from kraftlake.replica_manager.controller_requests import (
@@ -22,8 +26,10 @@ from kraftlake.replica_manager.controller_requests import (
     send_heartbeat,
 )
 from kraftlake.replica_manager.lifecycle.broker_lifecycle import LifecycleRequest, LifecycleResponse
-from kraftlake.runtime import Backoff, Clock, SystemClock, get_logger
+from kraftlake.runtime.backoff import Backoff
+from kraftlake.runtime.clock import Clock, SystemClock
 from kraftlake.runtime.event_queue import FunctionEvent, KafkaEventQueue, raise_unless_closed
+from kraftlake.runtime.log import get_logger
 
 R = TypeVar("R")
 _log = get_logger(__name__)

@@ -7,8 +7,10 @@ from contextlib import contextmanager, nullcontext
 from threading import RLock
 from typing import Final
 
-from kraftlake.delta import TopicPartition, TopicsDelta
-from kraftlake.image import UNASSIGNED, MetadataImage
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.delta.topics.topics_delta import TopicsDelta
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.directory_id import UNASSIGNED
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.broker_context import BrokerContext
 from kraftlake.replica_manager.delta_application import DeltaApplication

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from threading import Lock
 from typing import Final
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import UsageError
 

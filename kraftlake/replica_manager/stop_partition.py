@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 
 
 @attrs.frozen(kw_only=True)

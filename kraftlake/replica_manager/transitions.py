@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import attrs
 
-from kraftlake.delta import TopicPartition
-from kraftlake.image import PartitionRegistration
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.records.uuid import Uuid
 
 

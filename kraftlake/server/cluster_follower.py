@@ -6,10 +6,15 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from kraftlake.protocol import NodeError
+from kraftlake.protocol.node_error import NodeError
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay import FollowStep, Patience, QuorumFollower, observer_of
-from kraftlake.runtime import Clock, ImportConflictError, UsageError, get_logger, sentence_of
+from kraftlake.replay.imports.follow_log import FollowStep
+from kraftlake.replay.live.follow_quorum import QuorumFollower
+from kraftlake.replay.live.open_quorum import observer_of
+from kraftlake.replay.live.patience import Patience
+from kraftlake.runtime.clock import Clock
+from kraftlake.runtime.errors import ImportConflictError, UsageError, sentence_of
+from kraftlake.runtime.log import get_logger
 from kraftlake.server.cluster_status import ClusterStatus, State
 from kraftlake.server.follow_config import ClusterConfig
 from kraftlake.server.followed_image import FollowedImage

@@ -6,8 +6,8 @@ from enum import StrEnum
 
 import attrs
 
-from kraftlake.image import ClusterCounts
-from kraftlake.protocol import QuorumObserver
+from kraftlake.image.cluster_counts import ClusterCounts
+from kraftlake.protocol.observer.quorum_observer import QuorumObserver
 
 
 class State(StrEnum):

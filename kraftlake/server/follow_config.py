@@ -10,9 +10,12 @@ from typing import Any, Final
 
 import attrs
 
-from kraftlake.metadata_log import fixed_location, is_object_uri
-from kraftlake.replay import observer_of
-from kraftlake.runtime import UsageError, in_words, is_loopback
+from kraftlake.metadata_log.storage.location import fixed_location
+from kraftlake.metadata_log.storage.object_path import is_object_uri
+from kraftlake.replay.live.open_quorum import observer_of
+from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.metrics_server import is_loopback
+from kraftlake.runtime.words import in_words
 
 _SECTIONS: Final = ("clusters", "metrics")
 _OF_CLUSTER: Final = ("bootstrap", "command-config", "lake", "tables")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from kraftlake.image import MetadataImage, count_cluster
-from kraftlake.runtime import Clock, MetricName, MetricsRegistry, Tags
+from kraftlake.image.cluster_counts import count_cluster
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.runtime.clock import Clock
+from kraftlake.runtime.metrics import MetricName, MetricsRegistry, Tags
 from kraftlake.server.cluster_status import ClusterStatus, State
 
 Read = Callable[[ClusterStatus], float | None]

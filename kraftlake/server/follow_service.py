@@ -5,7 +5,10 @@ from __future__ import annotations
 import threading
 from contextlib import ExitStack
 
-from kraftlake.runtime import Clock, MetricsRegistry, MetricsServer, SystemClock, get_logger
+from kraftlake.runtime.clock import Clock, SystemClock
+from kraftlake.runtime.log import get_logger
+from kraftlake.runtime.metrics import MetricsRegistry
+from kraftlake.runtime.metrics_server import MetricsServer
 from kraftlake.server.cluster_follower import ClusterFollower
 from kraftlake.server.follow_config import FollowConfig
 from kraftlake.server.follow_metrics import register_metrics

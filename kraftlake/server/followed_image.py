@@ -6,12 +6,16 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage
-from kraftlake.metadata_log import MetadataLog
-from kraftlake.publisher import ControllerMetadataMetrics, UnderMinIsrCounter
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.publisher.controller_metrics import ControllerMetadataMetrics
+from kraftlake.publisher.under_min_isr import UnderMinIsrCounter
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay import LakeReader, LoaderManifest, LogDeltaManifest, QuorumState, SnapshotManifest, loader_at
+from kraftlake.replay.loader.fold import loader_at
+from kraftlake.replay.loader.manifest import LoaderManifest, LogDeltaManifest, SnapshotManifest
+from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.replay.reading.open_reader import LakeReader
 
 
 class FollowedImage:

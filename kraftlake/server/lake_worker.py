@@ -6,11 +6,13 @@ import threading
 from collections.abc import Sequence
 from typing import Final
 
-from kraftlake.metadata_log import Upkeep
-from kraftlake.publisher import LakeSnapshotEmitter
-from kraftlake.runtime import Clock, get_logger, sentence_of
+from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.publisher.snapshot_generator import LakeSnapshotEmitter
+from kraftlake.runtime.clock import Clock
+from kraftlake.runtime.errors import sentence_of
+from kraftlake.runtime.log import get_logger
 from kraftlake.server.cluster_follower import ClusterFollower
-from kraftlake.tables import update_tables
+from kraftlake.tables.catch_up.updating import update_tables
 
 SNAPSHOT_EVERY: Final = 200_000
 """Offsets after which a lake gets a snapshot, so that a start replays no more: a day of a cluster in which nothing

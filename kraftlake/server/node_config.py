@@ -12,16 +12,15 @@ from typing import Any, Final
 
 import attrs
 
-from kraftlake.protocol import Address, parse_addresses
-from kraftlake.runtime import UsageError, did_you_mean, parse_properties, split_list, trim
-from kraftlake.settings import (
-    DYNAMIC_ONLY,
-    NEVER_AT_START,
-    NODE_SETTINGS,
-    ConfigKey,
-    base_of,
-    problem_of_combination,
-)
+from kraftlake.protocol.address import Address, parse_addresses
+from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.java_properties import parse_properties
+from kraftlake.runtime.java_values import split_list, trim
+from kraftlake.runtime.words import did_you_mean
+from kraftlake.settings.config_key import ConfigKey
+from kraftlake.settings.node_combinations import problem_of_combination
+from kraftlake.settings.tables import DYNAMIC_ONLY, NODE_SETTINGS, base_of
+from kraftlake.settings.uses import NEVER_AT_START
 
 _MISTYPED: Final = 0.9
 """How alike two names are of which one may be the other, mistyped: many of Kafka's are rather alike."""

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from kraftlake.runtime import Clock, KraftlakeError, SystemClock
+from kraftlake.runtime.clock import Clock, SystemClock
+from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.server.requests.dispatcher import Dispatcher, Peer, Respond
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kraftlake.runtime import check_spark
+from kraftlake.runtime.extras import check_spark
 from kraftlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:

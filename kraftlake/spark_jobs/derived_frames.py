@@ -14,21 +14,15 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from kraftlake.metadata_log import (
-    Location,
-    TableState,
-    distinct_names,
-    fixed_location,
-    lakes_at,
-    names_many,
-    open_parquet_file,
-)
+from kraftlake.metadata_log.delta_table.data_files import open_parquet_file
+from kraftlake.metadata_log.delta_table.table_state import TableState
+from kraftlake.metadata_log.lakes import distinct_names, lakes_at, names_many
+from kraftlake.metadata_log.storage.location import Location, fixed_location
 from kraftlake.runtime.errors import CorruptDataError, LakeError, UsageError
 from kraftlake.spark_jobs.fold.frames import numbered_frame
 from kraftlake.spark_jobs.spark_versions import arrow_schema
-from kraftlake.tables import cluster_id_of, derived_table
-from kraftlake.tables.cluster_id import CLUSTER_ID_FIELD
-from kraftlake.tables.derived_tables import columns_of
+from kraftlake.tables.cluster_id import CLUSTER_ID_FIELD, cluster_id_of
+from kraftlake.tables.derived_tables import columns_of, derived_table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

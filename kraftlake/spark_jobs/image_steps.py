@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.delta import MetadataDelta, delta_from_empty
-from kraftlake.image import MetadataImage
-from kraftlake.metadata_log import Location, MetadataLog, fixed_location
+from kraftlake.delta.from_empty import delta_from_empty
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.storage.location import Location, fixed_location
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
-from kraftlake.replay import ChangeFold, LakeReader, LoaderManifest, SnapshotManifest
+from kraftlake.replay.loader.manifest import LoaderManifest, SnapshotManifest
+from kraftlake.replay.queries.changes import ChangeFold
+from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import first_image_offset
 from kraftlake.spark_jobs.data_source import FORMAT, KraftDataSource
 from kraftlake.spark_jobs.source_faults import in_one_sentence

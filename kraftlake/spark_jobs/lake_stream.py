@@ -10,8 +10,9 @@ import attrs
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from kraftlake.metadata_log import MetadataLog
-from kraftlake.replay import LakeReader, LogSource
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.replay.queries.source import LogSource
+from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
 from kraftlake.spark_jobs.scan_parts import read_scan, scan_parts
 from kraftlake.spark_jobs.source_faults import in_one_sentence

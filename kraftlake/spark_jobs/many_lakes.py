@@ -17,15 +17,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from kraftlake.metadata_log import Location, is_lake, lake_location, lakes_at
-from kraftlake.runtime import sentence_of
+from kraftlake.metadata_log.lakes import is_lake, lakes_at
+from kraftlake.metadata_log.storage.location import Location, lake_location
 from kraftlake.runtime.arguments import several, whole_or_none
-from kraftlake.runtime.errors import KraftlakeError, LakeError, UsageError
+from kraftlake.runtime.errors import KraftlakeError, LakeError, UsageError, sentence_of
 from kraftlake.runtime.log import get_logger
 from kraftlake.spark_jobs.executor_environment import lend_store_access
 from kraftlake.spark_jobs.fold.frames import telling_faults
 from kraftlake.spark_jobs.run_session import RunSession
-from kraftlake.tables import cluster_id_of, job_named, update_by_job
+from kraftlake.tables.catch_up.updating import update_by_job
+from kraftlake.tables.cluster_id import cluster_id_of
+from kraftlake.tables.jobs import job_named
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

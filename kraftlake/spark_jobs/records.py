@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import attrs
 import pyarrow as pa
 
-from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_table.actions import AddFile
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.storage.location import Location, lake_location
 from kraftlake.records.typed_rows import typed_schema
 from kraftlake.runtime.errors import KraftlakeError

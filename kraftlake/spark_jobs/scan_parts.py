@@ -8,7 +8,7 @@ import attrs
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from kraftlake.metadata_log import is_object_uri
+from kraftlake.metadata_log.storage.object_path import is_object_uri
 from kraftlake.spark_jobs.executor_environment import store_access, take_store_access
 from kraftlake.spark_jobs.source_faults import in_one_sentence
 from kraftlake.tables.record_scan import RecordScan, read_part

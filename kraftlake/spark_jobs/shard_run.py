@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from kraftlake.image import MetadataProvenance
-from kraftlake.metadata_log import MetadataLog, read_table
+from kraftlake.image.provenance import MetadataProvenance
+from kraftlake.metadata_log.delta_table.delta_log import read_table
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.log_facts import LOG_TABLE
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.replay.reading.open_reader import LakeReader

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from kraftlake.image import MetadataImage
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.runtime.arguments import instance, text, whole_or_none
 from kraftlake.runtime.errors import UsageError
 

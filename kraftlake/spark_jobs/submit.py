@@ -23,7 +23,7 @@ def main(arguments: list[str] | None = None, prog: str = "kraftlake.spark_jobs.s
     parser = _parser(prog)
     given = parser.parse_args(arguments)
     try:  # also of imports: an installation may lack its compiled code
-        from kraftlake.metadata_log import names_many
+        from kraftlake.metadata_log.lakes import names_many
         from kraftlake.spark_jobs.many_lakes import run_lakes
 
         many = len(given.lakes) > 1 or names_many(given.lakes[0])

@@ -9,8 +9,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from kraftlake.metadata_log import NotADeltaTableError, TableState, read_table
+from kraftlake.metadata_log.delta_table.delta_log import NotADeltaTableError, read_table
 from kraftlake.metadata_log.delta_table.schema import holds_columns
+from kraftlake.metadata_log.delta_table.table_state import TableState
 from kraftlake.metadata_log.log_facts import CLUSTER_ID, LOG_TABLE
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.tables.encoded_schema import encoded

@@ -7,7 +7,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from kraftlake.metadata_log import NotADeltaTableError, TableState, read_table
+from kraftlake.metadata_log.delta_table.delta_log import NotADeltaTableError, read_table
+from kraftlake.metadata_log.delta_table.table_state import TableState
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.runtime.arguments import text, texts

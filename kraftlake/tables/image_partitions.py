@@ -6,7 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from kraftlake.image import MetadataImage, TopicsImage
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.runtime.arguments import instance
 from kraftlake.tables.partition_columns import PARTITION_SCHEMA
 from kraftlake.tables.state_arrays import state_arrays

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 import pyarrow as pa
 
-from kraftlake.metadata_log import NotADeltaTableError, TableState, UpkeepPolicy, open_parquet_file, read_table
 from kraftlake.metadata_log.delta_table.actions import AddFile, transaction
 from kraftlake.metadata_log.delta_table.commit import (
     CommitConflictError,
@@ -26,11 +25,15 @@ from kraftlake.metadata_log.delta_table.commit import (
     create_table,
     now_ms,
 )
+from kraftlake.metadata_log.delta_table.data_files import open_parquet_file
+from kraftlake.metadata_log.delta_table.delta_log import NotADeltaTableError, read_table
 from kraftlake.metadata_log.delta_table.row_files import rewrite_row_file, write_row_file
 from kraftlake.metadata_log.delta_table.schema import COMMENT, differing_column, extended_schema
+from kraftlake.metadata_log.delta_table.table_state import TableState
 from kraftlake.metadata_log.maintenance.checkpointing import checkpoint_if_due, clean_up_commits
 from kraftlake.metadata_log.maintenance.compaction import compact_rows
 from kraftlake.metadata_log.maintenance.derived_tables import APPEND_ONLY, SOURCE_LOG, app_id_of, made_anew
+from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.metadata_log.maintenance.trimming import set_properties
 from kraftlake.metadata_log.maintenance.vacuum import vacuum
 from kraftlake.metadata_log.storage.disk import disk_for

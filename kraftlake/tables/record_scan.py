@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import attrs
 import pyarrow as pa
 
-from kraftlake.kafka_files import MetadataDirectory, SourceKind
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.kafka_files.directory import MetadataDirectory
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.batch import gathered
 from kraftlake.records.rows import to_rows
 from kraftlake.records.typed_rows import needed_columns, typed_rows
-from kraftlake.replay import LogSource
 from kraftlake.replay.queries.record_types import checked_types
+from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import check_unbroken
 from kraftlake.runtime.arguments import text, whole_or_none

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.metadata_log.storage.object_path import ObjectPath
-from kraftlake.runtime import LakeError
+from kraftlake.runtime.errors import LakeError
 
 JOBS_FOLDER = "_spark"
 """The folder of a lake that holds the locks of tables and the checkpoints of streams. It can be deleted at any time."""

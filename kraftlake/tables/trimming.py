@@ -15,10 +15,13 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.metadata_log import MetadataLog, NotADeltaTableError, TableState, open_parquet_file, read_table
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.delta_table.commit import commit_beside_writers, commit_info, now_ms
+from kraftlake.metadata_log.delta_table.data_files import open_parquet_file
+from kraftlake.metadata_log.delta_table.delta_log import NotADeltaTableError, read_table
 from kraftlake.metadata_log.delta_table.row_files import rewrite_row_file
+from kraftlake.metadata_log.delta_table.table_state import TableState
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.derived_tables import APPEND_ONLY, app_id_of
 from kraftlake.metadata_log.maintenance.trimming import set_properties
 from kraftlake.metadata_log.storage.disk import Disk, disk_for

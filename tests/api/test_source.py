@@ -14,11 +14,13 @@ import pytest
 
 import kraftlake
 from kraftlake.api import Source
-from kraftlake.image import MetadataImage
-from kraftlake.kafka_files import BrokenFileError, SourceKind, segment_name
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.kafka_files.faults import BrokenFileError
+from kraftlake.kafka_files.file_names import segment_name
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import encode_batch
-from kraftlake.replay import import_source
+from kraftlake.replay.imports.import_log import import_source
 from kraftlake.runtime.errors import CorruptDataError, OffsetError, ReplayError, UsageError
 from tests.replay.made_logs import (
     CLUSTER,

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 import kraftlake
 from kraftlake.api import Watch
 from kraftlake.api.events import rows_of
-from kraftlake.image import count_cluster
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.image.cluster_counts import count_cluster
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.batch import RecordBatch
 from kraftlake.runtime.errors import OffsetError, ReplayError, UsageError
-from kraftlake.tables import LogEvents
+from kraftlake.tables.events.log_events import LogEvents
 from tests.cli.made_logs import unreplayable_log
 from tests.cli.running import DIRECTORY
 from tests.metadata_logs import metadata_logs

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import attrs
 
-from kraftlake.kafka_files import write_segment
+from kraftlake.kafka_files.writer import write_segment
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.schema import Message

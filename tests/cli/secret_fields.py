@@ -56,9 +56,9 @@ for _key, _cls in r.METADATA_RECORDS.items():
     setattr(r, _cls.__name__, r.METADATA_RECORDS[_key])
 
 # The rest of the engine is imported here, after the exchange.
-from kraftlake.records import RecordBatch  # noqa: E402
+from kraftlake.records.batch import RecordBatch  # noqa: E402
 from kraftlake.records.serde import ApiMessageAndVersion  # noqa: E402
-from kraftlake.replay import LogSource  # noqa: E402
+from kraftlake.replay.queries.source import LogSource  # noqa: E402
 from tests.cli.made_logs import directory_of  # noqa: E402
 from tests.cli.running import DIRECTORY, run  # noqa: E402
 from tests.diagnosis.page.unpacked import Unpacked  # noqa: E402

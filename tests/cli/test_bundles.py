@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import kraftlake
-from kraftlake.replay import describe_quorum
+from kraftlake.replay.queries.quorum_report import describe_quorum
 from tests.cli.running import DIRECTORY, ROOT, TORN, fault, run, run_json
 
 

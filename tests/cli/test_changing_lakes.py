@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from kraftlake.controller import ControllerConfig, EmbeddedController, QuorumController
-from kraftlake.metadata_log import MetadataLog
-from kraftlake.publisher import LakeSnapshotEmitter
-from kraftlake.replay import QuorumState
+from kraftlake.controller.config import ControllerConfig
+from kraftlake.controller.quorum.embedded import EmbeddedController
+from kraftlake.controller.quorum.quorum_controller import QuorumController
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.publisher.snapshot_generator import LakeSnapshotEmitter
+from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.runtime.clock import SystemClock
 from kraftlake.runtime.errors import LakeError
 from tests.cli.running import DIRECTORY, fault, run, run_json

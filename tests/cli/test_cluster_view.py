@@ -14,8 +14,10 @@ from kraftlake.api import WatchState
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Style
 from kraftlake.cli.views.cluster_view import ClusterEvent, ClusterView, Picture
-from kraftlake.image import BrokerCounts, ClusterCounts
-from kraftlake.server import ClusterPlan, ClusterState, NodeKind, NodeState, NodeView
+from kraftlake.image.broker_partitions import BrokerCounts
+from kraftlake.image.cluster_counts import ClusterCounts
+from kraftlake.server.cluster_up.cluster_plan import ClusterPlan, NodeKind
+from kraftlake.server.cluster_up.cluster_state import ClusterState, NodeState, NodeView
 
 PLAN = ClusterPlan.of("lake", Path("/data"), brokers=3, controllers=2, port=9092)
 COUNTS = ClusterCounts(

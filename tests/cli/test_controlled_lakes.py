@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.uuid import Uuid
 from tests.cli.running import DIRECTORY, fault, run, run_image, run_json
 from tests.metadata_log.delta_protocol import check_commits

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kraftlake.cli.views.doctor_words import duration
-from kraftlake.diagnosis import diagnose
+from kraftlake.diagnosis.doctor.diagnosis import diagnose
 from kraftlake.records import metadata_records as r
 from tests.at_least_one import at_least_one
 from tests.cli.made_logs import HOSTILE, hostile_log

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from kraftlake.generate import Plan, generate_lake
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.generate.lake import generate_lake
+from kraftlake.generate.plan import Plan
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records import metadata_records as r
-from kraftlake.replay import import_source
+from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.reading.chunks import BULK_FROM
 from kraftlake.tables.events.table import KINDS
 from kraftlake.tables.events.writer import EventsWriter

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 from tests.cli.running import ROOT, fault, run, run_json
 from tests.server.fake_clusters import FakeCluster, small_log
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import kraftlake
-from kraftlake.replay import import_source
+from kraftlake.replay.imports.import_log import import_source
 from tests.cli.running import SAMPLE, fault, run, run_json
 from tests.old_log import FORMAT, old_log
 

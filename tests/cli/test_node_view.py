@@ -11,7 +11,9 @@ import kraftlake
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Style, painted
 from kraftlake.cli.views.node_view import columns, leaf_lines
-from kraftlake.image import Found, Leaf, root_node
+from kraftlake.image.nodes.image_nodes import root_node
+from kraftlake.image.nodes.node import Leaf
+from kraftlake.image.nodes.paths import Found
 from tests.cli.running import DIRECTORY
 
 NAMES = st.lists(st.text(st.sampled_from("ab漢\x1b"), min_size=1, max_size=12), min_size=1, max_size=40)

@@ -15,7 +15,7 @@ def test_a_disk_that_is_full_and_a_collector_that_has_gone_cost_lines_and_nothin
     program = (
         "import os\n"
         "from kraftlake.cli.output.logs import log_as_service\n"
-        "from kraftlake.runtime import get_logger\n"
+        "from kraftlake.runtime.log import get_logger\n"
         f"log_as_service(as_json={as_json}, debug=False, colours=False)\n"
         "log, stderr = get_logger('test'), os.dup(2)\n"
         "reader, writer = os.pipe()\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 from tests.cli.running import fault, run, run_json
 from tests.tables.sample_log import lake_of
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import kraftlake
-from kraftlake.replay import import_source
+from kraftlake.replay.imports.import_log import import_source
 from tests.at_least_one import at_least_one
 from tests.cli.running import DIRECTORY, fault, run, run_json
 from tests.cli.test_interactive import ANSI, on_terminal

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_table.delta_log import read_table
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.runtime.errors import OffsetError
 from kraftlake.tables.lake_table import LakeTable
 from kraftlake.tables.metrics.cluster_metrics import ClusterMetricsWriter

@@ -22,8 +22,9 @@ import pytest
 import kraftlake
 from kraftlake.api import WatchState
 from kraftlake.cli.views.watch_view import status_pieces
-from kraftlake.image import MetadataImage, count_cluster
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.image.cluster_counts import count_cluster
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.batch import RecordBatch
 from tests.at_least_one import at_least_one
 from tests.cli.made_logs import hostile_log, unreplayable_log

@@ -23,7 +23,7 @@ from kraftlake.cli.selection.image_parts import PARTS, ImageSelection
 from kraftlake.cli.selection.log_names import Names
 from kraftlake.cli.views.lines import fit
 from kraftlake.cli.views.record_summary import summary
-from kraftlake.replay import RECORD_TYPES
+from kraftlake.replay.queries.record_types import RECORD_TYPES
 from kraftlake.runtime.words import counted
 from tests.cli.running import DIRECTORY, ROOT, SAMPLE, run, unzipped_json
 

@@ -23,7 +23,8 @@ from kraftlake.controller.configs.alter_configs import (
     incremental_alter_configs,
     legacy_alter_configs,
 )
-from kraftlake.image import ConfigResource, StandardAcl
+from kraftlake.image.acls_image import StandardAcl
+from kraftlake.image.configurations_image import ConfigResource
 from tests.controller.both_sides import MINUTE, BothSides
 
 

@@ -18,7 +18,7 @@ from kraftlake.controller.access.delegation_tokens import (
     expire_delegation_token,
     renew_delegation_token,
 )
-from kraftlake.image import StandardAcl
+from kraftlake.image.acls_image import StandardAcl
 from tests.controller.both_settings import SettingCommands
 from tests.controller.both_sides import minutes
 from tests.controller.kafka_rpc import KafkaRpc

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kraftlake.controller.quorum.bootstrap import BootstrapMetadata, BootstrapSnapshot
-from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.append.creation import Contents
+from kraftlake.metadata_log.log import MetadataLog
 from tests.controller.controlled_cluster import CLUSTER_ID
 
 

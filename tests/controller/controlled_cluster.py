@@ -13,7 +13,8 @@ from kraftlake.controller.quorum.active_controller import ActiveController
 from kraftlake.controller.quorum.bootstrap import BootstrapMetadata
 from kraftlake.controller.replication.topics import CreatableTopic, CreatedTopic, create_topics
 from kraftlake.controller.state import Command, ControllerState
-from kraftlake.image import MetadataImage, PartitionRegistration
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.metadata_log.log import leader_change
 from kraftlake.protocol.broker_requests import BrokerHeartbeatRequest, BrokerRegistrationRequest
 from kraftlake.records.batch import RecordBatch

@@ -17,7 +17,7 @@ from kraftlake.controller.replication.elections import ElectionType, elect_leade
 from kraftlake.controller.replication.elections import maybe_elect_unclean_leaders as elect_unclean
 from kraftlake.controller.replication.reassignments import alter_partition_reassignments
 from kraftlake.controller.replication.topics import NewPartitions, create_partitions, delete_topics
-from kraftlake.image import ConfigResource
+from kraftlake.image.configurations_image import ConfigResource
 from kraftlake.records.uuid import Uuid
 from tests.controller.controlled_cluster import ControlledCluster, directory
 

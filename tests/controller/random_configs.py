@@ -5,7 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from kraftlake.settings import BROKER_CONFIGS, CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS, ConfigKey
+from kraftlake.settings.client_metrics_configs import CLIENT_METRICS_CONFIGS
+from kraftlake.settings.config_key import ConfigKey
+from kraftlake.settings.group_configs import GROUP_CONFIGS
+from kraftlake.settings.tables import BROKER_CONFIGS
+from kraftlake.settings.topic_configs import TOPIC_CONFIGS
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 TOPICS, NODES = ("orders", "bills"), (1, 100)

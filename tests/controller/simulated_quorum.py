@@ -14,14 +14,14 @@ from kraftlake.controller.quorum.active_controller import ActiveController
 from kraftlake.controller.quorum.bootstrap import BootstrapMetadata
 from kraftlake.controller.quorum.followed_log import take_over
 from kraftlake.controller.state import Command
-from kraftlake.image import MetadataImage
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.metadata_log.log import leader_change
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import RegisterBrokerRecord
 from kraftlake.records.metadata_version import from_feature_level
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay import MetadataBatchLoader
+from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.runtime.clock import ManualClock
 from tests.controller.controlled_cluster import CLUSTER_ID, ControlledCluster
 

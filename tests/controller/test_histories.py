@@ -13,14 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraftlake.controller.errors import ControllerApiError
-from kraftlake.image import MetadataImage, TopicImage, image_to_json
+from kraftlake.image.metadata_image import MetadataImage, image_to_json
 from kraftlake.image.topics.partition_registration import NO_LEADER
-from kraftlake.kafka_files import write_segment
+from kraftlake.image.topics.topic_image import TopicImage
+from kraftlake.kafka_files.writer import write_segment
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import ClearElrRecord, FeatureLevelRecord, PartitionChangeRecord
 from kraftlake.records.metadata_version import from_feature_level
 from kraftlake.records.schema import Message
-from kraftlake.replay import MetadataBatchLoader
+from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from tests.controller.controlled_cluster import ControlledCluster
 from tests.controller.random_commands import BROKERS, COMMANDS, TOPICS
 from tests.interop.kafka_classes import kafka_image_of_log, normal

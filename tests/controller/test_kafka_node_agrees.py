@@ -16,7 +16,8 @@ from kraftlake.controller.access.scram import ScramDeletion, ScramUpsertion
 from kraftlake.controller.cluster.features import UpgradeType
 from kraftlake.controller.configs.alter_configs import OpType
 from kraftlake.controller.replication.elections import ElectionType
-from kraftlake.image import PartitionRegistration, StandardAcl
+from kraftlake.image.acls_image import StandardAcl
+from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.protocol.error_code import ErrorCode
 from tests.controller.both_controllers import BothControllers
 from tests.controller.both_sides import Difference

@@ -19,7 +19,7 @@ from kraftlake.controller.access.client_quotas import QuotaAlteration
 from kraftlake.controller.access.scram import ScramDeletion, ScramUpsertion
 from kraftlake.controller.cluster.features import UpgradeType
 from kraftlake.controller.replication.topics import CreatableTopic, NewPartitions
-from kraftlake.image import StandardAcl
+from kraftlake.image.acls_image import StandardAcl
 from tests.controller.both_controllers import BothControllers
 from tests.controller.both_tokens import SASL_PROPERTIES, BothWithTokens
 from tests.controller.both_tokens import USERS as USERS_OF_TOKENS

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from kraftlake.delta import MetadataDelta, delta_from_empty
-from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.delta.from_empty import delta_from_empty
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.topics import topics_image
 from kraftlake.records.serde import ApiMessageAndVersion
 from tests.histories import BROKER_IDS, histories

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from kraftlake.api import open_source
 from kraftlake.delta.topics import topics_delta
-from kraftlake.image import MetadataImage, count_cluster, image_to_json
+from kraftlake.image.cluster_counts import count_cluster
+from kraftlake.image.metadata_image import MetadataImage, image_to_json
 from kraftlake.image.topics import topics_image
-from kraftlake.kafka_files import write_segment
+from kraftlake.kafka_files.writer import write_segment
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.schema import Message, type_name

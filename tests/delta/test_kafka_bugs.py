@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kraftlake.api import open_source
-from kraftlake.image import image_to_json
-from kraftlake.kafka_files import write_segment
+from kraftlake.image.metadata_image import image_to_json
+from kraftlake.kafka_files.writer import write_segment
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.schema import Message

@@ -8,8 +8,9 @@ import attrs
 import pytest
 from hypothesis import given
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records import metadata_records as r
 from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.records.metadata_version import from_feature_level

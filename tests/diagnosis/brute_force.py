@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.diagnosis import Thing
-from kraftlake.diagnosis.things import fields_of
-from kraftlake.image import MetadataImage
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.diagnosis.things import Thing, fields_of
 from kraftlake.image.json_form import acl_json, broker_json, partition_json
 from kraftlake.image.kafka_names import CONFIG_RESOURCES
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.log_record import LogRecord, log_records

@@ -14,10 +14,11 @@ import pytest
 
 import kraftlake
 from kraftlake.api import Source
-from kraftlake.image import MetadataImage, count_cluster
-from kraftlake.kafka_files import SourceKind
+from kraftlake.image.cluster_counts import count_cluster
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.records import metadata_records as r
-from kraftlake.replay import import_source
+from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.reading import chunks
 from kraftlake.runtime.errors import NoSuchThingError, OffsetError, UnknownRecordError, UsageError
 from tests.cli.running import DIRECTORY

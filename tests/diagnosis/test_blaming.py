@@ -10,9 +10,10 @@ import pytest
 
 import kraftlake
 from kraftlake.api import Source
-from kraftlake.diagnosis import Change, blame, changes_of, newest_changes
+from kraftlake.diagnosis.blaming import blame, newest_changes
+from kraftlake.diagnosis.changes import Change, changes_of
 from kraftlake.diagnosis.things import Thing
-from kraftlake.replay import import_source
+from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.reading import chunks
 from tests.at_least_one import at_least_one
 from tests.cli.running import DIRECTORY, LEGACY, TORN

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 import kraftlake
 from kraftlake.api import Source
-from kraftlake.diagnosis import Change, Thing, blame, changes_of, holding_since, newest_changes
-from kraftlake.kafka_files import SourceKind
+from kraftlake.diagnosis.blaming import blame, holding_since, newest_changes
+from kraftlake.diagnosis.changes import Change, changes_of
+from kraftlake.diagnosis.things import Thing
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import ApiMessageAndVersion

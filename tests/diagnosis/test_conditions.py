@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.diagnosis import Thing, parse_condition
+from kraftlake.diagnosis.condition_parser import parse_condition
+from kraftlake.diagnosis.things import Thing
 from kraftlake.runtime.errors import UsageError
 
 PIECES = (

@@ -13,10 +13,10 @@ import kraftlake
 from kraftlake.api import Source
 from kraftlake.diagnosis import since
 from kraftlake.diagnosis.leaderless import Leaderless, leaderless_since
-from kraftlake.image import MetadataImage
-from kraftlake.kafka_files import SourceKind
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.records.metadata_records import PartitionChangeRecord
-from kraftlake.replay import import_source
+from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.reading import chunks
 from tests.cli.running import DIRECTORY
 from tests.replay import made_logs as log

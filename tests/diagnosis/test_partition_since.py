@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.api import Source
-from kraftlake.diagnosis import Thing, newest_changes, since_json
+from kraftlake.diagnosis.blaming import newest_changes
 from kraftlake.diagnosis.changes import begins_of
 from kraftlake.diagnosis.partition_since import partitions_since
-from kraftlake.kafka_files import SourceKind
+from kraftlake.diagnosis.since import since_json
+from kraftlake.diagnosis.things import Thing
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import ApiMessageAndVersion

@@ -8,8 +8,8 @@ import pytest
 
 import kraftlake
 from kraftlake.api import Source
-from kraftlake.diagnosis import since_of
 from kraftlake.diagnosis.leaderless import leaderless_since
+from kraftlake.diagnosis.since import since_of
 from tests.cli.running import DIRECTORY, run, run_json
 from tests.diagnosis.brute_force import Line, lines_of
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import kraftlake
-from kraftlake.diagnosis import Thing
-from kraftlake.diagnosis.things import paths_like
-from kraftlake.image import ClientQuotaEntity, ConfigResource
+from kraftlake.diagnosis.things import Thing, paths_like
+from kraftlake.image.client_quotas_image import ClientQuotaEntity
+from kraftlake.image.configurations_image import ConfigResource
 from kraftlake.runtime.errors import UsageError
 from tests.cli.running import DIRECTORY
 

@@ -6,13 +6,14 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from kraftlake.controller import TrialController, process_heartbeat
+from kraftlake.controller.cluster.brokers import process_heartbeat
+from kraftlake.controller.quorum.trial_controller import TrialController
 from kraftlake.image.broker_partitions import hosted_partitions
-from kraftlake.kafka_files import write_segment
+from kraftlake.kafka_files.writer import write_segment
 from kraftlake.protocol.broker_requests import BrokerHeartbeatRequest
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay import LogSource
+from kraftlake.replay.queries.source import LogSource
 from tests.cli.running import DIRECTORY, LEGACY
 from tests.diagnosis.doctor.clusters import Step, cluster, log_of, register, unfence, uuid
 from tests.replay.comparing.odd_quorums import quorum_log

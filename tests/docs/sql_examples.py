@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake.replay import import_source
+from kraftlake.replay.imports.import_log import import_source
 from tests.tables.sample_log import SAMPLE
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.replay import import_source
+from kraftlake.replay.imports.import_log import import_source
 from tests.docs.sql_examples import DOCS
 from tests.tables.history.folding import run_to_end
 from tests.tables.sample_log import SAMPLE

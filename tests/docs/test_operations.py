@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import kraftlake
-from kraftlake.metadata_log import MetadataLog
-from kraftlake.protocol import parse_client_config
-from kraftlake.replay import import_source
-from kraftlake.runtime import parse_properties
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.protocol.client_config import parse_client_config
+from kraftlake.replay.imports.import_log import import_source
+from kraftlake.runtime.java_properties import parse_properties
 from tests.metadata_log.live_writer import writing
 from tests.metadata_log.log_batches import noop_batch
 from tests.replay.sample_logs import directory_of

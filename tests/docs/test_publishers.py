@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.replay import import_source
+from kraftlake.replay.imports.import_log import import_source
 
 ROOT = Path(__file__).resolve().parents[2]
 

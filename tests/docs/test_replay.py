@@ -25,6 +25,6 @@ def test_the_page_shows_commands() -> None:
 
 
 def test_every_action_is_named() -> None:
-    from kraftlake.replica_manager import TransitionKind
+    from kraftlake.replica_manager.transitions import TransitionKind
 
     assert all(f"`{kind.value}`" in PAGE for kind in at_least_one(TransitionKind))

@@ -14,7 +14,7 @@ from kraftlake.generate.episodes import set_up
 from kraftlake.generate.plan import PATTERNS, Plan
 from kraftlake.generate.rows import BatchRows
 from kraftlake.generate.writer import HistoryWriter
-from kraftlake.image import MetadataImage
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import from_rows
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader

@@ -11,7 +11,7 @@ import kraftlake
 from kraftlake.generate import rows
 from kraftlake.generate.lake import generate_lake
 from kraftlake.generate.plan import PATTERNS, Plan
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.runtime.errors import LakeError, UsageError
 from tests.generate.made_up import plans
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import attrs
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records.batch import TornBatchError, read_batches
 from kraftlake.records.metadata_records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from kraftlake.records.schema import Message

@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 
 import kraftlake
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import (
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.broker_partitions import (
     BrokerCounts,
     BrokerPartitions,
-    MetadataImage,
-    MetadataProvenance,
-    count_cluster,
     count_partitions_of_brokers,
     min_insync_replicas,
     partitions_of,
+    partitions_with_elr,
 )
-from kraftlake.image.broker_partitions import partitions_with_elr
+from kraftlake.image.cluster_counts import count_cluster
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.topics import topics_image
 from kraftlake.records import metadata_records as r
 from tests.histories import histories, uuid_of

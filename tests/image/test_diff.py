@@ -9,16 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rpds import HashTrieMap
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import (
-    LeaderRecoveryState,
-    MetadataImage,
-    MetadataProvenance,
-    PartitionRegistration,
-    diff_images,
-    image_to_json,
-)
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.diff import diff_images
 from kraftlake.image.json_form import partition_json
+from kraftlake.image.metadata_image import MetadataImage, image_to_json
+from kraftlake.image.provenance import MetadataProvenance
+from kraftlake.image.topics.partition_registration import LeaderRecoveryState, PartitionRegistration
 from kraftlake.records import metadata_records as r
 from tests.at_least_one import at_least_one
 from tests.histories import split_histories, uuid_of

@@ -5,18 +5,12 @@ import json
 from hypothesis import given
 from rpds import HashTrieMap
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import (
-    ClientQuotaEntity,
-    ClientQuotaImage,
-    ClientQuotasImage,
-    ConfigResource,
-    MetadataImage,
-    MetadataProvenance,
-    ScramImage,
-    image_to_json,
-)
-from kraftlake.image.scram_image import mechanism_name
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.client_quotas_image import ClientQuotaEntity, ClientQuotaImage, ClientQuotasImage
+from kraftlake.image.configurations_image import ConfigResource
+from kraftlake.image.metadata_image import MetadataImage, image_to_json
+from kraftlake.image.provenance import MetadataProvenance
+from kraftlake.image.scram_image import ScramImage, mechanism_name
 from kraftlake.records import metadata_records as r
 from tests.histories import histories
 

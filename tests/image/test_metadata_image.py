@@ -9,21 +9,18 @@ from rpds import HashTrieMap
 
 import kraftlake.delta
 import kraftlake.image
-from kraftlake.image import (
-    AclsImage,
-    ClientQuotaImage,
-    ClientQuotasImage,
-    ClusterImage,
-    ConfigurationsImage,
-    DelegationTokenImage,
-    FeaturesImage,
-    MetadataImage,
-    MetadataProvenance,
-    ProducerIdsImage,
-    ScramImage,
-    TopicImage,
-    TopicsImage,
-)
+from kraftlake.image.acls_image import AclsImage
+from kraftlake.image.client_quotas_image import ClientQuotaImage, ClientQuotasImage
+from kraftlake.image.cluster_image import ClusterImage
+from kraftlake.image.configurations_image import ConfigurationsImage
+from kraftlake.image.delegation_token_image import DelegationTokenImage
+from kraftlake.image.features_image import FeaturesImage
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.producer_ids_image import ProducerIdsImage
+from kraftlake.image.provenance import MetadataProvenance
+from kraftlake.image.scram_image import ScramImage
+from kraftlake.image.topics.topic_image import TopicImage
+from kraftlake.image.topics.topics_image import TopicsImage
 from tests.at_least_one import at_least_one
 from tests.histories import uuid_of
 from tests.image.sample_images import images

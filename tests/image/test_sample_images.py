@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kraftlake.image import image_to_json
+from kraftlake.image.metadata_image import image_to_json
 from kraftlake.records import metadata_records as r
 from tests.at_least_one import at_least_one
 from tests.image.sample_images import REPLAYABLE, expected, images, one_delta, steps

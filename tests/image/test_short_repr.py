@@ -6,8 +6,9 @@ import attrs
 import pytest
 
 import kraftlake
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.short_repr import counted
 from kraftlake.records.metadata_records import PartitionRecord, TopicRecord
 from tests.cli.running import DIRECTORY

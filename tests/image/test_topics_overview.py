@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
-from kraftlake.image.metadata_image import image_to_json
+from kraftlake.image.metadata_image import MetadataImage, image_to_json
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.topics_overview import overview_of, topics_hosted, unhealthy_topics
 from kraftlake.records.metadata_records import ConfigRecord
 from kraftlake.records.serde import ApiMessageAndVersion

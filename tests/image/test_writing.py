@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import CollectedLosses, ImageWriterOptions, MetadataImage, MetadataProvenance
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
+from kraftlake.image.writer_options import CollectedLosses, ImageWriterOptions
 from kraftlake.records import metadata_records as r
 from kraftlake.records.metadata_version import ALL, from_feature_level
 from kraftlake.records.serde import decode_value, encode_value

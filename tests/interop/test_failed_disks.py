@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import NewTopic
 
-from kraftlake.diagnosis import Diagnosis, Finding, diagnose
+from kraftlake.diagnosis.doctor.diagnosis import Diagnosis, diagnose
+from kraftlake.diagnosis.doctor.finding import Finding
 from tests.diagnosis.doctor.made import by_check
 from tests.kafka_node import KafkaNode, new_nodes
 from tests.replica_manager.kafka_follower import wait_for

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.api import open_source
-from kraftlake.image import image_to_json
+from kraftlake.image.metadata_image import image_to_json
 from kraftlake.image.topics import topics_image
-from kraftlake.kafka_files import write_segment
+from kraftlake.kafka_files.writer import write_segment
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import ApiMessageAndVersion
 from tests.histories import histories, split_histories

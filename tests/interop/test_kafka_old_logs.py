@@ -9,15 +9,16 @@ import pytest
 from deltalake import DeltaTable
 
 import kraftlake
-from kraftlake.image import ConfigurationsImage, image_to_json
-from kraftlake.kafka_files import write_segment
+from kraftlake.image.configurations_image import ConfigurationsImage
+from kraftlake.image.metadata_image import image_to_json
+from kraftlake.kafka_files.writer import write_segment
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.replay import import_source
+from kraftlake.replay.imports.import_log import import_source
 from kraftlake.runtime.errors import NoSuchThingError
-from kraftlake.settings import CLIENT_METRICS, CONFIGS, GROUP, TOPIC
-from kraftlake.tables import update_tables
+from kraftlake.settings.tables import CLIENT_METRICS, CONFIGS, GROUP, TOPIC
+from kraftlake.tables.catch_up.updating import update_tables
 from tests.delta.test_kafka_agrees import BROKERS, assert_same_images, assert_same_local_changes
 from tests.interop.kafka_classes import kafka_history, kafka_image_of_checkpoint, kafka_image_of_log, normal
 from tests.old_log import DIFFERENCE, FORMAT, old_log

@@ -10,20 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.delta import MetadataDelta, TopicPartition
-from kraftlake.image import MetadataImage, MetadataProvenance, StandardAcl
-from kraftlake.publisher import (
-    Action,
-    AuthorizerConfig,
-    ClientQuotas,
-    FilterComponent,
-    Match,
-    MetadataCache,
-    Node,
-    QuotaFilter,
-    StandardAuthorizer,
-)
-from kraftlake.publisher.authorizer import is_in_range
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.image.acls_image import StandardAcl
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
+from kraftlake.publisher.authorizer import Action, AuthorizerConfig, StandardAuthorizer, is_in_range
+from kraftlake.publisher.client_quotas import ClientQuotas
+from kraftlake.publisher.metadata_cache import MetadataCache
+from kraftlake.publisher.metadata_responses import Node
+from kraftlake.publisher.quota_filter import FilterComponent, Match, QuotaFilter
 from kraftlake.records import metadata_records as r
 from kraftlake.records.serde import ApiMessageAndVersion, encode_value
 from kraftlake.runtime.errors import UsageError

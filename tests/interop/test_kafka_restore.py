@@ -9,9 +9,11 @@ import pytest
 from confluent_kafka.admin import NewTopic
 
 import kraftlake
-from kraftlake.image import image_to_json
-from kraftlake.kafka_files import read_broker_directory
-from kraftlake.replay import import_source, plan_restore, write_restore
+from kraftlake.image.metadata_image import image_to_json
+from kraftlake.kafka_files.node.broker_directory import read_broker_directory
+from kraftlake.replay.imports.import_log import import_source
+from kraftlake.replay.restore.restore_files import write_restore
+from kraftlake.replay.restore.restore_plan import plan_restore
 from kraftlake.runtime.errors import NotASourceError
 from tests.interop.kafka_classes import kafka_image_of_checkpoint, normal
 from tests.interop.restored_nodes import consumed, produced, put_in_place

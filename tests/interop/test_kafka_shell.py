@@ -9,8 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.api import open_source
-from kraftlake.image import Directory, Leaf, MetadataImage, matching, root_node
-from kraftlake.kafka_files import write_segment
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.nodes.image_nodes import root_node
+from kraftlake.image.nodes.node import Directory, Leaf
+from kraftlake.image.nodes.paths import matching
+from kraftlake.kafka_files.writer import write_segment
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import ApiMessageAndVersion

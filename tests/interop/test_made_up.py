@@ -9,9 +9,9 @@ import pytest
 import kraftlake
 from kraftlake.generate.lake import generate_lake
 from kraftlake.generate.plan import Plan
-from kraftlake.image import image_to_json
-from kraftlake.kafka_files import write_segment
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.image.metadata_image import image_to_json
+from kraftlake.kafka_files.writer import write_segment
+from kraftlake.metadata_log.log import MetadataLog
 from tests.at_least_one import at_least_one
 from tests.interop.kafka_classes import kafka_image_of_log, normal
 

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import NewTopic
 
-from kraftlake.diagnosis import Diagnosis, diagnose
-from kraftlake.image import TopicsImage
+from kraftlake.diagnosis.doctor.diagnosis import Diagnosis, diagnose
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.kafka_files.node.quorum_state import ElectionState, read_election_state
-from kraftlake.replay import LogSource, QuorumReport, describe_quorum
+from kraftlake.replay.queries.quorum_report import QuorumReport, describe_quorum
+from kraftlake.replay.queries.source import LogSource
 from tests.kafka_node import KafkaNode, started_nodes
 
 pytestmark = pytest.mark.spark

@@ -19,9 +19,11 @@ from confluent_kafka.admin import NewTopic
 from rpds import HashTrieMap
 
 import kraftlake
-from kraftlake.kafka_files import read_broker_directory
-from kraftlake.replay import RestorePlan, import_source, plan_restore, write_restore
+from kraftlake.kafka_files.node.broker_directory import read_broker_directory
+from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.restore.broker_facts import broker_facts
+from kraftlake.replay.restore.restore_files import write_restore
+from kraftlake.replay.restore.restore_plan import RestorePlan, plan_restore
 from kraftlake.replay.restore.restored_image import restored_image
 from tests.interop.restored_nodes import Record, consumed, on_disk, produced, put_in_place, until
 from tests.kafka_node import KafkaNode, new_nodes

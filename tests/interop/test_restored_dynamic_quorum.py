@@ -12,8 +12,11 @@ import pytest
 from confluent_kafka.admin import NewTopic
 
 import kraftlake
-from kraftlake.kafka_files import find_properties
-from kraftlake.replay import describe_quorum, import_source, plan_restore, write_restore
+from kraftlake.kafka_files.node.meta_properties import find_properties
+from kraftlake.replay.imports.import_log import import_source
+from kraftlake.replay.queries.quorum_report import describe_quorum
+from kraftlake.replay.restore.restore_files import write_restore
+from kraftlake.replay.restore.restore_plan import plan_restore
 from tests.interop.restored_nodes import consumed, produced, put_in_place, until
 from tests.kafka_node import KafkaNode, started_nodes
 from tests.replay.following import position

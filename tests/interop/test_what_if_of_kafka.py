@@ -12,8 +12,8 @@ import pytest
 from confluent_kafka.admin import NewTopic
 
 import kraftlake
-from kraftlake.diagnosis import WhatIf
-from kraftlake.image import MetadataImage
+from kraftlake.diagnosis.trial.what_if import WhatIf
+from kraftlake.image.metadata_image import MetadataImage
 from tests.controller.kafka_rpc import KafkaRpc
 from tests.kafka_node import KafkaNode, started_nodes
 from tests.replica_manager.kafka_follower import wait_for

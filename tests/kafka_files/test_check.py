@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.kafka_files import Problem, check_directory, open_directory
+from kraftlake.kafka_files.check import check_directory
+from kraftlake.kafka_files.directory import open_directory
+from kraftlake.kafka_files.problem import Problem
 from kraftlake.records.batch import encode_batch
 from kraftlake.records.batch_header import CRC_FROM
 from tests.kafka_files.sample_files import CRASH_TORN, KAFKA_44, NEWEST_44, SAMPLES, SEGMENTS_44, copy_of, no_ops

@@ -8,8 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.kafka_files import BrokenFileError, check_directory, open_directory, write_segment
+from kraftlake.kafka_files.check import check_directory
+from kraftlake.kafka_files.directory import open_directory
+from kraftlake.kafka_files.faults import BrokenFileError
 from kraftlake.kafka_files.stored_file import DiskFile
+from kraftlake.kafka_files.writer import write_segment
 from kraftlake.records.batch import encode_batch
 from kraftlake.runtime.errors import KraftlakeError, NotASourceError
 from tests.kafka_files.sample_files import (

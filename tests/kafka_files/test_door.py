@@ -4,8 +4,7 @@ import subprocess
 import sys
 
 import kraftlake.kafka_files as room
-from kraftlake.kafka_files import segment_name, snapshot_name
-from kraftlake.kafka_files.file_names import partition_of, segment_base_offset, snapshot_id
+from kraftlake.kafka_files.file_names import partition_of, segment_base_offset, segment_name, snapshot_id, snapshot_name
 from tests.at_least_one import at_least_one
 
 

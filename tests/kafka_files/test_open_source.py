@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.kafka_files import SourceKind, open_directory, open_kafka_files
+from kraftlake.kafka_files.directory import open_directory
+from kraftlake.kafka_files.open_source import open_kafka_files
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.runtime.errors import CorruptDataError, NotASourceError
 from tests.kafka_files.sample_files import CRASH_TORN, KAFKA_44, NEWEST_44, SEGMENTS_44, copy_of
 

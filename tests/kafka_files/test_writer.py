@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.kafka_files import open_directory, open_kafka_files, snapshot_name, write_checkpoint, write_segment
+from kraftlake.kafka_files.directory import open_directory
+from kraftlake.kafka_files.file_names import snapshot_name
+from kraftlake.kafka_files.open_source import open_kafka_files
+from kraftlake.kafka_files.writer import write_checkpoint, write_segment
 from kraftlake.records.batch import encode_batch
 from kraftlake.records.control_records import KRaftVersionRecord, Voter, VotersRecord
 from kraftlake.records.metadata_records import NoOpRecord, UserScramCredentialRecord

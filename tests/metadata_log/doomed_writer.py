@@ -17,8 +17,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from kraftlake.metadata_log import SnapshotFacts
 from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.records.batch import RecordBatch
 from kraftlake.runtime.errors import FencedEpochError, ImportConflictError, LakeError

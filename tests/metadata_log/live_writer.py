@@ -13,7 +13,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepPolicy
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
+from kraftlake.metadata_log.maintenance.upkeep import Upkeep
 from tests.metadata_log.log_batches import noop_batch
 
 _POLICY = UpkeepPolicy(checkpoint_after=50, keep_commits=60, compact_from=8)

@@ -15,11 +15,15 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.metadata_log import Contents, MetadataLog, SnapshotFacts, Upkeep, UpkeepPolicy
+from kraftlake.metadata_log.append.creation import Contents
 from kraftlake.metadata_log.append.log_file import FIRST_HASH, hash_of_columns, hash_of_rows
 from kraftlake.metadata_log.chain import ChainLink
 from kraftlake.metadata_log.delta_table.actions import SEAL
 from kraftlake.metadata_log.delta_table.table_state import commit_path
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
+from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import TopicRecord
 from kraftlake.records.rows import LOG_SCHEMA, to_columns, to_rows

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.metadata_log import MetadataLog, distinct_names, lake_location, lakes_at, names_many
+from kraftlake.metadata_log.lakes import distinct_names, lakes_at, names_many
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.storage.location import lake_location
 from kraftlake.runtime.errors import LakeError, UsageError
 from tests.metadata_log.object_store import BUCKET
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 from tests.metadata_log.live_writer import writing
 from tests.metadata_log.log_batches import UnsyncedDisk, noop_batch
 

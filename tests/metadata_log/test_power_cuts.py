@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kraftlake.metadata_log import SnapshotFacts
 from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.runtime.errors import CorruptDataError, LakeError
 from simulator.forgetful_disk import ForgetfulDisk, PowerCut
 from tests.metadata_log.doomed_writer import batches_at

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from kraftlake.generate import Plan, generate_lake
+from kraftlake.generate.lake import generate_lake
+from kraftlake.generate.plan import Plan
 from kraftlake.replay.reading.chunks import BULK_FROM
 from kraftlake.runtime.extras import EXTRAS
 from tests.wheel import REPOSITORY, Install, here, install

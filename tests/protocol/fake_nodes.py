@@ -17,7 +17,7 @@ from kio.schema.types import BrokerId, TopicName
 from kio.serial import entity_writer
 from kio.static.primitive import i16, i32, i32Timedelta, i64
 
-from kraftlake.protocol import Address
+from kraftlake.protocol.address import Address
 from kraftlake.protocol.error_code import ErrorCode
 
 Talk = Callable[[socket.socket], None]

@@ -8,7 +8,12 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from kraftlake.protocol import Abort, Address, ClientConfig, Connection, NodeConnector, NodeError, TlsConfig
+from kraftlake.protocol.abort import Abort
+from kraftlake.protocol.address import Address
+from kraftlake.protocol.client_config import ClientConfig, TlsConfig
+from kraftlake.protocol.connection import Connection
+from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.protocol.node_error import NodeError
 from tests.protocol.fake_nodes import frame, receive_frame, serving
 from tests.protocol.test_tls import TRUST
 from tests.protocol.test_tls import server as tls_server

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.protocol import Address, joined_addresses, parse_addresses
+from kraftlake.protocol.address import Address, joined_addresses, parse_addresses
 from kraftlake.runtime.errors import UsageError
 
 

@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.protocol import ClientConfig, SaslConfig, StoreConfig, TlsConfig, parse_client_config, read_client_config
-from kraftlake.runtime import UsageError
+from kraftlake.protocol.client_config import (
+    ClientConfig,
+    SaslConfig,
+    StoreConfig,
+    TlsConfig,
+    parse_client_config,
+    read_client_config,
+)
+from kraftlake.runtime.errors import UsageError
 
 MODULE = "org.apache.kafka.common.security"
 PLAIN = f'{MODULE}.plain.PlainLoginModule required username="alice" password="the-secret";'

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.protocol import Address, Connection, NodeError
+from kraftlake.protocol.address import Address
+from kraftlake.protocol.connection import Connection
+from kraftlake.protocol.node_error import NodeError
 from kraftlake.runtime.clock import ManualClock
 from tests.protocol.fake_nodes import Talk, frame, receive_frame, serving
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kio.schema.types import BrokerId
 from kio.static.primitive import i8, i32, i32Timedelta, i64
 
-from kraftlake.protocol import FETCH_VERSIONS, FetchHeader, encode_fetch, encode_partition
+from kraftlake.protocol.fetch_request import FETCH_VERSIONS, FetchHeader, encode_fetch, encode_partition
 from tests.protocol.fake_nodes import encoded
 
 INT32 = st.integers(-(2**31), 2**31 - 1)

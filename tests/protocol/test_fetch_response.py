@@ -17,7 +17,9 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import BrokerId, ProducerId
 from kio.static.primitive import i32, i32Timedelta, i64
 
-from kraftlake.protocol import FETCH_VERSIONS, Address, FetchResponse, PartitionResponse, decode_fetch
+from kraftlake.protocol.address import Address
+from kraftlake.protocol.fetch_request import FETCH_VERSIONS
+from kraftlake.protocol.fetch_response import FetchResponse, PartitionResponse, decode_fetch
 from kraftlake.records.uuid import Uuid
 from kraftlake.records.varint import MalformedError, uvarint
 from tests.memory import peak_memory

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.serial import readers, writers
 
-from kraftlake.protocol import kafka_id, wire_id
+from kraftlake.protocol.ids import kafka_id, wire_id
 from kraftlake.records.uuid import Uuid
 
 

@@ -17,16 +17,12 @@ import pytest
 from confluent_kafka.admin import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
 import kraftlake
-from kraftlake.protocol import (
-    AuthenticationError,
-    NodeConnector,
-    NodeError,
-    QuorumClient,
-    QuorumPosition,
-    node_client,
-    parse_addresses,
-    read_client_config,
-)
+from kraftlake.protocol import node_client
+from kraftlake.protocol.address import parse_addresses
+from kraftlake.protocol.client_config import read_client_config
+from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.protocol.node_error import AuthenticationError, NodeError
+from kraftlake.protocol.quorum_client import QuorumClient, QuorumPosition
 from kraftlake.protocol.sasl import authenticate
 from tests.at_least_one import at_least_one
 from tests.certificates import PASSWORD, Identity, authority, issued

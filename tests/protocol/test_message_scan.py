@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 from kio.serial._introspect import EntityField, EntityTupleField, PrimitiveTupleField, classify_field
 
-from kraftlake.protocol import Connection, NodeClient, NodeError
+from kraftlake.protocol.connection import Connection
 from kraftlake.protocol.message_scan import MessageScan, end_of_message, read_message
+from kraftlake.protocol.node_client import NodeClient
+from kraftlake.protocol.node_error import NodeError
 from kraftlake.records.varint import MalformedError, uvarint
 from tests.memory import peak_memory
 from tests.protocol.fake_nodes import encoded, frame, receive_frame, serving

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from kraftlake.protocol import ClientConfig, NodeClient, NodeConnector, NodeError
+from kraftlake.protocol.client_config import ClientConfig
+from kraftlake.protocol.node_client import NodeClient
+from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.protocol.node_error import NodeError
 from kraftlake.records.varint import MalformedError
 from tests.protocol.fake_nodes import FakeController, encoded, frame, receive_frame, serving
 

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.protocol import NodeError, NoLeaderError, OtherClusterError, QuorumPosition, QuorumWatch
+from kraftlake.protocol.describe import NoLeaderError, OtherClusterError
+from kraftlake.protocol.node_error import NodeError
+from kraftlake.protocol.quorum_client import QuorumPosition
+from kraftlake.protocol.quorum_watch import QuorumWatch
 from kraftlake.runtime.clock import ManualClock
 
 

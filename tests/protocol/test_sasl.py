@@ -18,16 +18,12 @@ from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 from kio.static.primitive import i64Timedelta
 
-from kraftlake.protocol import (
-    AuthenticationError,
-    ClientConfig,
-    NodeClient,
-    NodeConnector,
-    NodeError,
-    QuorumClient,
-    SaslConfig,
-)
+from kraftlake.protocol.client_config import ClientConfig, SaslConfig
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.node_client import NodeClient
+from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.protocol.node_error import AuthenticationError, NodeError
+from kraftlake.protocol.quorum_client import QuorumClient
 from kraftlake.runtime.clock import ManualClock
 from tests.protocol.fake_nodes import FakeController, encoded, frame, receive_frame, serving
 

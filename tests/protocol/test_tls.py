@@ -12,18 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.protocol import (
-    Address,
-    AuthenticationError,
-    ClientConfig,
-    NodeConnector,
-    NodeError,
-    QuorumClient,
-    StoreConfig,
-    TlsConfig,
-)
-from kraftlake.runtime import EnvironmentFaultError, UsageError, extras
+from kraftlake.protocol.address import Address
+from kraftlake.protocol.client_config import ClientConfig, StoreConfig, TlsConfig
+from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.protocol.node_error import AuthenticationError, NodeError
+from kraftlake.protocol.quorum_client import QuorumClient
+from kraftlake.runtime import extras
 from kraftlake.runtime.clock import ManualClock
+from kraftlake.runtime.errors import EnvironmentFaultError, UsageError
 from tests.certificates import PASSWORD, Identity, authority, issued
 from tests.protocol.fake_nodes import FakeController, Talk, serving
 

@@ -4,9 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.image import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
-from kraftlake.publisher import AclCache, Action, AuthorizerConfig, StandardAuthorizer
-from kraftlake.publisher.authorizer import AuthorizerNotReadyError, is_in_range
+from kraftlake.image.acls_image import StandardAcl
+from kraftlake.image.kafka_names import AclOperation, AclPermissionType, PatternType, ResourceType
+from kraftlake.publisher.acl_cache import AclCache
+from kraftlake.publisher.authorizer import (
+    Action,
+    AuthorizerConfig,
+    AuthorizerNotReadyError,
+    StandardAuthorizer,
+    is_in_range,
+)
 from kraftlake.records import metadata_records as r
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import UsageError

@@ -7,14 +7,25 @@ from collections.abc import Callable, Collection, Sequence
 import attrs
 import pytest
 
-from kraftlake.delta import MetadataDelta, TopicPartition, TopicsDelta
-from kraftlake.image import MetadataImage, TopicsImage
-from kraftlake.publisher import BrokerMetadataPublisher, BrokerParts, CoordinatorRecorder, MetadataCache
-from kraftlake.publisher.broker_metadata_publisher import is_stray_replica
-from kraftlake.publisher.coordinator_recorder import Elected, NewImage, PartitionsDeleted, Resigned, Started
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.delta.topics.topics_delta import TopicsDelta
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.topics_image import TopicsImage
+from kraftlake.publisher.broker_metadata_publisher import BrokerMetadataPublisher, BrokerParts, is_stray_replica
+from kraftlake.publisher.coordinator_recorder import (
+    CoordinatorRecorder,
+    Elected,
+    NewImage,
+    PartitionsDeleted,
+    Resigned,
+    Started,
+)
 from kraftlake.publisher.driven import StrayCheck
+from kraftlake.publisher.metadata_cache import MetadataCache
 from kraftlake.records import metadata_records as r
-from kraftlake.replay import LeaderAndEpoch, LoaderManifest, MetadataPublisher, SnapshotManifest
+from kraftlake.replay.loader.manifest import LeaderAndEpoch, LoaderManifest, SnapshotManifest
+from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
 from tests.publisher.updates import Cluster, broker, cluster, new_leader, topic_of
 from tests.replay.loader.test_metadata_loader import Faults
 from tests.replay.made_logs import topic, uuid_of

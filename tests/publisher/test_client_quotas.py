@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from kraftlake.publisher import ClientQuotas
+from kraftlake.publisher.client_quotas import ClientQuotas
 from kraftlake.records import metadata_records as r
 from kraftlake.runtime.errors import UsageError
 from tests.publisher.updates import cluster

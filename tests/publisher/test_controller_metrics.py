@@ -2,12 +2,15 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from kraftlake.delta import MetadataDelta, delta_from_empty
-from kraftlake.image import MetadataImage, MetadataProvenance, count_cluster
-from kraftlake.publisher import ControllerMetadataMetrics
+from kraftlake.delta.from_empty import delta_from_empty
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.cluster_counts import count_cluster
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
+from kraftlake.publisher.controller_metrics import ControllerMetadataMetrics
 from kraftlake.records import metadata_records as r
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.replay import LeaderAndEpoch, LogDeltaManifest, SnapshotManifest
+from kraftlake.replay.loader.manifest import LeaderAndEpoch, LogDeltaManifest, SnapshotManifest
 from kraftlake.runtime.metrics import MetricsRegistry
 from tests.histories import split_histories
 from tests.publisher.updates import broker, cluster, new_leader, topic_of

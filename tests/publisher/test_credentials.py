@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from kraftlake.publisher import CredentialProvider, DelegationTokenCache, FeaturesPublisher
+from kraftlake.publisher.credentials import CredentialProvider, DelegationTokenCache
+from kraftlake.publisher.features import FeaturesPublisher
 from kraftlake.records import metadata_records as r
 from tests.publisher.updates import cluster
 

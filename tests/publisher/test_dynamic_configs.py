@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kraftlake.publisher import ConfigType, DynamicConfigPublisher, DynamicConfigs
+from kraftlake.publisher.dynamic_configs import ConfigType, DynamicConfigPublisher, DynamicConfigs
 from kraftlake.records import metadata_records as r
 from tests.publisher.updates import cluster, topic_of
 from tests.replay.loader.test_metadata_loader import Faults

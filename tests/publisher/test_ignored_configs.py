@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from kraftlake.publisher import IgnoredConfigs, IgnoredConfigsPublisher, configs_without_effect
+from kraftlake.publisher.ignored_configs import IgnoredConfigs, IgnoredConfigsPublisher, configs_without_effect
 from kraftlake.records import metadata_records as r
 from kraftlake.records.schema import Message
-from kraftlake.replay import LeaderAndEpoch
+from kraftlake.replay.loader.manifest import LeaderAndEpoch
 from tests.publisher.updates import Cluster, cluster
 
 TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32

@@ -7,18 +7,14 @@ from random import Random
 import pytest
 from structlog.testing import capture_logs
 
-from kraftlake.delta import TopicPartition
-from kraftlake.image import ClientQuotaEntity, ConfigResource
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.image.client_quotas_image import ClientQuotaEntity
+from kraftlake.image.configurations_image import ConfigResource
 from kraftlake.image.topics.directory_id import LOST, UNASSIGNED
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.publisher import (
-    Cursor,
-    FilterComponent,
-    Match,
-    MetadataCache,
-    Node,
-    QuotaFilter,
-)
+from kraftlake.publisher.metadata_cache import MetadataCache
+from kraftlake.publisher.metadata_responses import Cursor, Node
+from kraftlake.publisher.quota_filter import FilterComponent, Match, QuotaFilter
 from kraftlake.records import metadata_records as r
 from kraftlake.records.schema import Message
 from kraftlake.records.uuid import Uuid

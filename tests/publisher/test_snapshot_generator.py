@@ -6,11 +6,15 @@ from pathlib import Path
 
 import attrs
 
-from kraftlake.image import MetadataImage
-from kraftlake.metadata_log import MetadataLog, SnapshotPolicy
-from kraftlake.publisher import LakeSnapshotEmitter, SnapshotEmitterMetrics, SnapshotGenerator
-from kraftlake.replay import LakeFeed, LeaderAndEpoch, LogDeltaManifest, MetadataLoader, QuorumState, SnapshotManifest
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.snapshots.policy import SnapshotPolicy
+from kraftlake.publisher.snapshot_generator import LakeSnapshotEmitter, SnapshotEmitterMetrics, SnapshotGenerator
 from kraftlake.replay.loader.fold import snapshot_image
+from kraftlake.replay.loader.lake_feed import LakeFeed
+from kraftlake.replay.loader.manifest import LeaderAndEpoch, LogDeltaManifest, SnapshotManifest
+from kraftlake.replay.loader.metadata_loader import MetadataLoader
+from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.event_queue import EventQueue
 from kraftlake.runtime.metrics import MetricsRegistry

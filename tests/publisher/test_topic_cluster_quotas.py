@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from kraftlake.publisher import Cluster as ClientCluster
-from kraftlake.publisher import DynamicTopicClusterQuotaPublisher
+from kraftlake.publisher.cluster_view import Cluster as ClientCluster
+from kraftlake.publisher.topic_cluster_quotas import DynamicTopicClusterQuotaPublisher
 from kraftlake.records import metadata_records as r
 from tests.publisher.updates import broker, cluster, topic_of
 

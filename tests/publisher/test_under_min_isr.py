@@ -5,12 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage, is_under_min_isr, min_insync_replicas
-from kraftlake.publisher import UnderMinIsrCounter
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.broker_partitions import min_insync_replicas
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.partition_health import is_under_min_isr
+from kraftlake.publisher.under_min_isr import UnderMinIsrCounter
 from kraftlake.records import metadata_records as r
 from kraftlake.records.schema import Message
-from kraftlake.replay import LogDeltaManifest, SnapshotManifest
+from kraftlake.replay.loader.manifest import LogDeltaManifest, SnapshotManifest
 from tests.replay.made_logs import partition, topic
 
 TOPICS = range(3)

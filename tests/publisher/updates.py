@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import attrs
 
-from kraftlake.delta import MetadataDelta, delta_from_empty
-from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.delta.from_empty import delta_from_empty
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records import metadata_records as r
 from kraftlake.records.schema import Message
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay import LogDeltaManifest, MetadataPublisher, SnapshotManifest
+from kraftlake.replay.loader.manifest import LogDeltaManifest, SnapshotManifest
+from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
 from tests.replay.made_logs import TIME, metadata_version, uuid_of
 
 DIRECTORY = Uuid((77).to_bytes(16, "big"))

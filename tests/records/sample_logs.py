@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kraftlake.records import RecordBatch, TornBatchError, read_batches
+from kraftlake.records.batch import RecordBatch, TornBatchError, read_batches
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 LOG_FILES = sorted([*SAMPLES.glob("*/log/__cluster_metadata-0/*.log"), *SAMPLES.glob("*/log/*/*.checkpoint")])

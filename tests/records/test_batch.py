@@ -10,21 +10,14 @@ from google_crc32c import value as crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.records import (
-    ApiMessageAndVersion,
-    BatchLimits,
-    RecordBatch,
-    TornBatchError,
-    batch_header,
-    encode_batch,
-    read_batches,
-    torn,
-)
+from kraftlake.records import batch_header, torn
+from kraftlake.records.batch import BatchLimits, RecordBatch, TornBatchError, encode_batch, read_batches
 from kraftlake.records.batch_header import COMPRESSIONS, HEADER
 from kraftlake.records.control_records import LeaderChangeMessage, SnapshotFooterRecord
 from kraftlake.records.metadata_records import NoOpRecord, TopicRecord
+from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.varint import varint
-from kraftlake.runtime import CorruptDataError, KraftlakeError, UnwritableMetadataError
+from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, UnwritableMetadataError
 from tests.at_least_one import at_least_one
 from tests.memory import peak_memory
 from tests.records.sample_logs import TORN

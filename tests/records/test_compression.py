@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kraftlake.records.batch_header import COMPRESSIONS
 from kraftlake.records.compression import compress, decompress
-from kraftlake.runtime import CorruptDataError
+from kraftlake.runtime.errors import CorruptDataError
 
 KINDS = COMPRESSIONS[1:]
 MEGABYTE = 1 << 20

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from kraftlake.records import CONTROL_RECORDS, METADATA_RECORDS, Message, Struct
 from kraftlake.records.codec_source import default_of
-from kraftlake.records.schema import FieldSpec, Primitive, Versions, field_specs, json_name
+from kraftlake.records.control_records import CONTROL_RECORDS
+from kraftlake.records.metadata_records import METADATA_RECORDS
+from kraftlake.records.schema import FieldSpec, Message, Primitive, Struct, Versions, field_specs, json_name
 from tests.interop.jars import kafka_jars
 
 CONTROLS = ("LeaderChangeMessage", "SnapshotHeaderRecord", "SnapshotFooterRecord", "KRaftVersionRecord", "VotersRecord")

@@ -7,17 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.records import (
-    ApiMessageAndVersion,
-    LogRecord,
-    RecordBatch,
-    UnknownRecord,
-    Uuid,
-    from_json,
-    log_records,
-    to_json,
-)
+from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import KRaftVersionRecord, LeaderChangeMessage, LeaderChangeVoter
+from kraftlake.records.json_form import from_json, to_json
+from kraftlake.records.log_record import LogRecord, log_records
 from kraftlake.records.metadata_records import (
     AbortTransactionRecord,
     BrokerEndpoint,
@@ -29,7 +22,9 @@ from kraftlake.records.metadata_records import (
     TopicRecord,
     UserScramCredentialRecord,
 )
-from kraftlake.runtime import CorruptDataError, UnwritableMetadataError
+from kraftlake.records.serde import ApiMessageAndVersion, UnknownRecord
+from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.errors import CorruptDataError, UnwritableMetadataError
 from tests.strategies import CONTROL_TYPES, messages
 
 TOPIC_ID = Uuid(range(16))

@@ -4,7 +4,7 @@ import pytest
 
 from kraftlake.records.metadata_records import METADATA_RECORDS
 from kraftlake.records.metadata_version import ALL, LATEST, LATEST_PRODUCTION, MINIMUM_OF_KAFKA_4, from_feature_level
-from kraftlake.runtime import ReplayError
+from kraftlake.runtime.errors import ReplayError
 
 
 @pytest.mark.parametrize(

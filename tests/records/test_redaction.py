@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from kraftlake.records import ApiMessageAndVersion, RecordBatch, log_records, to_json
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.json_form import to_json
+from kraftlake.records.log_record import log_records
 from kraftlake.records.metadata_records import (
     ConfigRecord,
     DelegationTokenRecord,
@@ -12,7 +14,8 @@ from kraftlake.records.metadata_records import (
     UserScramCredentialRecord,
 )
 from kraftlake.records.redaction import REDACTED, is_sensitive_config, redact_record_json
-from kraftlake.settings import CONFIGS
+from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.settings.tables import CONFIGS
 from tests.records.sample_logs import LOG_FILES, whole_batches
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32

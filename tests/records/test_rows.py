@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.records import ApiMessageAndVersion, RecordBatch, UnknownRecord
+from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.records.metadata_records import NoOpRecord, PartitionRecord
 from kraftlake.records.rows import LOG_SCHEMA, from_rows, to_rows
-from kraftlake.runtime import CorruptDataError
+from kraftlake.records.serde import ApiMessageAndVersion, UnknownRecord
+from kraftlake.runtime.errors import CorruptDataError
 from tests.strategies import batches
 
 NO_OP = ApiMessageAndVersion(NoOpRecord(), 0)

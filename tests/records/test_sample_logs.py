@@ -7,16 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.records import (
-    encode_batch,
-    encode_control,
-    encode_value,
-    from_json,
-    log_records,
-    read_batches,
-)
+from kraftlake.records.batch import encode_batch, read_batches
 from kraftlake.records.batch_header import COMPRESSIONS
+from kraftlake.records.json_form import from_json
+from kraftlake.records.log_record import log_records
 from kraftlake.records.rows import from_rows, to_rows
+from kraftlake.records.serde import encode_control, encode_value
 from tests.at_least_one import at_least_one
 from tests.records.sample_logs import LOG_FILES, dumped_records, whole_batches
 

@@ -5,17 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.records import (
-    ApiMessageAndVersion,
-    UnknownRecord,
-    Uuid,
-    decode_control,
-    decode_value,
-    encode_control,
-    encode_value,
-    read_frame,
-    record_type,
-)
 from kraftlake.records.control_records import LeaderChangeMessage, LeaderChangeVoter, SnapshotFooterRecord
 from kraftlake.records.metadata_records import (
     ConfigRecord,
@@ -25,7 +14,18 @@ from kraftlake.records.metadata_records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from kraftlake.runtime import CorruptDataError, UnwritableMetadataError
+from kraftlake.records.serde import (
+    ApiMessageAndVersion,
+    UnknownRecord,
+    decode_control,
+    decode_value,
+    encode_control,
+    encode_value,
+    read_frame,
+    record_type,
+)
+from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.errors import CorruptDataError, UnwritableMetadataError
 from tests.memory import peak_memory
 from tests.records.sample_logs import LOG_FILES, whole_batches
 from tests.strategies import METADATA_TYPES, control_messages, messages, messages_of, unknown_records, versions_of

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.records import Uuid, decode_value, encode_value
 from kraftlake.records.metadata_records import BrokerEndpoint, PartitionChangeRecord, RegisterBrokerRecord, TopicRecord
+from kraftlake.records.serde import decode_value, encode_value
 from kraftlake.records.typed_columns import _compiled, columns_of_messages, decode_columns, typed_fields
-from kraftlake.runtime import CorruptDataError
+from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.errors import CorruptDataError
 from tests.strategies import METADATA_TYPES, messages_of, versions_of
 
 Payloads = list[tuple[bytes, int]]

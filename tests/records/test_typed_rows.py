@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.records import LogRecord, RecordBatch, encode_value, log_records
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.log_record import LogRecord, log_records
 from kraftlake.records.metadata_records import ConfigRecord, DelegationTokenRecord, TopicRecord
 from kraftlake.records.redaction import REDACTED, redact_record_json
 from kraftlake.records.rows import LOG_SCHEMA, to_rows
 from kraftlake.records.schema import field_specs
+from kraftlake.records.serde import encode_value
 from kraftlake.records.typed_rows import (
     PLACE,
     checked_schema,
@@ -22,7 +24,7 @@ from kraftlake.records.typed_rows import (
     typed_rows,
     typed_schema,
 )
-from kraftlake.runtime import CorruptDataError, UsageError
+from kraftlake.runtime.errors import CorruptDataError, UsageError
 from tests.at_least_one import at_least_one
 from tests.records.sample_logs import LOG_FILES, whole_batches
 from tests.records.typed_json import expected_line, json_of_row

@@ -15,8 +15,10 @@ from typing import Any
 from confluent_kafka.admin import NewTopic
 
 from kraftlake.api import open_source
-from kraftlake.metadata_log import MetadataLog
-from kraftlake.protocol import NodeError, QuorumClient, QuorumPosition, parse_addresses
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.protocol.address import parse_addresses
+from kraftlake.protocol.node_error import NodeError
+from kraftlake.protocol.quorum_client import QuorumClient, QuorumPosition
 from kraftlake.records.batch import encode_batch
 from tests.kafka_node import KafkaNode
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from kraftlake.api import Source
-from kraftlake.kafka_files import SourceKind
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay import import_source
+from kraftlake.replay.imports.import_log import import_source
 from kraftlake.runtime.errors import (
     KraftlakeError,
 )

@@ -7,15 +7,18 @@ from pathlib import Path
 
 import attrs
 
-from kraftlake.image import MetadataImage, MetadataProvenance
-from kraftlake.kafka_files import checkpoint_batches, segment_name, snapshot_name, write_checkpoint, write_segment
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
+from kraftlake.kafka_files.file_names import segment_name, snapshot_name
+from kraftlake.kafka_files.snapshots.batches import checkpoint_batches
+from kraftlake.kafka_files.writer import write_checkpoint, write_segment
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion, UnknownRecord
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay import MetadataBatchLoader
+from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 
 TIME = 1_700_000_000_000
 CLUSTER = "cluster-of-the-tests-1"

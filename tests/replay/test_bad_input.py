@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kraftlake
-from kraftlake.kafka_files import write_segment
-from kraftlake.replay import import_source
+from kraftlake.kafka_files.writer import write_segment
+from kraftlake.replay.imports.import_log import import_source
 from kraftlake.runtime.errors import KraftlakeError, LakeError, NotASourceError, OffsetError
 from tests.replay.made_logs import small_log, write_directory
 from tests.replay.sample_logs import directory_of

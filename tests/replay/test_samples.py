@@ -10,8 +10,9 @@ import pytest
 
 import kraftlake
 from kraftlake.api import Source
-from kraftlake.image import MetadataImage, image_to_json
-from kraftlake.replay import MetadataBatchLoader, import_source
+from kraftlake.image.metadata_image import MetadataImage, image_to_json
+from kraftlake.replay.imports.import_log import import_source
+from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.runtime.errors import OffsetError, ReplayError
 from tests.replay.sample_logs import (
     NAMES,

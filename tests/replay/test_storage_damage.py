@@ -16,10 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kraftlake
-from kraftlake.image import MetadataImage
-from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepPolicy
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.metadata_log.delta_table.data_files import open_parquet_file
 from kraftlake.metadata_log.delta_table.delta_log import read_table
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
+from kraftlake.metadata_log.maintenance.upkeep import Upkeep
 from kraftlake.records.rows import to_rows
 from kraftlake.replay.imports.kept_snapshot import keep_snapshot
 from kraftlake.replay.reading.open_reader import LakeReader

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftlake.delta import MetadataDelta, TopicPartition
-from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records import metadata_records as r
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager import (
-    BrokerContext,
-    MemoryLogManager,
-    MetadataView,
-    ReplicaManager,
-    ReplicaManagerConfig,
-    Transition,
-    TransitionKind,
-)
+from kraftlake.replica_manager.broker_context import BrokerContext
+from kraftlake.replica_manager.config import ReplicaManagerConfig
 from kraftlake.replica_manager.fetch.log_dir_fetcher import LogDirFetcher
+from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
+from kraftlake.replica_manager.metadata_view import MetadataView
 from kraftlake.replica_manager.replay.replayed_broker import StillFetcher
+from kraftlake.replica_manager.replica_manager import ReplicaManager
+from kraftlake.replica_manager.transitions import Transition, TransitionKind
 from kraftlake.runtime.clock import ManualClock
 from tests.histories import uuid_of
 

@@ -8,21 +8,18 @@ from typing import Any
 
 import attrs
 
-from kraftlake.delta import MetadataDelta, TopicIdPartition, TopicPartition
-from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.delta.topics.local_replica_changes import TopicIdPartition, TopicPartition
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records import metadata_records as r
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager import (
-    BrokerContext,
-    MemoryLogManager,
-    MetadataView,
-    ReplicaManager,
-    ReplicaManagerConfig,
-)
 from kraftlake.replica_manager.alter_partition_manager import AlterPartitionResponse, BatchingAlterPartitionManager
 from kraftlake.replica_manager.assignments_manager import AssignmentsManager, AssignReplicasResponse
+from kraftlake.replica_manager.broker_context import BrokerContext
+from kraftlake.replica_manager.config import ReplicaManagerConfig
 from kraftlake.replica_manager.controller_channel import LeaderAndIsr
 from kraftlake.replica_manager.errors import ReplicationError
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
@@ -36,12 +33,15 @@ from kraftlake.replica_manager.fetch.log_dir_fetcher import LogDirFetcher
 from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
 from kraftlake.replica_manager.logs.log_batch import LogBatch
 from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
+from kraftlake.replica_manager.metadata_view import MetadataView
 from kraftlake.replica_manager.partition.leader import (
     append_records_to_leader,
     last_offset_for_leader_epoch,
     log_with_epoch,
 )
 from kraftlake.replica_manager.replay.replayed_broker import hosted_delta
+from kraftlake.replica_manager.replica_manager import ReplicaManager
 from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
 from kraftlake.replica_manager.requests.fetch_contexts import FetchManager
 from kraftlake.replica_manager.requests.fetch_serving import serve_fetch

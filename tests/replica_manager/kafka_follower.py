@@ -14,41 +14,36 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from kraftlake.controller.cluster.supported_features import SUPPORTED
-from kraftlake.delta import MetadataDelta, TopicPartition
-from kraftlake.image import MetadataImage
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.image.endpoint import feature_levels_of
-from kraftlake.protocol import (
-    Address,
-    NodeConnector,
-    NodeError,
-    ObservedLog,
-    OffsetAndEpoch,
-    QuorumObserver,
-    parse_addresses,
-)
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.protocol.address import Address, parse_addresses
 from kraftlake.protocol.broker_requests import BrokerRegistrationRequest
+from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.protocol.node_error import NodeError
+from kraftlake.protocol.observer.observed_log import ObservedLog
+from kraftlake.protocol.observer.quorum_observer import QuorumObserver
+from kraftlake.protocol.observer.requests import OffsetAndEpoch
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay import MetadataLoader
 from kraftlake.replay.live.fetch_log import decoded
-from kraftlake.replica_manager import (
-    BrokerContext,
-    BrokerLifecycle,
-    BrokerLifecycleManager,
-    LifecycleConfig,
-    MemoryLogManager,
-    MetadataView,
-    NodeToControllerChannel,
-    RemoteLeaderEndPoint,
-    ReplicaFetcherThread,
-    ReplicaManager,
-    ReplicaManagerConfig,
-)
+from kraftlake.replay.loader.metadata_loader import MetadataLoader
 from kraftlake.replica_manager.alter_partition_manager import BatchingAlterPartitionManager
 from kraftlake.replica_manager.assignments_manager import AssignmentsManager
+from kraftlake.replica_manager.broker_context import BrokerContext
+from kraftlake.replica_manager.config import ReplicaManagerConfig
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
+from kraftlake.replica_manager.fetch.fetcher_thread import ReplicaFetcherThread
+from kraftlake.replica_manager.fetch.remote_end_point import RemoteLeaderEndPoint
 from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
+from kraftlake.replica_manager.lifecycle.broker_lifecycle import BrokerLifecycle, LifecycleConfig
+from kraftlake.replica_manager.lifecycle.broker_lifecycle_manager import BrokerLifecycleManager
+from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
+from kraftlake.replica_manager.metadata_view import MetadataView
+from kraftlake.replica_manager.node_to_controller_channel import NodeToControllerChannel
 from kraftlake.replica_manager.replay.replayed_broker import StillFetcher
+from kraftlake.replica_manager.replica_manager import ReplicaManager
 from kraftlake.runtime.clock import SystemClock
 from kraftlake.runtime.event_queue import EventQueue, KafkaEventQueue
 from kraftlake.runtime.fault_handler import LoggingFaultHandler

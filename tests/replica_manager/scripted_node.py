@@ -19,7 +19,7 @@ from kio.schema.api_versions.v3.response import ApiVersion, ApiVersionsResponse
 from kio.serial import entity_reader
 from kio.static.primitive import i16, i32Timedelta
 
-from kraftlake.protocol import Address
+from kraftlake.protocol.address import Address
 from kraftlake.protocol.error_code import ErrorCode
 from tests.protocol.fake_nodes import encoded, frame, receive_frame, serving
 

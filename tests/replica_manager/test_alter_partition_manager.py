@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftlake.delta import TopicIdPartition
+from kraftlake.delta.topics.local_replica_changes import TopicIdPartition
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.alter_partition_manager import (
     RETRY_AFTER_MS,

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataProvenance
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.topics.directory_id import UNASSIGNED
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records import metadata_records as r
-from kraftlake.replica_manager import MemoryLogManager, TransitionKind
 from kraftlake.replica_manager.errors import (
     InconsistentTopicIdError,
     KafkaStorageError,
     NotLeaderOrFollowerError,
     UnknownTopicOrPartitionError,
 )
+from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
 from kraftlake.replica_manager.partition.hosted_partition import OfflinePartition
 from kraftlake.replica_manager.requests.log_dir_moves import alter_replica_log_dirs
+from kraftlake.replica_manager.transitions import TransitionKind
 from tests.replica_manager.brokers import (
     BAR,
     D1,

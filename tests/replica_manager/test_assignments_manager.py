@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from kraftlake.delta import MetadataDelta, TopicIdPartition
-from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.delta.topics.local_replica_changes import TopicIdPartition
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records import metadata_records as r
 from kraftlake.replica_manager.assignments_manager import (

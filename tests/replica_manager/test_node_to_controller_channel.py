@@ -15,10 +15,10 @@ from kio.schema.errors import ErrorCode as KioError
 from kio.schema.types import BrokerId
 from kio.static.primitive import i32, i64
 
-from kraftlake.delta import TopicIdPartition, TopicPartition
-from kraftlake.image import LeaderRecoveryState
+from kraftlake.delta.topics.local_replica_changes import TopicIdPartition, TopicPartition
 from kraftlake.image.endpoint import VersionRange, feature_levels_of
-from kraftlake.protocol import Address, NodeConnector
+from kraftlake.image.topics.partition_registration import LeaderRecoveryState
+from kraftlake.protocol.address import Address
 from kraftlake.protocol.broker_requests import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
@@ -26,6 +26,7 @@ from kraftlake.protocol.broker_requests import (
     BrokerRegistrationResponse,
 )
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.node_connector import NodeConnector
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.alter_partition_manager import (

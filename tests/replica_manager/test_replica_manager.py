@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.replica_manager import ReplicaManagerConfig
+from kraftlake.replica_manager.config import ReplicaManagerConfig
 from kraftlake.replica_manager.partition.leader import append_records_to_leader
 from kraftlake.replica_manager.replica_manager import IDLE_CHECK_MS
 from kraftlake.replica_manager.requests.log_dir_moves import alter_replica_log_dirs

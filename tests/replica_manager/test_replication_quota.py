@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.replica_manager.replication_quota import ReplicationQuota, throttled_partitions
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import UsageError

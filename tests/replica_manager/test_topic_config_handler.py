@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.delta import MetadataDelta, TopicPartition
-from kraftlake.publisher import ConfigType, DynamicConfigPublisher
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.publisher.dynamic_configs import ConfigType, DynamicConfigPublisher
 from kraftlake.records import metadata_records as r
-from kraftlake.replica_manager import LogConfig, TopicConfigHandler
 from kraftlake.replica_manager.errors import NotEnoughReplicasError
+from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.replica_manager.partition.leader import append_records_to_leader
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
 from kraftlake.replica_manager.requests.log_dir_moves import alter_replica_log_dirs
+from kraftlake.replica_manager.topic_config_handler import TopicConfigHandler
 from kraftlake.runtime.errors import UsageError
 from simulator.data_batches import batch
 from tests.replay.loader.test_metadata_loader import Faults

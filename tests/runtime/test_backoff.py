@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.runtime import Backoff
+from kraftlake.runtime.backoff import Backoff
 
 
 def test_pauses_double_up_to_the_cap() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.runtime import parse_properties
+from kraftlake.runtime.java_properties import parse_properties
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 

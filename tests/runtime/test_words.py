@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from kraftlake.runtime import shown
-from kraftlake.runtime.words import did_you_mean
+from kraftlake.runtime.words import did_you_mean, shown
 
 
 def test_strings_from_outside_are_escaped_and_cut() -> None:

@@ -7,11 +7,10 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from kraftlake.protocol import OffsetAndEpoch, RawBatch
 from kraftlake.protocol.describe import Leader
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.protocol.observer.raw_batch import split_batches
-from kraftlake.protocol.observer.requests import FetchAnswer
+from kraftlake.protocol.observer.raw_batch import RawBatch, split_batches
+from kraftlake.protocol.observer.requests import FetchAnswer, OffsetAndEpoch
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.schema import Message

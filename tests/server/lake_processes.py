@@ -11,9 +11,10 @@ from typing import Any
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import kraftlake
-from kraftlake.image import MetadataImage
-from kraftlake.runtime import OffsetError
-from kraftlake.server import ClusterPlan, NodeKind, NodeSettings
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.runtime.errors import OffsetError
+from kraftlake.server.cluster_up.cluster_plan import ClusterPlan, NodeKind
+from kraftlake.server.node_config import NodeSettings
 from tests.server.broker.lake_cluster import format_lake
 from tests.server.node_process import KilledNode
 

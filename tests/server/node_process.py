@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kraftlake.server import NodeProcess
+from kraftlake.server.cluster_up.node_process import NodeProcess
 from tests.replica_manager.kafka_follower import PATIENCE, wait_for
 
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from kraftlake.runtime.metrics_server import MetricsServer
-from kraftlake.server import FollowConfig, FollowService
+from kraftlake.server.follow_config import FollowConfig
+from kraftlake.server.follow_service import FollowService
 
 PATIENCE_SECONDS = 120.0
 """Until something is called stuck."""

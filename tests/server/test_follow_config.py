@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.runtime import UsageError
-from kraftlake.server import ClusterConfig, FollowConfig, MetricsConfig, read_follow_config
+from kraftlake.runtime.errors import UsageError
+from kraftlake.server.follow_config import ClusterConfig, FollowConfig, MetricsConfig, read_follow_config
 
 EAST = '[clusters.east]\nbootstrap = "localhost:9093"\nlake = "east"\n'
 

@@ -11,9 +11,9 @@ import pytest
 from confluent_kafka.admin import NewTopic
 
 from kraftlake.api import open_source
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.batch import encode_batch
-from kraftlake.server import ClusterConfig, FollowConfig
+from kraftlake.server.follow_config import ClusterConfig, FollowConfig
 from tests.at_least_one import at_least_one
 from tests.kafka_node import KafkaNode, started_node
 from tests.server.services import following, until

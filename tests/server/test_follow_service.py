@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.uuid import Uuid
-from kraftlake.server import ClusterConfig, FollowConfig, cluster_follower
+from kraftlake.server import cluster_follower
+from kraftlake.server.follow_config import ClusterConfig, FollowConfig
 from tests.replay.made_logs import topic
 from tests.server.fake_clusters import FakeCluster, small_log
 from tests.server.services import PATIENCE_SECONDS, following, until

@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from kraftlake.runtime import UsageError
-from kraftlake.server import NodeSettings
-from kraftlake.settings import BROKER_CONFIGS
+from kraftlake.runtime.errors import UsageError
+from kraftlake.server.node_config import NodeSettings
+from kraftlake.settings.tables import BROKER_CONFIGS
 from tests.controller.random_configs import value_of
 from tests.interop.kafka_configs import ask_configs
 

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records import metadata_records as r
-from kraftlake.replay import LakeReader, image_at
-from kraftlake.server import ClusterConfig, FollowConfig, lake_worker
+from kraftlake.replay.loader.fold import image_at
+from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.server import lake_worker
+from kraftlake.server.follow_config import ClusterConfig, FollowConfig
 from tests.replay.made_logs import partition, topic
 from tests.server.fake_clusters import FakeCluster, small_log
 from tests.server.services import following, until

@@ -6,9 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.runtime import UsageError
-from kraftlake.server import ListenerAddress, NodeSettings, parse_listener
-from kraftlake.server.node_config import STANDARD_AUTHORIZER, has_authorizer
+from kraftlake.runtime.errors import UsageError
+from kraftlake.server.node_config import (
+    STANDARD_AUTHORIZER,
+    ListenerAddress,
+    NodeSettings,
+    has_authorizer,
+    parse_listener,
+)
 
 
 def settings(**values: str) -> NodeSettings:

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.settings import (
-    BROKER_CONFIGS,
-    PER_BROKER,
-    READ_ONLY,
-    is_live,
-    of_listener,
-    problem_of_setting,
-    sound_settings,
-)
+from kraftlake.settings.config_key import PER_BROKER, READ_ONLY
+from kraftlake.settings.dynamic_settings import is_live, problem_of_setting, sound_settings
+from kraftlake.settings.tables import BROKER_CONFIGS, of_listener
 
 _KEY_STORE = "ssl.keystore.password"
 

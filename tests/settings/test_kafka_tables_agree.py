@@ -9,14 +9,11 @@ from typing import Any
 
 import pytest
 
-from kraftlake.settings import (
-    BROKER_CONFIGS,
-    CLIENT_METRICS_CONFIGS,
-    GROUP_CONFIGS,
-    READ_ONLY,
-    TOPIC_CONFIGS,
-    ConfigKey,
-)
+from kraftlake.settings.client_metrics_configs import CLIENT_METRICS_CONFIGS
+from kraftlake.settings.config_key import READ_ONLY, ConfigKey
+from kraftlake.settings.group_configs import GROUP_CONFIGS
+from kraftlake.settings.tables import BROKER_CONFIGS
+from kraftlake.settings.topic_configs import TOPIC_CONFIGS
 from tests.controller.random_configs import value_of
 from tests.interop.kafka_configs import ask_configs
 

@@ -8,17 +8,9 @@ from pathlib import Path
 import pytest
 
 import kraftlake
-from kraftlake.settings import (
-    BROKER,
-    BROKER_CONFIGS,
-    CONFIGS,
-    TOPIC,
-    TOPIC_CONFIGS,
-    Heeded,
-    Ignored,
-    key_of,
-    why_ignored,
-)
+from kraftlake.settings.tables import BROKER, BROKER_CONFIGS, CONFIGS, TOPIC, key_of, why_ignored
+from kraftlake.settings.topic_configs import TOPIC_CONFIGS
+from kraftlake.settings.uses import Heeded, Ignored
 
 IGNORED = 183
 """The configs that have no effect yet, without those that are not meant to be here. This number may only go down."""

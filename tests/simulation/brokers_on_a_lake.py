@@ -16,42 +16,37 @@ from kraftlake.controller.cluster.brokers import register_broker
 from kraftlake.controller.quorum.quorum_controller import QuorumController
 from kraftlake.controller.replication.alter_partition import IsrChange, alter_partition
 from kraftlake.controller.replication.directories import assign_replicas_to_dirs
-from kraftlake.delta import TopicIdPartition, TopicPartition
-from kraftlake.image import MetadataImage
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.delta.topics.local_replica_changes import TopicIdPartition, TopicPartition
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.protocol.broker_requests import BrokerHeartbeatRequest, BrokerRegistrationRequest
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.publisher import (
-    BrokerMetadataPublisher,
-    BrokerParts,
-    ConfigType,
-    CoordinatorRecorder,
-    DynamicConfigPublisher,
-    MetadataCache,
-)
+from kraftlake.publisher.broker_metadata_publisher import BrokerMetadataPublisher, BrokerParts
+from kraftlake.publisher.coordinator_recorder import CoordinatorRecorder
+from kraftlake.publisher.dynamic_configs import ConfigType, DynamicConfigPublisher
+from kraftlake.publisher.metadata_cache import MetadataCache
 from kraftlake.records.metadata_records import BrokerEndpoint
-from kraftlake.replay import LakeFeed, MetadataLoader
-from kraftlake.replica_manager import (
-    BrokerContext,
-    MemoryLogManager,
-    ReplicaManager,
-    ReplicaManagerConfig,
-    TopicConfigHandler,
-)
+from kraftlake.replay.loader.lake_feed import LakeFeed
+from kraftlake.replay.loader.metadata_loader import MetadataLoader
 from kraftlake.replica_manager.alter_partition_manager import AlterPartitionResponse, BatchingAlterPartitionManager
 from kraftlake.replica_manager.assignments_manager import AssignmentsManager, AssignReplicasResponse
+from kraftlake.replica_manager.broker_context import BrokerContext
+from kraftlake.replica_manager.config import ReplicaManagerConfig
 from kraftlake.replica_manager.controller_channel import BrokerState, LeaderAndIsr
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
 from kraftlake.replica_manager.fetch.fetcher_thread import ReplicaFetcherThread
 from kraftlake.replica_manager.fetch.leader_end_point import FetchRequest, FetchResponse, LeaderUnreachableError
 from kraftlake.replica_manager.fetch.log_dir_fetcher import LogDirFetcher
 from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
+from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
+from kraftlake.replica_manager.replica_manager import ReplicaManager
 from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
 from kraftlake.replica_manager.requests.expiration_reaper import ExpirationReaper
 from kraftlake.replica_manager.requests.fetch_contexts import FetchManager
 from kraftlake.replica_manager.requests.fetch_serving import serve_fetch
 from kraftlake.replica_manager.requests.fetch_session_cache import FetchSessionCache
 from kraftlake.replica_manager.requests.request_server import RequestServer
+from kraftlake.replica_manager.topic_config_handler import TopicConfigHandler
 from kraftlake.runtime.clock import SystemClock
 from kraftlake.runtime.event_queue import KafkaEventQueue
 from kraftlake.runtime.scheduler import Scheduler

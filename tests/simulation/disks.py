@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake.delta import TopicIdPartition, TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicIdPartition, TopicPartition
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.kafka_files.file_names import META_PROPERTIES
 from kraftlake.kafka_files.node.meta_properties import meta_properties

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records import metadata_records as r
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager import ReplicaManagerConfig
+from kraftlake.replica_manager.config import ReplicaManagerConfig
 from kraftlake.replica_manager.fetch.leader_end_point import LeaderUnreachableError
 from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
 from kraftlake.replica_manager.logs.log_batch import LogBatch

@@ -12,11 +12,12 @@ from kraftlake.controller.configs.alter_configs import legacy_alter_configs
 from kraftlake.controller.quorum.bootstrap import BootstrapMetadata, BootstrapSnapshot
 from kraftlake.controller.quorum.quorum_controller import QuorumController
 from kraftlake.controller.replication.topics import CreatableTopic, create_topics, delete_topics
-from kraftlake.delta import TopicPartition
-from kraftlake.image import ConfigResource, MetadataImage, PartitionRegistration
-from kraftlake.image.configurations_image import TOPIC_RESOURCE
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.image.configurations_image import TOPIC_RESOURCE, ConfigResource
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.metadata_log.append.creation import Contents
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.requests.log_dir_moves import alter_replica_log_dirs
 from simulator.data_batches import batch

@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as f
 
-from kraftlake.kafka_files import open_directory
+from kraftlake.kafka_files.directory import open_directory
 from kraftlake.records.log_record import log_records
 from kraftlake.records.redaction import redact_record_json
 from kraftlake.runtime.errors import NotASourceError, OffsetError, UsageError

@@ -17,8 +17,9 @@ from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.runtime.errors import LakeError, UsageError
 from kraftlake.spark_jobs import table_frame
 from kraftlake.spark_jobs.derived_frames import _schema, _whole, disk_files_frame, files_frame
-from kraftlake.tables import LakeTable, TableDescription, update_tables
+from kraftlake.tables.catch_up.updating import update_tables
 from kraftlake.tables.jobs import JOBS
+from kraftlake.tables.lake_table import LakeTable, TableDescription
 from tests.tables.sample_log import lake_of
 from tests.tables.test_old_lakes import old_lake
 

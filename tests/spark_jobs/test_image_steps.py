@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from pyspark.errors import StreamingQueryException
 
 import kraftlake
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage, diff_images
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.diff import diff_images
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
-from kraftlake.replay import LoaderManifest, LogDeltaManifest, SnapshotManifest
+from kraftlake.replay.loader.manifest import LoaderManifest, LogDeltaManifest, SnapshotManifest
 from kraftlake.spark_jobs import image_stream
 from kraftlake.spark_jobs.image_steps import ImageSteps
 from kraftlake.spark_jobs.source_faults import KraftSourceError

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from kraftlake.generate import Plan, generate_lake
-from kraftlake.metadata_log import MetadataLog
-from kraftlake.tables import update_tables
+from kraftlake.generate.lake import generate_lake
+from kraftlake.generate.plan import Plan
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.tables.catch_up.updating import update_tables
 from kraftlake.tables.jobs import JOBS
 from kraftlake.tables.table_locks import JOBS_FOLDER
 from tests.spark_cluster import SparkCluster

@@ -14,8 +14,11 @@ import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from kraftlake.kafka_files import open_directory
-from kraftlake.metadata_log import MetadataLog, SnapshotFacts, Upkeep, UpkeepPolicy
+from kraftlake.kafka_files.directory import open_directory
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
+from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.spark_jobs import KraftDataSource
 from kraftlake.spark_jobs.log_stream import LogStream, Position

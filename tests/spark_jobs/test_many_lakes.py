@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from deltalake import DeltaTable
 
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.runtime.errors import LakeError, UsageError
 from kraftlake.spark_jobs import run_lakes
 from kraftlake.spark_jobs.many_lakes import _each_in_a_task
 from kraftlake.spark_jobs.submit import main
-from kraftlake.tables import hold_tables, update_by_job
+from kraftlake.tables.catch_up.updating import update_by_job
 from kraftlake.tables.jobs import ALL
+from kraftlake.tables.table_locks import hold_tables
 from tests.cli.running import fault, run, run_json
 from tests.spark_cluster import REPOSITORY, SparkCluster, driver_environment
 from tests.tables.sample_log import LAST_OFFSET, append_in, batches_between, lake_of

@@ -13,10 +13,11 @@ import pytest
 from deltalake import DeltaTable
 
 from kraftlake.api import open_source
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.runtime.errors import LakeError
 from kraftlake.spark_jobs import StreamOptions, run_job
-from kraftlake.tables import state_at, update_tables
+from kraftlake.tables.catch_up.updating import update_tables
+from kraftlake.tables.history.state_at import state_at
 from kraftlake.tables.jobs import JOBS
 from tests.at_least_one import at_least_one
 from tests.metadata_log.object_store import BUCKET, LONG

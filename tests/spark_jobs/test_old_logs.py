@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from deltalake import DeltaTable
 
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.typed_rows import typed_rows, typed_schema
 from kraftlake.replay.imports.import_log import import_source
 from kraftlake.runtime.errors import ReplayError

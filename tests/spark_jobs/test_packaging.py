@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 
 from kraftlake.spark_jobs import submit
 from kraftlake.spark_jobs.java import java_home
-from kraftlake.tables import update_tables
+from kraftlake.tables.catch_up.updating import update_tables
 from kraftlake.tables.jobs import TABLES, job_named
 from tests.spark_cluster import REPOSITORY, SparkCluster, driver_environment, started_cluster
 from tests.tables.sample_log import lake_of

@@ -14,10 +14,10 @@ from deltalake import DeltaTable
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_table.commit import commit_beside_writers
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.spark_jobs import StreamOptions, run_job
-from kraftlake.tables import update_tables
+from kraftlake.tables.catch_up.updating import update_tables
 from kraftlake.tables.jobs import JOBS
 from kraftlake.tables.table_locks import JOBS_FOLDER
 from tests.at_least_one import at_least_one

@@ -10,7 +10,10 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from kraftlake.metadata_log import MetadataLog, SnapshotFacts, Upkeep, UpkeepPolicy
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
+from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.records.batch import NO_TIMESTAMP
 from kraftlake.records.rows import LOG_SCHEMA, to_rows
 from tests.metadata_log.log_batches import TIME, data_batch, noop_batch, snapshot_batches

@@ -10,8 +10,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from kraftlake.kafka_files import open_directory
-from kraftlake.metadata_log import MetadataLog, SnapshotFacts, Upkeep
+from kraftlake.kafka_files.directory import open_directory
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.records.typed_rows import typed_rows, typed_schema
 from kraftlake.runtime.errors import CorruptDataError, OffsetError
 from kraftlake.spark_jobs import StreamOptions, StreamResult, records, run_job

@@ -14,9 +14,10 @@ import pytest
 from deltalake import DeltaTable
 
 from kraftlake.api import open_source
-from kraftlake.image import MetadataImage
-from kraftlake.kafka_files import open_directory
-from kraftlake.metadata_log import MetadataLog, SnapshotFacts
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.kafka_files.directory import open_directory
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.records.serde import UnknownRecord
 from kraftlake.runtime.errors import LakeError, UnknownRecordError, UsageError
@@ -39,7 +40,7 @@ from tests.tables.sample_log import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kraftlake.tables import Progress
+    from kraftlake.tables.catch_up.table_run import Progress
 
 SNAPSHOT_BYTES = 60_000
 

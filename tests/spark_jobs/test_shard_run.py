@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
-from kraftlake.metadata_log import MetadataLog, SnapshotFacts
 from kraftlake.metadata_log.delta_table.delta_log import read_table
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.records import metadata_records as r
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
@@ -21,10 +22,9 @@ from kraftlake.spark_jobs import shard_run
 from kraftlake.spark_jobs.backlog import Advance
 from kraftlake.spark_jobs.shard_run import TablesBacklog
 from kraftlake.spark_jobs.shard_steps import StepDone, run_step
-from kraftlake.tables import update_tables
 from kraftlake.tables.catch_up.covered import covered_by
 from kraftlake.tables.catch_up.table_run import unlocked_run
-from kraftlake.tables.catch_up.updating import writers_of
+from kraftlake.tables.catch_up.updating import update_tables, writers_of
 from kraftlake.tables.jobs import ALL
 from kraftlake.tables.shards.shard_plan import ShardPlan
 from kraftlake.tables.shards.shard_task import ShardTask

@@ -14,14 +14,14 @@ import pytest
 import structlog
 from deltalake import DeltaTable
 
-from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_table.delta_log import read_table
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.trimming import set_properties, trim
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.runtime.errors import EnvironmentFaultError, LakeError, OffsetError, UsageError
 from kraftlake.spark_jobs import ReplayListener, ReplayProgress, StreamOptions, StreamResult, run_job, table_stream
 from kraftlake.spark_jobs.submit import main
-from kraftlake.tables import update_tables
+from kraftlake.tables.catch_up.updating import update_tables
 from kraftlake.tables.jobs import ALL, JOBS
 from tests.at_least_one import at_least_one
 from tests.tables.sample_log import LAST_OFFSET, append_in, batches_between, lake_of, sample_batches, trim_to_a_snapshot

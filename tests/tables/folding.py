@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed
 from kraftlake.tables.table_writer import TableWriter

@@ -7,10 +7,10 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
-from kraftlake.image import MetadataImage
-from kraftlake.kafka_files import open_directory
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.kafka_files.directory import open_directory
 from kraftlake.metadata_log.delta_table.delta_log import read_table
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.log_facts import LOG_TABLE
 from kraftlake.metadata_log.maintenance.trimming import set_properties, trim
 from kraftlake.metadata_log.storage.disk import Disk

@@ -10,7 +10,7 @@ import pytest
 
 from kraftlake.generate.episodes import EPISODES
 from kraftlake.generate.plan import Plan
-from kraftlake.kafka_files import open_directory
+from kraftlake.kafka_files.directory import open_directory
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows

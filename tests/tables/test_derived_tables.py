@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.storage.location import lake_location
 from kraftlake.runtime.errors import LakeError, UsageError
 from kraftlake.tables.derived_tables import columns_of, derived_table

@@ -10,8 +10,9 @@ from typing import Any
 from hypothesis import given
 
 import kraftlake
-from kraftlake.image import MetadataImage, TopicsImage
-from kraftlake.tables import partition_table
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.topics_image import TopicsImage
+from kraftlake.tables.image_partitions import partition_table
 from tests.cli.running import DIRECTORY, ROOT
 from tests.histories import histories
 from tests.replay.loader.test_image_columns import images
@@ -49,5 +50,7 @@ def test_an_empty_image_has_an_empty_table() -> None:
 
 
 def test_it_needs_no_pyspark() -> None:
-    program = "import sys; from kraftlake.tables import partition_table; assert 'pyspark' not in sys.modules"
+    program = (
+        "import sys; from kraftlake.tables.image_partitions import partition_table; assert 'pyspark' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)

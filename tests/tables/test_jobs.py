@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_table.delta_log import read_table
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.runtime.errors import LakeError
 from kraftlake.tables import lake_table
 from kraftlake.tables.lake_table import LakeTable, TableDescription

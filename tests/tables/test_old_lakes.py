@@ -11,10 +11,10 @@ import pytest
 from deltalake import DeltaTable
 
 import kraftlake
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.runtime.errors import LakeError, OffsetError
-from kraftlake.tables import state_at, update_tables
-from kraftlake.tables.history.state_at import schema_of
+from kraftlake.tables.catch_up.updating import update_tables
+from kraftlake.tables.history.state_at import schema_of, state_at
 from kraftlake.tables.jobs import ALL, JOBS
 from tests.tables.sample_log import LAST_OFFSET, SAMPLE, SAMPLES
 

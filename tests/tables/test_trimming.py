@@ -11,11 +11,14 @@ import pytest
 from deltalake import DeltaTable
 
 import kraftlake
-from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_table.delta_log import read_table
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
-from kraftlake.tables import first_offsets, known_offset_since, state_at, trim_tables, trimming, update_tables
+from kraftlake.tables import trimming
+from kraftlake.tables.catch_up.updating import update_tables
+from kraftlake.tables.history.state_at import state_at
 from kraftlake.tables.jobs import HISTORY, JOBS
+from kraftlake.tables.trimming import first_offsets, known_offset_since, trim_tables
 from tests.at_least_one import at_least_one
 from tests.tables.sample_log import LAST_OFFSET, append_in, batches_between, lake_of
 

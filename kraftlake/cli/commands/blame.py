@@ -11,7 +11,7 @@ from kraftlake.cli.output.formats import Table
 
 if TYPE_CHECKING:
     from kraftlake.api import Source
-    from kraftlake.diagnosis import Thing
+    from kraftlake.diagnosis.things import Thing
 
 _COLUMNS = ("thing", "offset", "timestamp", "epoch", "type", "before", "after", "effectiveOffset", "orEarlier")
 
@@ -46,7 +46,7 @@ def blame(call: Call, source: str, thing: str, *, everything: bool) -> None:
         # for other programs
         kraftlake blame {SAMPLE} feature/metadata.version --all --json
     """
-    from kraftlake.diagnosis import Thing
+    from kraftlake.diagnosis.things import Thing
 
     named = Thing.parse(thing)
     opened = call.open(source)
@@ -55,7 +55,7 @@ def blame(call: Call, source: str, thing: str, *, everything: bool) -> None:
 
 def show_blamed(call: Call, source: Source, thing: Thing, at: int, *, everything: bool) -> None:
     """Write what made a thing what it is at the offset `at`, or every record that changed it."""
-    from kraftlake.diagnosis import blamed
+    from kraftlake.diagnosis.blaming import blamed
 
     with call.suggest_lenient():
         changes = blamed(source, thing, at, newest_only=not everything, lenient=not call.strict)

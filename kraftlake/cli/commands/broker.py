@@ -16,7 +16,7 @@ from kraftlake.cli.options.shared import command, config_option, insecure_option
 from kraftlake.runtime.process_setup import configure_service
 
 if TYPE_CHECKING:
-    from kraftlake.server import ListenerAddress
+    from kraftlake.server.node_config import ListenerAddress
 
 
 @command(
@@ -83,7 +83,10 @@ def broker(
         --listener SSL://b7:9094 --override log.retention.hours=720
     """
     configure_service()
-    from kraftlake.server import BrokerConfig, BrokerServer, ListenerAddress, NodeSettings, ReplicaServer
+    from kraftlake.server.broker.broker_config import BrokerConfig
+    from kraftlake.server.broker.broker_server import BrokerServer
+    from kraftlake.server.broker.replica_server import ReplicaServer
+    from kraftlake.server.node_config import ListenerAddress, NodeSettings
 
     if (lake is None) == (bootstrap is None):
         raise click.UsageError("Give --lake LAKE, or --bootstrap with the controllers of a real cluster.")

@@ -18,7 +18,7 @@ from kraftlake.cli.output.terminal import check_reader
 
 if TYPE_CHECKING:
     from kraftlake.cli.views.cluster_view import ClusterView
-    from kraftlake.server import ClusterUp
+    from kraftlake.server.cluster_up.cluster_up import ClusterUp
 
 _LOOK_SECONDS: Final = 0.1
 
@@ -89,8 +89,10 @@ def up(
         # for a script: one line with its addresses when it is up
         kraftlake cluster up cluster --json
     """
-    from kraftlake.metadata_log import is_object_uri
-    from kraftlake.server import ClusterPlan, ClusterUp, NodeSettings
+    from kraftlake.metadata_log.storage.object_path import is_object_uri
+    from kraftlake.server.cluster_up.cluster_plan import ClusterPlan
+    from kraftlake.server.cluster_up.cluster_up import ClusterUp
+    from kraftlake.server.node_config import NodeSettings
 
     if data is None and is_object_uri(lake):
         raise click.UsageError("--data is needed beside a lake in an object store: brokers' logs lie on disks.")

@@ -12,7 +12,7 @@ from kraftlake.cli.options.shared import command, config_option, insecure_option
 from kraftlake.runtime.process_setup import configure_service
 
 if TYPE_CHECKING:
-    from kraftlake.server import ListenerAddress
+    from kraftlake.server.node_config import ListenerAddress
 
 
 @command("Be a controller of a lake: active, or a standby that takes over.", source=False, answers=False)
@@ -59,7 +59,9 @@ def controller(
         kraftlake controller --lake cluster --config controller.properties --json 2> controller.jsonl
     """
     configure_service()
-    from kraftlake.server import ControllerServer, ControllerServerConfig, NodeSettings
+    from kraftlake.server.controller.controller_config import ControllerServerConfig
+    from kraftlake.server.controller.controller_server import ControllerServer
+    from kraftlake.server.node_config import NodeSettings
 
     read = ControllerServerConfig.of(
         lake, NodeSettings.read(config, settings), node_id=node_id, listeners=listeners, insecure=insecure

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
     from kraftlake.api import Source
     from kraftlake.cli.selection.cut import Cut
-    from kraftlake.image import ImageDiff, MetadataImage
-    from kraftlake.replay import LogComparison
+    from kraftlake.image.diff import ImageDiff
+    from kraftlake.image.metadata_image import MetadataImage
+    from kraftlake.replay.comparing.log_comparison import LogComparison
 
 
 @command("What changed between two offsets or times?", secrets=True, long=True)
@@ -97,7 +98,7 @@ def diff(
         # for other programs
         kraftlake diff {SAMPLE} 4592 4639 --json
     """
-    from kraftlake.image import diff_images
+    from kraftlake.image.diff import diff_images
 
     if other is None and (first is None or (last is None and not isinstance(first, LogTime))):
         raise click.UsageError("Give the offsets or times N and M, or another source --with which to compare.")
@@ -140,7 +141,10 @@ def show_diff(
 
 def _comparison(call: Call, one: Source, other: Source) -> LogComparison:
     """How the logs of two sources compare as far as they can be read; writes a sentence where text is asked for."""
-    from kraftlake.replay import LogCopy, compare_copies, compare_logs, comparison_sentence, held_words, read_copy
+    from kraftlake.replay.comparing.histories import compare_copies
+    from kraftlake.replay.comparing.log_comparison import compare_logs
+    from kraftlake.replay.comparing.log_copy import LogCopy, read_copy
+    from kraftlake.replay.comparing.words import comparison_sentence, held_words
     from kraftlake.runtime.errors import CorruptDataError
 
     try:
@@ -159,7 +163,7 @@ def _comparison(call: Call, one: Source, other: Source) -> LogComparison:
 
 def image_at(call: Call, source: Source, at: int | datetime | LogTime | None) -> MetadataImage:
     """The image at a moment, the empty one at -1."""
-    from kraftlake.image import MetadataImage
+    from kraftlake.image.metadata_image import MetadataImage
 
     if at == -1:
         return MetadataImage.EMPTY

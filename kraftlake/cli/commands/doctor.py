@@ -75,7 +75,7 @@ def doctor(
         check_folder_of(target)
 
     configure_process()
-    from kraftlake.diagnosis import diagnose
+    from kraftlake.diagnosis.doctor.diagnosis import diagnose
 
     with call.progress() as progress:
         diagnosis = diagnose(

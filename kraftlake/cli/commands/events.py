@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kraftlake.cli.selection.cut import Cut
-    from kraftlake.runtime import Moment
+    from kraftlake.runtime.moments import Moment
 
 
 @command("What happened in the cluster, in sentences?", secrets=True, long=True)

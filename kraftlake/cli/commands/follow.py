@@ -15,7 +15,7 @@ from kraftlake.cli.output.visible import visible
 from kraftlake.runtime.process_setup import configure_service
 
 if TYPE_CHECKING:
-    from kraftlake.server import FollowConfig
+    from kraftlake.server.follow_config import FollowConfig
 
 
 @command("Keep the lakes of many clusters level with their quorums, and serve metrics.", source=False, answers=False)
@@ -41,7 +41,8 @@ def follow(call: Call, config: str, *, check: bool) -> None:
         kraftlake follow --json clusters.toml 2> follow.jsonl
     """
     configure_service()
-    from kraftlake.server import FollowService, read_follow_config
+    from kraftlake.server.follow_config import read_follow_config
+    from kraftlake.server.follow_service import FollowService
 
     read = read_follow_config(config)
     if check:
@@ -54,7 +55,7 @@ def follow(call: Call, config: str, *, check: bool) -> None:
 
 def _form(file: str, config: FollowConfig) -> dict[str, Any]:
     """What a file says, as JSON."""
-    from kraftlake.runtime import fields_as_json
+    from kraftlake.runtime.json_names import fields_as_json
 
     metrics = None if config.metrics is None else fields_as_json(config.metrics)
     return {"config": file, "clusters": [fields_as_json(one) for one in config.clusters], "metrics": metrics}

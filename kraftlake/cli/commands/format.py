@@ -38,9 +38,9 @@ def format_(
         # as Kafka 4.0 would, without eligible leader replicas
         kraftlake format older --release-version 4.0 --feature eligible.leader.replicas.version=0
     """
-    from kraftlake.controller import BootstrapMetadata, format_lake
     from kraftlake.controller.access.scram_argument import scram_record
     from kraftlake.controller.cluster.supported_features import version_of_release
+    from kraftlake.controller.quorum.bootstrap import BootstrapMetadata, format_lake
     from kraftlake.records.metadata_version import LATEST_PRODUCTION
     from kraftlake.records.uuid import Uuid
 

@@ -68,7 +68,8 @@ def generate(
         kraftlake generate other --seed 7 --records 5000
     """
     from kraftlake.cli.output.progress import progress_bars
-    from kraftlake.generate import PATTERNS, Plan, generate_lake
+    from kraftlake.generate.lake import generate_lake
+    from kraftlake.generate.plan import PATTERNS, Plan
 
     plan = Plan(**options, patterns=patterns or PATTERNS, quiet_ms=quiet * 1000)
     if start is not None:

@@ -25,7 +25,7 @@ from kraftlake.cli.selection.topic_names import any_matches
 
 if TYPE_CHECKING:
     from kraftlake.api import Source
-    from kraftlake.image import MetadataImage
+    from kraftlake.image.metadata_image import MetadataImage
     from kraftlake.image.topics_overview import TopicsOverview
 
 
@@ -98,7 +98,7 @@ def image(
         # its ACLs for a spreadsheet
         kraftlake image {SAMPLE} --part acls --output csv
     """
-    from kraftlake.image import min_insync_replicas
+    from kraftlake.image.broker_partitions import min_insync_replicas
     from kraftlake.image.partition_health import TROUBLES
 
     check_hosted(brokers, hosted=hosted)
@@ -134,7 +134,7 @@ def image(
     if any("min-isr" in kind for kind in troubles):
         _add_min_isr(form, min_isr)
     if with_since:
-        from kraftlake.diagnosis import since_of
+        from kraftlake.diagnosis.since import since_of
 
         drawn = form if overview is None else {key: part for key, part in form.items() if key != "topics"}
         form["since"] = since_of(opened, drawn, lenient=not call.strict)
@@ -186,8 +186,8 @@ def _name_of(image: MetadataImage, topic_id: str) -> str:
 
 def _add_leaderless(source: Source, form: dict[str, Any], brokers: dict[str, Any]) -> None:
     """Add to the form since when each partition has had no leader, its last leader, and why it has none."""
-    from kraftlake.diagnosis import may_lead
     from kraftlake.diagnosis.leaderless import leaderless_since
+    from kraftlake.diagnosis.leadership import may_lead
 
     topics = form.get("topics", {})
     without = {

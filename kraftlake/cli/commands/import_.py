@@ -18,8 +18,8 @@ from kraftlake.cli.views.reports import show_import_report
 from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
-    from kraftlake.metadata_log import UpkeepThread
-    from kraftlake.replay import FollowStep
+    from kraftlake.metadata_log.maintenance.upkeep import UpkeepThread
+    from kraftlake.replay.imports.follow_log import FollowStep
 
 _UPKEEP_SECONDS = 60.0
 
@@ -70,7 +70,7 @@ def import_(
         kraftlake import --follow --command-config client.properties localhost:9093 lake
     """
     check_committed(quorum, include_uncommitted=include_uncommitted)
-    from kraftlake.protocol import are_addresses
+    from kraftlake.protocol.address import are_addresses
 
     if call.command_config is not None and not quorum and not are_addresses(source):
         raise click.UsageError("--command-config is for HOST:PORT, as SOURCE or with --quorum: give one of them.")
@@ -116,7 +116,7 @@ def _warn_unreplayable(call: Call, lake: str) -> None:
 
 def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, quorum: str | None, poll: float) -> None:
     """Follow a directory until interrupted."""
-    from kraftlake.replay import LogFollower
+    from kraftlake.replay.imports.follow_log import LogFollower
 
     client, watch = None, None
     if quorum:
@@ -137,7 +137,9 @@ def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, qu
 
 def _follow_quorum(call: Call, addresses: str, lake: str) -> None:
     """Follow a quorum until interrupted."""
-    from kraftlake.replay import Patience, QuorumFollower, observer_of
+    from kraftlake.replay.live.follow_quorum import QuorumFollower
+    from kraftlake.replay.live.open_quorum import observer_of
+    from kraftlake.replay.live.patience import Patience
 
     steps = _Steps(call, lake)
 
@@ -170,7 +172,7 @@ class _Steps:
 
     def __call__(self, step: FollowStep) -> None:
         """Show the next step."""
-        from kraftlake.metadata_log import Upkeep, UpkeepThread
+        from kraftlake.metadata_log.maintenance.upkeep import Upkeep, UpkeepThread
 
         if self._only_proven and not self.have_begun:
             self._call.terminal.warn(ONLY_PROVEN.format("taken"))

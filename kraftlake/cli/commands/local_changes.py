@@ -14,7 +14,7 @@ from kraftlake.cli.output.form_rows import local_changes_of
 
 if TYPE_CHECKING:
     from kraftlake.cli.selection.cut import Cut
-    from kraftlake.runtime import Moment
+    from kraftlake.runtime.moments import Moment
 
 
 @command("What did a range of offsets mean to a broker: lead, follow, delete?")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kraftlake.cli.selection.log_names import Names
     from kraftlake.cli.selection.log_records import OfBrokers, OfTopics
     from kraftlake.records.log_record import LogRecord
-    from kraftlake.runtime import Moment
+    from kraftlake.runtime.moments import Moment
 
 NO_OP = "NO_OP_RECORD"
 _COLUMNS = ("offset", "epoch", "timestamp", "type", "version", "apiKey", "data")

@@ -12,7 +12,7 @@ from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log.maintenance.compaction import Compaction
-    from kraftlake.runtime import Moment
+    from kraftlake.runtime.moments import Moment
 
 _LAKE_HELP = "The folder of a lake."
 _MINUTE_MS = 60_000
@@ -32,7 +32,8 @@ def log_compact(call: Call, lake: str) -> None:
         # what was done, for scripts
         kraftlake log compact lake --json
     """
-    from kraftlake.metadata_log import Upkeep, UpkeepPolicy
+    from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
+    from kraftlake.metadata_log.maintenance.upkeep import Upkeep
 
     report = Upkeep(lake, UpkeepPolicy(compact_from=2)).run(force_checkpoint=True)
     form = {
@@ -94,7 +95,7 @@ def log_trim(call: Call, lake: str, *, before: Moment, stream_lag: float | None,
         # what was written more than a week before its end
         kraftlake log trim lake --before now-7d
     """
-    from kraftlake.metadata_log import Upkeep
+    from kraftlake.metadata_log.maintenance.upkeep import Upkeep
 
     lag = None if stream_lag is None else round(stream_lag * _MINUTE_MS)
     offset = before if isinstance(before, int) else call.open(lake).offset_since(before)
@@ -121,7 +122,7 @@ def log_trim(call: Call, lake: str, *, before: Moment, stream_lag: float | None,
 
 def _reaching_back(lake: str, start: int) -> dict[str, int]:
     """The first offsets of the derived tables that know what was before the log's start."""
-    from kraftlake.tables import first_offsets
+    from kraftlake.tables.trimming import first_offsets
 
     return {name: first for name, first in first_offsets(lake).items() if first < start}
 
@@ -148,7 +149,8 @@ def log_vacuum(call: Call, lake: str, *, dry_run: bool, older_than: float) -> No
         # only say what would go
         kraftlake log vacuum lake --dry-run
     """
-    from kraftlake.metadata_log import Upkeep, UpkeepPolicy
+    from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
+    from kraftlake.metadata_log.maintenance.upkeep import Upkeep
 
     policy = UpkeepPolicy(orphan_age_ms=round(older_than * _MINUTE_MS))
     report = Upkeep(lake, policy).vacuum(dry_run=dry_run)

@@ -28,7 +28,7 @@ def metrics(call: Call, source: str, *, broker: int | None) -> None:
         kraftlake metrics {SAMPLE} --broker 1 --json
     """
     from kraftlake.api import Metrics
-    from kraftlake.image import partitions_of
+    from kraftlake.image.broker_partitions import partitions_of
     from kraftlake.runtime.json_names import fields_as_json
 
     opened = call.open(source)

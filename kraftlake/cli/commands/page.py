@@ -11,7 +11,7 @@ from kraftlake.cli.options.shared import command, range_options
 from kraftlake.cli.views.reports import show_page_report
 
 if TYPE_CHECKING:
-    from kraftlake.runtime import Moment
+    from kraftlake.runtime.moments import Moment
 
 
 @command("What happened, as a page with a time slider to attach to a ticket?")
@@ -44,7 +44,7 @@ def page(call: Call, source: str, *, file: str, first: Moment | None, last: Mome
         # of a cluster that runs, by its controllers
         kraftlake page c1:9093,c2:9093 -o cluster.html
     """
-    from kraftlake.runtime import check_folder_of
+    from kraftlake.runtime.whole_file import check_folder_of
 
     target = regular_file(file, "a page")
     check_folder_of(target)

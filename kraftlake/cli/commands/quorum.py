@@ -33,8 +33,8 @@ def quorum(call: Call, sources: tuple[str, ...]) -> None:
         # for other programs
         kraftlake quorum {SAMPLE} --json
     """
-    from kraftlake.diagnosis import node_faults, quorum_verdicts
-    from kraftlake.replay import describe_quorum
+    from kraftlake.diagnosis.quorum_health import node_faults, quorum_verdicts
+    from kraftlake.replay.queries.quorum_report import describe_quorum
 
     report = describe_quorum(sources, cluster_id=call.cluster_id, command_config=call.command_config)
     verdicts, faults = quorum_verdicts(report), tuple(node_faults(report))

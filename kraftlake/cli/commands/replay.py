@@ -15,8 +15,8 @@ from kraftlake.cli.options.shared import command, last_option, log_dirs_option, 
 from kraftlake.cli.output.formats import CSV, MARKDOWN, Table
 
 if TYPE_CHECKING:
-    from kraftlake.replica_manager import BrokerReplay
-    from kraftlake.runtime import Moment
+    from kraftlake.replica_manager.replay.broker_replay import BrokerReplay
+    from kraftlake.runtime.moments import Moment
 _COLUMNS = (
     "offset", "recordOffset", "recordType", "action", "partition", "topicId", "leader", "leaderEpoch", "partitionEpoch",
     "isr", "replicas", "previous", "fetcher", "fetchOffset", "directory", "reason",
@@ -76,7 +76,8 @@ def replay(
         raise click.UsageError(f"{call.output} has the rows of a replay alone: --log-dirs is for text and json.")
     if step and log_dirs:
         raise click.UsageError("--log-dirs compares at the end, which --step need not reach: give one of them.")
-    from kraftlake.replica_manager import BrokerReplay, check_log_dirs
+    from kraftlake.replica_manager.logs.log_dirs import check_log_dirs
+    from kraftlake.replica_manager.replay.broker_replay import BrokerReplay
     from kraftlake.runtime.log import without_logs
 
     check_log_dirs(log_dirs)
@@ -110,7 +111,8 @@ def replay(
 
 def _as_rows(call: Call, driven: BrokerReplay, log_dirs: tuple[str, ...]) -> None:
     """Write the transitions; as JSON also what holds at the end."""
-    from kraftlake.replica_manager import compare_log_dirs, summary_to_json, transition_to_json
+    from kraftlake.replica_manager.logs.log_dirs import compare_log_dirs
+    from kraftlake.replica_manager.replay.transition_json import summary_to_json, transition_to_json
 
     rows = (
         transition_to_json(transition, cause, step.offset)
@@ -128,7 +130,7 @@ def _as_rows(call: Call, driven: BrokerReplay, log_dirs: tuple[str, ...]) -> Non
 
 def _in_words(call: Call, driven: BrokerReplay, log_dirs: tuple[str, ...]) -> None:
     from kraftlake.cli.views.replay_view import show_broker, show_log_dirs, show_step
-    from kraftlake.replica_manager import compare_log_dirs
+    from kraftlake.replica_manager.logs.log_dirs import compare_log_dirs
 
     for step in driven.steps():
         if step.transitions:
@@ -140,7 +142,7 @@ def _in_words(call: Call, driven: BrokerReplay, log_dirs: tuple[str, ...]) -> No
 
 def _warn_other_nodes(call: Call, broker: int, log_dirs: tuple[str, ...]) -> None:
     """Warn of log directories whose `meta.properties` name another node: the broker's replicas are missing there."""
-    from kraftlake.kafka_files import find_properties
+    from kraftlake.kafka_files.node.meta_properties import find_properties
 
     for path in log_dirs:
         node_id = find_properties(Path(path)).node_id

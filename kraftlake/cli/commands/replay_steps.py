@@ -11,8 +11,9 @@ from kraftlake.cli.views.replay_view import show_broker, show_partitions, show_s
 
 if TYPE_CHECKING:
     from kraftlake.cli.output.terminal import Terminal
-    from kraftlake.image import MetadataImage
-    from kraftlake.replica_manager import BrokerReplay, ReplayedBroker, ReplayStep
+    from kraftlake.image.metadata_image import MetadataImage
+    from kraftlake.replica_manager.replay.broker_replay import BrokerReplay, ReplayStep
+    from kraftlake.replica_manager.replay.replayed_broker import ReplayedBroker
 
 HELP = """\
   n, Enter       the next delta in which the broker does something

@@ -17,7 +17,7 @@ from kraftlake.runtime.errors import UsageError
 
 def _voter(value: str) -> tuple[int, str, int]:
     """`ID@HOST:PORT` as controller.quorum.voters names a controller: its node.id, its host and its port."""
-    from kraftlake.protocol import parse_addresses
+    from kraftlake.protocol.address import parse_addresses
 
     id_, at, where = value.partition("@")
     if not at or not re.fullmatch(r"[0-9]{1,10}", id_) or int(id_) >= 2**31 or "," in where:
@@ -89,7 +89,8 @@ def restore(
     """
     if not yes and not sys.stdin.isatty():
         raise click.UsageError("The command can only ask whether to restore in a terminal: give --yes.")
-    from kraftlake.replay import MARGIN, check_target, plan_restore, write_restore
+    from kraftlake.replay.restore.restore_files import check_target, write_restore
+    from kraftlake.replay.restore.restore_plan import MARGIN, plan_restore
 
     target = check_target(to)
     with call.progress() as progress:

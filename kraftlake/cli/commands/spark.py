@@ -22,7 +22,7 @@ from kraftlake.spark_jobs.run_named_job import run_job
 from kraftlake.tables.jobs import JOBS, REPLAY, Job
 
 if TYPE_CHECKING:
-    from kraftlake.runtime import Moment
+    from kraftlake.runtime.moments import Moment
     from kraftlake.spark_jobs import StreamResult
 
 _EXAMPLES = """
@@ -98,7 +98,7 @@ def _parameters() -> list[click.Parameter]:
 
 def _command_of(job: Job) -> Command:
     def run(call: Call, lakes: tuple[str, ...], **options: Any) -> None:
-        from kraftlake.metadata_log import names_many
+        from kraftlake.metadata_log.lakes import names_many
 
         if len(lakes) > 1 or names_many(lakes[0]):
             _run_many(job, call, lakes, options)

@@ -20,7 +20,7 @@ from kraftlake.runtime.words import counted
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from kraftlake.tables import RunResult
+    from kraftlake.tables.catch_up.table_run import RunResult
 
 
 @command("Bring a lake's derived tables up to its log's end, without Spark.", source=False)
@@ -55,7 +55,7 @@ def tables(call: Call, lake: str, names: tuple[str, ...], *, follow: bool, poll:
         raise click.UsageError("--poll belongs to --follow.")
     configure_process()
     from kraftlake.cli.output.progress import progress_bars
-    from kraftlake.tables import update_tables
+    from kraftlake.tables.catch_up.updating import update_tables
 
     if follow:
         _follow(call, lake, names, poll or 1.0)
@@ -73,7 +73,7 @@ def _follow(call: Call, lake: str, names: tuple[str, ...], poll: float) -> None:
     """Keep the tables up to date until a signal; what was read by then is committed."""
     import attrs
 
-    from kraftlake.tables import update_tables
+    from kraftlake.tables.catch_up.updating import update_tables
 
     before: RunResult | None = None
 
@@ -119,7 +119,7 @@ def tables_trim(call: Call, lake: str, names: tuple[str, ...], *, before: int | 
         # events of before a day, unasked
         kraftlake tables trim lake events --before 2026-11-21 --yes
     """
-    from kraftlake.tables import trim_tables
+    from kraftlake.tables.trimming import trim_tables
 
     offset = before if isinstance(before, int) else _offset_since(call, lake, before)
     if not yes and not sys.stdin.isatty():
@@ -139,7 +139,7 @@ def tables_trim(call: Call, lake: str, names: tuple[str, ...], *, before: int | 
 
 def _offset_since(call: Call, lake: str, time: datetime | LogTime) -> int:
     """The offset after the last one of before `time`; the tables know it where the log begins later."""
-    from kraftlake.tables import known_offset_since
+    from kraftlake.tables.trimming import known_offset_since
 
     source = call.open(lake)
     if isinstance(time, LogTime):

@@ -14,7 +14,7 @@ from kraftlake.cli.views.verify_view import show_verify_report
 from kraftlake.runtime.errors import UsageError
 
 if TYPE_CHECKING:
-    from kraftlake.metadata_log import ChainLink
+    from kraftlake.metadata_log.chain import ChainLink
 
 
 @command("Is this log sound, and where is the first fault?", replays=False)
@@ -52,7 +52,7 @@ def verify(call: Call, source: str, *, at_least: str | None) -> None:
 
 
 def _link(text: str) -> ChainLink:
-    from kraftlake.metadata_log import ChainLink
+    from kraftlake.metadata_log.chain import ChainLink
 
     try:
         return ChainLink.parse(text)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from kraftlake.api import Watch
     from kraftlake.cli.views.watch_view import WatchView
-    from kraftlake.runtime import Moment
+    from kraftlake.runtime.moments import Moment
 
 
 @command("What happens in the cluster right now, as it is committed?", secrets=True)
@@ -73,7 +73,7 @@ def watch(
     check_hosted(names["brokers"], hosted=hosted)
     from kraftlake.cli.views.events_view import rows_of_events
     from kraftlake.cli.views.watch_view import WatchView
-    from kraftlake.kafka_files import SourceKind
+    from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 
     wanted = Wanted(**names, hosted=hosted)
     opened = call.open(source, tell_torn=False)

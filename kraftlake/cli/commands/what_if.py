@@ -15,7 +15,7 @@ from kraftlake.cli.output.form_rows import standings_of
 from kraftlake.cli.output.formats import CSV, MARKDOWN
 
 if TYPE_CHECKING:
-    from kraftlake.diagnosis import Step
+    from kraftlake.diagnosis.trial.steps import Step
 
 _STEPS = "What happens, step by step in the order given"
 
@@ -81,7 +81,7 @@ def what_if(call: Call, source: str, *, each_broker: bool, each_rack: bool, **gi
         raise click.UsageError(f"{call.output} has the rows of one table: ask for steps, or for --each-… alone.")
     opened = call.open(source)
     image = call.replay(opened, call.at).image
-    from kraftlake.diagnosis import what_if
+    from kraftlake.diagnosis.trial.what_if import what_if
 
     answer = what_if(image, steps, each_broker=each_broker, each_rack=each_rack)
     if not call.answered(answer.to_json(), standings_of):
@@ -94,7 +94,7 @@ def what_if(call: Call, source: str, *, each_broker: bool, each_rack: bool, **gi
 
 def _steps(order: list[str], given: Mapping[str, Any]) -> Iterator[Step]:
     """The steps in the order of their options."""
-    from kraftlake.diagnosis import Step, StepKind
+    from kraftlake.diagnosis.trial.steps import Step, StepKind
 
     values = {name: iter(value) for name, value in given.items() if name != "catch_up"}
     for name in order:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kraftlake.api import Source
     from kraftlake.cli.output.progress import Progress
     from kraftlake.cli.selection.cut import Cut
-    from kraftlake.image import MetadataImage
+    from kraftlake.image.metadata_image import MetadataImage
     from kraftlake.replay.loader.fold import Replay
     from kraftlake.replay.loader.manifest import SkippedRecord
 

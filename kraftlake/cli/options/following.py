@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kraftlake.cli.options.shared import Decorator
-    from kraftlake.protocol import QuorumClient, QuorumWatch
+    from kraftlake.protocol.quorum_client import QuorumClient
+    from kraftlake.protocol.quorum_watch import QuorumWatch
 
 POLL_SECONDS = 0.5
 """How often new batches are looked for where --poll does not say."""
@@ -65,7 +66,10 @@ def quorum_of(
     command_config: str | None = None,
 ) -> tuple[QuorumClient, QuorumWatch]:
     """A client of the quorum of a directory's cluster, to ask what is committed; `tell` says that it can't be asked."""
-    from kraftlake.protocol import QuorumClient, QuorumWatch, connector_of, parse_addresses
+    from kraftlake.protocol.address import parse_addresses
+    from kraftlake.protocol.node_connector import connector_of
+    from kraftlake.protocol.quorum_client import QuorumClient
+    from kraftlake.protocol.quorum_watch import QuorumWatch
 
     parsed = parse_addresses(addresses)
     if cluster_id is None:

@@ -20,7 +20,7 @@ from kraftlake.runtime.moments import LogTime, is_whole_number, length_of_time, 
 from kraftlake.runtime.words import did_you_mean, in_words
 
 if TYPE_CHECKING:
-    from kraftlake.server import ListenerAddress
+    from kraftlake.server.node_config import ListenerAddress
 
 _LONGEST = 10**9
 """In seconds thirty years, and more in minutes."""
@@ -176,7 +176,7 @@ def _setting(value: str) -> tuple[str, str]:
 
 def _listener(value: str) -> ListenerAddress:
     """`NAME://HOST:PORT`, as in Kafka's listeners."""
-    from kraftlake.server import parse_listener
+    from kraftlake.server.node_config import parse_listener
 
     return parse_listener(value)
 
@@ -276,14 +276,14 @@ def _some_time(value: Any) -> timedelta:
 
 
 def _record_types() -> Sequence[str]:
-    from kraftlake.replay import RECORD_TYPES
+    from kraftlake.replay.queries.record_types import RECORD_TYPES
 
     return RECORD_TYPES
 
 
 def _event_kind(value: str) -> tuple[str, ...]:
     """The kinds of events that a kind, a shell pattern or a word of KIND_WORDS stands for."""
-    from kraftlake.tables import KIND_WORDS, KINDS
+    from kraftlake.tables.events.table import KIND_WORDS, KINDS
 
     wanted = value.lower().replace("-", "_").replace(" ", "_")
     patterns = KIND_WORDS.get(wanted) or KIND_WORDS.get(wanted.removesuffix("s"), (wanted,))
@@ -295,7 +295,7 @@ def _event_kind(value: str) -> tuple[str, ...]:
 
 
 def _event_kinds() -> Sequence[str]:
-    from kraftlake.tables import KIND_WORDS, KINDS
+    from kraftlake.tables.events.table import KIND_WORDS, KINDS
 
     return [*KINDS, *KIND_WORDS]
 

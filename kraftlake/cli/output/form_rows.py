@@ -36,7 +36,7 @@ def _table(columns: Sequence[str], rows: Iterable[Row]) -> Table:
 
 def part_of_image(form: Form, part: str) -> Table:
     """The entries of a part of an image, as `--part` names it; those of topics are their partitions."""
-    from kraftlake.image import acl_json, broker_json, partition_json
+    from kraftlake.image.json_form import acl_json, broker_json, partition_json
 
     since = form.get("since", {})
     match part:
@@ -109,7 +109,7 @@ def _sides(kind: str, fields: Form) -> Row:
 
 def local_changes_of(form: Form, cut: Cut) -> Table:
     """What a broker does with each partition, in the order of `local_changes`."""
-    from kraftlake.image import partition_json
+    from kraftlake.image.json_form import partition_json
 
     rows = []
     for action, name, change, directory in local_changes(form):

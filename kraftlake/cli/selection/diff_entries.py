@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from kraftlake.cli.selection.topic_names import matches
 
 if TYPE_CHECKING:
-    from kraftlake.image import EntryChange, ImageDiff, MetadataImage
+    from kraftlake.image.diff import EntryChange, ImageDiff
+    from kraftlake.image.metadata_image import MetadataImage
 
 
 class DiffSelection(NamedTuple):

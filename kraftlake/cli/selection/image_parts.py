@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kraftlake.cli.selection.topic_names import matches
 
 if TYPE_CHECKING:
-    from kraftlake.image import MetadataImage
+    from kraftlake.image.metadata_image import MetadataImage
 
 PARTS: dict[str, tuple[str, ...]] = {
     "features": ("metadataVersion", "features", "elrEnabled"),

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from kraftlake.image.kafka_names import acl_words
-from kraftlake.kafka_files import SourceKind
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.records import metadata_records as r
 from kraftlake.replay.reading.replay_base import has_beginning, readable_batches
 from kraftlake.runtime.errors import CorruptDataError
@@ -59,8 +59,8 @@ def records_before(
     source: Source, before: int | None, api_keys: Collection[int]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Type and data of the records of some types before the offset `before`, as `names_before` reads them."""
-    from kraftlake.records import with_short_frame
     from kraftlake.records.log_record import log_records
+    from kraftlake.records.serde import with_short_frame
 
     wanted = {bytes((api_key,)) for api_key in api_keys}
     for batch in _batches_before(source, before):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kraftlake.cli.selection.log_names import Names
 from kraftlake.cli.selection.topic_names import matches
-from kraftlake.records import BROKER_FIELDS
+from kraftlake.records.record_ids import BROKER_FIELDS
 
 if TYPE_CHECKING:
     from kraftlake.api import Source
@@ -127,7 +127,7 @@ def hosted_before(
 
     Raises as `Source.image`.
     """
-    from kraftlake.image import partitions_of
+    from kraftlake.image.broker_partitions import partitions_of
 
     begin = source.start_offset if first is None else first
     if begin == 0 or not source.reader.end_offset > source.start_offset:  # a snapshot file's records are all there is

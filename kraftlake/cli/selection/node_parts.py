@@ -10,7 +10,8 @@ from kraftlake.cli.selection.log_records import OfBrokers, OfTopics
 
 if TYPE_CHECKING:
     from kraftlake.cli.selection.log_names import Names
-    from kraftlake.image import EntryChange, ImageDiff, Subject
+    from kraftlake.image.diff import EntryChange, ImageDiff
+    from kraftlake.image.nodes.node import Subject
     from kraftlake.records.log_record import LogRecord
 
 _BROKERS: Final = (
@@ -119,7 +120,7 @@ def _quota(subject: Subject) -> Callable[[Any], bool] | None:
     """Whether a ClientQuotaRecord is of an entity, or of one of its quotas; None for another subject."""
     if subject.kind not in ("entity", "quota"):
         return None
-    from kraftlake.image import ClientQuotaEntity
+    from kraftlake.image.client_quotas_image import ClientQuotaEntity
 
     entity, quota = (subject.key, None) if subject.kind == "entity" else subject.key
     return lambda record: quota in (None, record.key) and ClientQuotaEntity.from_record(record.entity) == entity
@@ -151,7 +152,7 @@ def of_node(diff: ImageDiff, subject: Subject) -> ImageDiff:
 
 def _path(subject: Subject) -> tuple[tuple[str, ...], str | None]:
     """What the paths of a diff's entries begin with if they are about a subject, and their one field if it is that."""
-    from kraftlake.image import mechanism_name
+    from kraftlake.image.scram_image import mechanism_name
 
     kind, key = subject
     match kind:

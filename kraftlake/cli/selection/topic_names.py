@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kraftlake.image import TopicsImage
+    from kraftlake.image.topics.topics_image import TopicsImage
 
 
 def any_matches(image: TopicsImage, patterns: Sequence[str]) -> bool:

@@ -13,7 +13,7 @@ from kraftlake.cli.options.command import Command, Context, HelpFormatter, argum
 from kraftlake.cli.shell.questions import blame, diff, log, since
 from kraftlake.cli.shell.session import Session
 from kraftlake.cli.shell.walking import at, cat, cd, exit_, find, history, ls, pwd, shell_command, tree
-from kraftlake.runtime import did_you_mean
+from kraftlake.runtime.words import did_you_mean
 
 
 @shell_command("help", question="List the commands.")

@@ -49,7 +49,8 @@ def _of(names: Iterable[str], begun: str, length: int) -> Iterator[Candidate]:
 
 
 def _fields(session: Session, path: str) -> Iterable[str]:
-    from kraftlake.image import broker_json, matching, partition_json
+    from kraftlake.image.json_form import broker_json, partition_json
+    from kraftlake.image.nodes.paths import matching
 
     found = next(matching(session.root, path, session.cwd), None)
     kind = None if found is None or found.node.subject is None else found.node.subject.kind
@@ -57,7 +58,7 @@ def _fields(session: Session, path: str) -> Iterable[str]:
 
 
 def _paths(session: Session, begun: str, length: int, *, directories_only: bool) -> Iterator[Candidate]:
-    from kraftlake.image import as_literal, matching, part_of
+    from kraftlake.image.nodes.paths import as_literal, matching, part_of
 
     parent, slash, name = begun.rpartition("/")
     found = next(matching(session.root, parent + slash or ".", session.cwd), None)

@@ -21,14 +21,14 @@ from kraftlake.cli.output.visible import visible
 from kraftlake.cli.shell.commands import is_end, run_line
 from kraftlake.cli.shell.completion import candidates
 from kraftlake.cli.shell.session import Session
-from kraftlake.runtime import EnvironmentFaultError
+from kraftlake.runtime.errors import EnvironmentFaultError
 
 _HISTORY = "shell_history"
 
 
 def run_prompt(session: Session) -> int:
     """Read lines from the terminal and run them until `exit` or Ctrl-D; gives the exit code of the shell."""
-    from kraftlake.image import path_of
+    from kraftlake.image.nodes.paths import path_of
 
     terminal = session.call.terminal
     history = _history(session)

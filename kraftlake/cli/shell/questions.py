@@ -16,8 +16,9 @@ from kraftlake.cli.shell.walking import path_argument, shell_command
 
 if TYPE_CHECKING:
     from kraftlake.cli.selection.cut import Cut
-    from kraftlake.diagnosis import Thing
-    from kraftlake.image import Found, Subject
+    from kraftlake.diagnosis.things import Thing
+    from kraftlake.image.nodes.node import Subject
+    from kraftlake.image.nodes.paths import Found
     from kraftlake.records.log_record import LogRecord
 
 _NO_OP: Final = "NO_OP_RECORD"
@@ -51,7 +52,7 @@ def log(
     from kraftlake.cli.commands.log import show_records
     from kraftlake.cli.selection.log_names import names_before
     from kraftlake.cli.selection.node_parts import record_filter
-    from kraftlake.kafka_files import SourceKind
+    from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 
     source = session.source
     subject = _subject(session.find_single(path))
@@ -90,7 +91,8 @@ def diff(
     """
     from kraftlake.cli.commands.diff import image_at, show_diff
     from kraftlake.cli.selection.node_parts import of_node
-    from kraftlake.image import diff_images, matching
+    from kraftlake.image.diff import diff_images
+    from kraftlake.image.nodes.paths import matching
 
     session.call.check_whole(cut)
     before = image_at(session.call, session.source, session.moment(moment, or_empty=True))
@@ -114,7 +116,8 @@ def since(session: Session, path: str) -> None:
         since /image/topics/byName/elr-a
     """
     from kraftlake.cli.output.words import since_words
-    from kraftlake.diagnosis import newest_changes, since_json
+    from kraftlake.diagnosis.blaming import newest_changes
+    from kraftlake.diagnosis.since import since_json
 
     call = session.call
     found = session.find_single(path)
@@ -166,7 +169,7 @@ def blame(session: Session, path: str, field: str | None, *, everything: bool) -
         blame /image/configs/BROKER/min.insync.replicas --all
     """
     from kraftlake.cli.commands.blame import show_blamed
-    from kraftlake.diagnosis import Thing
+    from kraftlake.diagnosis.things import Thing
 
     found = session.find_single(path)
     thing = Thing.of_subject(found.node.subject, field)
@@ -188,7 +191,7 @@ def _subject(found: Found) -> Subject:
 
 def _things(found: Found) -> Sequence[Thing]:
     """The things of a node whose times `since` shows."""
-    from kraftlake.diagnosis import Thing
+    from kraftlake.diagnosis.things import Thing
 
     subject = found.node.subject
     if subject is None or (subject.kind == "topic" and not found.node.is_directory):  # its id and name

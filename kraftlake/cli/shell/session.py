@@ -11,14 +11,16 @@ import click
 
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.parameters import MOMENT, MOMENT_OR_EMPTY
-from kraftlake.runtime import did_you_mean
+from kraftlake.runtime.words import did_you_mean
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from kraftlake.api import Source
-    from kraftlake.image import Directory, Found, MetadataImage
-    from kraftlake.runtime import LogTime
+    from kraftlake.image.metadata_image import MetadataImage
+    from kraftlake.image.nodes.node import Directory
+    from kraftlake.image.nodes.paths import Found
+    from kraftlake.runtime.moments import LogTime
 
 
 class Session:
@@ -46,7 +48,7 @@ class Session:
         """The root of the nodes of an image of the source."""
         from importlib.metadata import version
 
-        from kraftlake.image import root_node
+        from kraftlake.image.nodes.image_nodes import root_node
 
         return root_node(image, version=version("kraftlake"), show_secrets=self.call.show_secrets)
 
@@ -68,7 +70,7 @@ class Session:
         while self.find_one(self.cwd) is None:
             self.cwd = self.cwd[:-1]
         if self.cwd != was:
-            from kraftlake.image import path_of
+            from kraftlake.image.nodes.paths import path_of
 
             self.call.terminal.note(
                 f"{path_of(was)} is not there at offset {self.image.offset}: this is {path_of(self.cwd)}"
@@ -76,7 +78,8 @@ class Session:
 
     def find_one(self, names: tuple[str, ...]) -> Found | None:
         """The node at the end of names from the root, None where there is none."""
-        from kraftlake.image import Directory, Found
+        from kraftlake.image.nodes.node import Directory
+        from kraftlake.image.nodes.paths import Found
 
         node: Any = self.root
         for name in names:
@@ -88,7 +91,7 @@ class Session:
 
         The sentence is empty where each pattern matches something.
         """
-        from kraftlake.image import matching
+        from kraftlake.image.nodes.paths import matching
 
         found = [list(matching(self.root, pattern, self.cwd)) for pattern in patterns or (".",)]
         missing = [pattern for pattern, nodes in zip(patterns, found, strict=False) if not nodes]
@@ -113,7 +116,8 @@ class Session:
 
     def _missing(self, pattern: str) -> str:
         """What is said of a pattern that matches nothing: the names like it, in the first directory that lacks it."""
-        from kraftlake.image import Directory, matching, part_of
+        from kraftlake.image.nodes.node import Directory
+        from kraftlake.image.nodes.paths import matching, part_of
 
         parts = pattern.rstrip("/").split("/")
         for count in range(len(parts) - 1, -1, -1):

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kraftlake.cli.output.terminal import Terminal
-    from kraftlake.image import Found, Leaf
+    from kraftlake.image.nodes.node import Leaf
+    from kraftlake.image.nodes.paths import Found
 
 PATHS = "Paths of nodes; * and ? match, {a,b} is one of several. Without any, the current directory."
 PATH = "The path of a node; by default the current directory."
@@ -76,7 +77,7 @@ def cat(session: Session, paths: Sequence[str]) -> None:
 
 def show_values(session: Session, paths: Sequence[str]) -> None:
     """Write what `cat` shows; an error after it for what is not there, or a directory."""
-    from kraftlake.image import Leaf
+    from kraftlake.image.nodes.node import Leaf
 
     found, missing = session.find(paths)
     leaves = [(one, one.node) for one in found if isinstance(one.node, Leaf)]
@@ -172,7 +173,7 @@ def cd(session: Session, path: str) -> None:
 @shell_command("pwd", question="Show the current directory.")
 def pwd(session: Session) -> None:
     """Show the path of the current directory."""
-    from kraftlake.image import path_of
+    from kraftlake.image.nodes.paths import path_of
 
     path = path_of(session.cwd)
     session.call.answer({"path": path}, lambda terminal, _: terminal.line(path))

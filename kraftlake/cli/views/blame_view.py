@@ -13,7 +13,7 @@ from kraftlake.cli.views.lines import LineTimes
 from kraftlake.image.kafka_names import acl_words
 
 if TYPE_CHECKING:
-    from kraftlake.diagnosis import Thing
+    from kraftlake.diagnosis.things import Thing
 
 
 def show_blame(terminal: Terminal, thing: Thing, forms: Sequence[dict[str, Any]]) -> None:

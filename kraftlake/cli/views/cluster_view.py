@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
 
-    from kraftlake.server import ClusterPlan, ClusterState, NodeProcess, NodeView
+    from kraftlake.server.cluster_up.cluster_plan import ClusterPlan
+    from kraftlake.server.cluster_up.cluster_state import ClusterState, NodeView
+    from kraftlake.server.cluster_up.node_process import NodeProcess
 
 _KEPT_EVENTS: Final = 100
 _LAST_LINES: Final = 3
@@ -147,7 +149,7 @@ class ClusterView:
             self._live.stop()
 
     def _tell_up(self, state: ClusterState) -> None:
-        from kraftlake.server import NodeKind
+        from kraftlake.server.cluster_up.cluster_plan import NodeKind
 
         bootstrap, controllers = (self._plan.addresses(kind) for kind in (NodeKind.BROKER, NodeKind.CONTROLLER))
         if self._as_json:
@@ -176,7 +178,7 @@ class Picture(NamedTuple):
         from rich.console import Group
 
         from kraftlake.cli.output.drawing import text
-        from kraftlake.server import NodeKind
+        from kraftlake.server.cluster_up.cluster_plan import NodeKind
 
         state, bootstrap = self.state, self.plan.addresses(NodeKind.BROKER)
         ends = "ending, Ctrl-C again ends at once" if self.is_leaving else "Ctrl-C ends the cluster"

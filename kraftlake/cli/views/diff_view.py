@@ -13,7 +13,7 @@ from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import NONE, amount, moment
 from kraftlake.cli.selection.cut import Cut
 from kraftlake.image.kafka_names import acl_words, quota_entity_words
-from kraftlake.records import REDACTED
+from kraftlake.records.redaction import REDACTED
 from kraftlake.runtime.words import counted
 
 FIRST = 20

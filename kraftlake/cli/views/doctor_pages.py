@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from kraftlake.cli.output.formats import markdown_text as md
 from kraftlake.cli.output.visible import visible
 from kraftlake.cli.views import doctor_words as words
-from kraftlake.diagnosis import Severity
+from kraftlake.diagnosis.doctor.finding import Severity
 
 if TYPE_CHECKING:
-    from kraftlake.diagnosis import Diagnosis, Finding
+    from kraftlake.diagnosis.doctor.diagnosis import Diagnosis
+    from kraftlake.diagnosis.doctor.finding import Finding
 
 
 def markdown_page(diagnosis: Diagnosis) -> Iterator[str]:

@@ -11,10 +11,11 @@ from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Style
 from kraftlake.cli.output.words import NONE, moment
 from kraftlake.cli.views import doctor_words as words
-from kraftlake.diagnosis import Severity
+from kraftlake.diagnosis.doctor.finding import Severity
 
 if TYPE_CHECKING:
-    from kraftlake.diagnosis import Diagnosis, Finding
+    from kraftlake.diagnosis.doctor.diagnosis import Diagnosis
+    from kraftlake.diagnosis.doctor.finding import Finding
 
 _STYLES = {Severity.CRITICAL: Style.BAD, Severity.WARNING: Style.WARNING, Severity.INFO: Style.NAME}
 

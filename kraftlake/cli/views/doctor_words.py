@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kraftlake.cli.output.words import moment
-from kraftlake.diagnosis import Severity
+from kraftlake.diagnosis.doctor.finding import Severity
 from kraftlake.runtime.words import counted, duration
 
 if TYPE_CHECKING:
-    from kraftlake.diagnosis import Diagnosis, Finding
+    from kraftlake.diagnosis.doctor.diagnosis import Diagnosis
+    from kraftlake.diagnosis.doctor.finding import Finding
     from kraftlake.diagnosis.doctor.group import Group, LogPosition
     from kraftlake.diagnosis.doctor.help import Help
 

@@ -24,8 +24,8 @@ from kraftlake.image.kafka_names import (
     name_of,
     quota_entity_words,
 )
-from kraftlake.records import REDACTED, secret_names
 from kraftlake.records.metadata_records import UserScramCredentialRecord
+from kraftlake.records.redaction import REDACTED, secret_names
 from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:

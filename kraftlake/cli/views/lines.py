@@ -14,7 +14,8 @@ from kraftlake.cli.output.visible import visible
 from kraftlake.cli.output.words import moment
 from kraftlake.cli.selection.log_names import Names
 from kraftlake.cli.views.record_summary import summary
-from kraftlake.records import PartitionChangeRecord, PartitionRecord, redact_record_json
+from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord
+from kraftlake.records.redaction import redact_record_json
 from kraftlake.records.schema import field_specs
 
 if TYPE_CHECKING:

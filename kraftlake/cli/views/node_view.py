@@ -10,7 +10,7 @@ from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Piece, Style, styled
 
 if TYPE_CHECKING:
-    from kraftlake.image import Found
+    from kraftlake.image.nodes.paths import Found
 
 _FIELD = re.compile(r"(?<=[(\[ ])(\w+)=")
 _INDENT = "  "
@@ -19,7 +19,7 @@ _GAP = 2
 
 def listed(terminal: Terminal, found: Sequence[Found]) -> Iterator[Sequence[Piece]]:
     """Lines of what `ls` shows: leaves by name, then directories with what is in them."""
-    from kraftlake.image import part_of
+    from kraftlake.image.nodes.paths import part_of
 
     leaves = [one for one in found if not one.node.is_directory]
     directories = [one for one in found if one.node.is_directory]
@@ -33,7 +33,7 @@ def listed(terminal: Terminal, found: Sequence[Found]) -> Iterator[Sequence[Piec
 
 
 def _names(terminal: Terminal, found: Sequence[Found]) -> Iterator[Sequence[Piece]]:
-    from kraftlake.image import part_of
+    from kraftlake.image.nodes.paths import part_of
 
     pieces: list[Piece] = [
         (part_of(one.names[-1]), Style.NAME if one.node.is_directory else Style.PLAIN) for one in found
@@ -118,7 +118,8 @@ def tree_lines(terminal: Terminal, found: Found, *, headed: bool = False) -> Ite
 
 
 def _below(terminal: Terminal, found: Found, indent: str) -> Iterator[Sequence[Piece]]:
-    from kraftlake.image import Leaf, part_of
+    from kraftlake.image.nodes.node import Leaf
+    from kraftlake.image.nodes.paths import part_of
 
     if isinstance(found.node, Leaf):
         yield from leaf_lines(terminal, found.node.text, indent)

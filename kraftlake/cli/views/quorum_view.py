@@ -14,7 +14,7 @@ from kraftlake.cli.output.words import NONE, listed
 from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
-    from kraftlake.diagnosis import Verdict
+    from kraftlake.diagnosis.quorum_health import Verdict
 
 _ROLES = {
     "voter": ("voter", Style.GOOD),

@@ -10,9 +10,9 @@ from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import NONE, amount, listed, moment, numbers
 from kraftlake.cli.selection.log_names import Names
 from kraftlake.image.kafka_names import CONFIG_RESOURCES, SCRAM_MECHANISMS, acl_words, name_of
-from kraftlake.records import REDACTED, secret_names
 from kraftlake.records.metadata_records import UserScramCredentialRecord
-from kraftlake.settings import is_supported
+from kraftlake.records.redaction import REDACTED, secret_names
+from kraftlake.settings.tables import is_supported
 
 Data = Mapping[str, Any]
 

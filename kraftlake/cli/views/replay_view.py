@@ -11,14 +11,11 @@ from kraftlake.cli.output.words import moment, numbers
 from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
-    from kraftlake.replica_manager import (
-        Cause,
-        FetcherName,
-        LogDirReport,
-        ReplayedBroker,
-        ReplayStep,
-        Transition,
-    )
+    from kraftlake.replica_manager.logs.log_dirs import LogDirReport
+    from kraftlake.replica_manager.replay.broker_replay import ReplayStep
+    from kraftlake.replica_manager.replay.causes import Cause
+    from kraftlake.replica_manager.replay.replayed_broker import ReplayedBroker
+    from kraftlake.replica_manager.transitions import FetcherName, Transition
 
 _SHOWN_FINDINGS = 20
 

@@ -12,7 +12,7 @@ from rich.tree import Tree
 from kraftlake.cli.output.drawing import Fitting, LightTable, branch, table, text
 from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import NONE, listed, moment, numbers, since_words
-from kraftlake.diagnosis import MAY_LEAD, may_lead_words
+from kraftlake.diagnosis.leadership import MAY_LEAD, may_lead_words
 from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:

@@ -12,11 +12,12 @@ from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import NONE, moment
 from kraftlake.cli.views.doctor_words import things
-from kraftlake.diagnosis import broker_words
+from kraftlake.diagnosis.leadership import broker_words
 from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
-    from kraftlake.diagnosis import Risk, WhatIf
+    from kraftlake.diagnosis.trial.risks import Risk
+    from kraftlake.diagnosis.trial.what_if import WhatIf
 
 FIRST = 12
 """How many partitions of a kind are named."""

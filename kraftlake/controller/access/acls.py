@@ -13,8 +13,15 @@ import attrs
 from kraftlake.controller.errors import ApiError, ControllerApiError
 from kraftlake.controller.result import MAX_RECORDS_PER_BATCH, ControllerResult
 from kraftlake.controller.state import ControllerState
-from kraftlake.image import PatternType, ResourceType, StandardAcl
-from kraftlake.image.kafka_names import OPERATIONS, PATTERN_TYPES, PERMISSIONS, RESOURCE_TYPES
+from kraftlake.image.acls_image import StandardAcl
+from kraftlake.image.kafka_names import (
+    OPERATIONS,
+    PATTERN_TYPES,
+    PERMISSIONS,
+    RESOURCE_TYPES,
+    PatternType,
+    ResourceType,
+)
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import RemoveAccessControlEntryRecord
 from kraftlake.records.serde import ApiMessageAndVersion

@@ -12,7 +12,7 @@ import attrs
 from kraftlake.controller.errors import ApiError, ControllerApiError
 from kraftlake.controller.result import ControllerResult, answer_each, check_limit
 from kraftlake.controller.state import ControllerState
-from kraftlake.image import ClientQuotaEntity, ClientQuotaImage
+from kraftlake.image.client_quotas_image import ClientQuotaEntity, ClientQuotaImage
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import ClientQuotaRecord, EntityData
 from kraftlake.records.serde import ApiMessageAndVersion

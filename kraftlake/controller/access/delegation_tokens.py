@@ -10,7 +10,7 @@ import attrs
 from kraftlake.controller.errors import ControllerApiError
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
-from kraftlake.image import DelegationTokenData
+from kraftlake.image.delegation_token_image import DelegationTokenData
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import RemoveDelegationTokenRecord
 from kraftlake.records.serde import ApiMessageAndVersion

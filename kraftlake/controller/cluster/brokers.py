@@ -22,7 +22,7 @@ from kraftlake.controller.replication.partitions import (
 )
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
-from kraftlake.image import BrokerRegistration
+from kraftlake.image.broker_registration import BrokerRegistration
 from kraftlake.protocol.broker_requests import BrokerHeartbeatRequest, BrokerRegistrationRequest
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import (

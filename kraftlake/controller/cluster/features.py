@@ -12,8 +12,8 @@ from kraftlake.controller.configs.config_schema import static_topic_config
 from kraftlake.controller.errors import ApiError, ControllerApiError
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
-from kraftlake.image import VersionRange
 from kraftlake.image.configurations_image import BROKER_RESOURCE, ConfigResource
+from kraftlake.image.endpoint import VersionRange
 from kraftlake.image.features_image import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION
 from kraftlake.image.partition_health import MIN_ISR
 from kraftlake.protocol.error_code import ErrorCode

@@ -11,7 +11,7 @@ from enum import Enum
 
 import attrs
 
-from kraftlake.image import BrokerRegistration
+from kraftlake.image.broker_registration import BrokerRegistration
 
 NO_OFFSET = -1
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import attrs
 
-from kraftlake.image import VersionRange
+from kraftlake.image.endpoint import VersionRange
 from kraftlake.image.features_image import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION
 from kraftlake.records.metadata_version import ALL, LATEST_PRODUCTION, MINIMUM_OF_KAFKA_4, MetadataVersion
 from kraftlake.runtime.errors import UsageError

@@ -14,8 +14,7 @@ from kraftlake.controller.configs.config_validation import default_list, is_list
 from kraftlake.controller.errors import ApiError, ControllerApiError
 from kraftlake.controller.result import ControllerResult, answer_each
 from kraftlake.controller.state import ControllerState
-from kraftlake.image import ConfigResource
-from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
+from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE, ConfigResource
 from kraftlake.image.partition_health import MIN_ISR
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import ClearElrRecord, ConfigRecord

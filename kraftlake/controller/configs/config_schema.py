@@ -10,12 +10,11 @@ from typing import Any
 
 from kraftlake.controller.config import ControllerConfig
 from kraftlake.controller.errors import ControllerApiError
-from kraftlake.image import ConfigResource, ConfigurationsImage
-from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
+from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE, ConfigResource, ConfigurationsImage
 from kraftlake.image.partition_health import MIN_ISR, min_isr_among
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.runtime.java_values import parse_integer, trim
-from kraftlake.settings import TOPIC_CONFIGS, unit_ms
+from kraftlake.settings.topic_configs import TOPIC_CONFIGS, unit_ms
 
 
 def effective_topic_config(configs: ConfigurationsImage, node: ControllerConfig, topic: str, name: str) -> str | None:

@@ -19,12 +19,11 @@ from kraftlake.controller.configs.client_metrics_configs import (
 from kraftlake.controller.configs.group_configs import problem_of_group
 from kraftlake.controller.configs.topic_combinations import problem_of_topic
 from kraftlake.controller.errors import ControllerApiError
-from kraftlake.image import ConfigResource
-from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE
+from kraftlake.image.configurations_image import BROKER_RESOURCE, TOPIC_RESOURCE, ConfigResource
 from kraftlake.image.topics.topic_names import problem_of_name
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.runtime.java_values import parse_integer
-from kraftlake.settings import CONFIGS
+from kraftlake.settings.tables import CONFIGS
 
 
 def is_list(resource: ConfigResource, name: str) -> bool:

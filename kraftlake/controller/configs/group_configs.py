@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from kraftlake.controller.config import ControllerConfig
 from kraftlake.controller.configs.config_schema import parse_static
-from kraftlake.settings import BROKER_CONFIGS, GROUP_KINDS, bounds_of_group
+from kraftlake.settings.group_bounds import GROUP_KINDS, bounds_of_group
+from kraftlake.settings.tables import BROKER_CONFIGS
 
 _ASSIGNORS: Final = "group.streams.assignors"
 _ASSIGNOR: Final = "streams.assignor.name"

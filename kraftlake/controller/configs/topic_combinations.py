@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kraftlake.controller.config import ControllerConfig
 from kraftlake.controller.configs.config_schema import parse_static, static_topic_config
-from kraftlake.settings import BROKER_CONFIGS
+from kraftlake.settings.tables import BROKER_CONFIGS
 
 _REMOTE: Final = "remote.storage.enable"
 _REMOTE_SYSTEM: Final = "remote.log.storage.system.enable"

@@ -15,15 +15,16 @@ from kraftlake.controller.quorum.activation import activate
 from kraftlake.controller.quorum.bootstrap import BootstrapMetadata
 from kraftlake.controller.result import MAX_RECORDS_PER_BATCH, ControllerResult, check_limit
 from kraftlake.controller.state import Command, ControllerState
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records.metadata_records import (
     BrokerRegistrationChangeRecord,
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
 from kraftlake.records.serde import AnyMessage, ApiMessageAndVersion
-from kraftlake.replay import OpenTransaction
+from kraftlake.replay.log.open_transaction import OpenTransaction
 from kraftlake.runtime.clock import Clock
 
 T = TypeVar("T")

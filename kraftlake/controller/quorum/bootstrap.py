@@ -12,7 +12,9 @@ import attrs
 
 from kraftlake.controller.cluster.supported_features import FEATURES, default_level, missing_need
 from kraftlake.image.features_image import METADATA_VERSION
-from kraftlake.metadata_log import Contents, MetadataLog, SnapshotFacts
+from kraftlake.metadata_log.append.creation import Contents
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import SnapshotFooterRecord, SnapshotHeaderRecord
 from kraftlake.records.metadata_records import FeatureLevelRecord

@@ -10,10 +10,11 @@ from kraftlake.controller.config import ControllerConfig
 from kraftlake.controller.quorum.active_controller import Executed
 from kraftlake.controller.quorum.followed_log import FollowedLog
 from kraftlake.controller.state import Command, ControllerState
-from kraftlake.image import MetadataImage
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay import LakeReader, leader_at
+from kraftlake.replay.loader.leader_at import leader_at
+from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.clock import Clock, SystemClock
 from kraftlake.runtime.errors import LakeError
 

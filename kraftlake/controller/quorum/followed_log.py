@@ -12,11 +12,12 @@ from kraftlake.controller.config import ControllerConfig
 from kraftlake.controller.quorum.active_controller import ActiveController
 from kraftlake.controller.quorum.bootstrap import BootstrapMetadata
 from kraftlake.controller.state import ControllerState
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.metadata_records import RegisterBrokerRecord
 from kraftlake.records.serde import decode_value
-from kraftlake.replay import LakeReader, MetadataBatchLoader
+from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.fold import extend
+from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import choose_base
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import OffsetError

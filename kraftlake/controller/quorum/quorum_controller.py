@@ -21,9 +21,10 @@ from kraftlake.controller.quorum.periodic_tasks import AGAIN_AFTER_MS, PeriodicT
 from kraftlake.controller.quorum.quorum_controller_metrics import QuorumControllerMetrics
 from kraftlake.controller.quorum.waiting_answers import Answer, WaitingAnswers
 from kraftlake.controller.state import Command
-from kraftlake.image import MetadataImage
-from kraftlake.metadata_log import GroupCommit, MetadataLog
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.metadata_log.append.commit_queue import PendingAppend
+from kraftlake.metadata_log.append.group_commit import GroupCommit
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.protocol.broker_requests import BrokerHeartbeatRequest
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.runtime.clock import Clock, SystemClock

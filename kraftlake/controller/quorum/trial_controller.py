@@ -21,8 +21,10 @@ from kraftlake.controller.replication.alter_partition import ANY_EPOCH, IsrChang
 from kraftlake.controller.replication.partitions import out_of_sync
 from kraftlake.controller.replication.reassignments import PartitionName, alter_partition_reassignments
 from kraftlake.controller.state import Command, ControllerState
-from kraftlake.image import BrokerRegistration, MetadataImage, PartitionRegistration, VersionRange
-from kraftlake.image.endpoint import end_points_of, feature_levels_of
+from kraftlake.image.broker_registration import BrokerRegistration
+from kraftlake.image.endpoint import VersionRange, end_points_of, feature_levels_of
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.protocol.broker_requests import BrokerHeartbeatRequest, BrokerRegistrationRequest
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.runtime.clock import ManualClock

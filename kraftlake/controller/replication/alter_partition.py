@@ -10,8 +10,8 @@ from kraftlake.controller.replication.leader_and_isr import change_context, elec
 from kraftlake.controller.replication.partition_change import TargetState, build_partition_change
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
-from kraftlake.image import LeaderRecoveryState, PartitionRegistration, TopicImage
-from kraftlake.image.topics.partition_registration import NO_LEADER_CHANGE
+from kraftlake.image.topics.partition_registration import NO_LEADER_CHANGE, LeaderRecoveryState, PartitionRegistration
+from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import PartitionChangeRecord
 from kraftlake.records.serde import ApiMessageAndVersion

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kraftlake.controller.errors import ControllerApiError
 from kraftlake.controller.replication.placement import UsableBroker, place_replicas
 from kraftlake.controller.state import ControllerState
-from kraftlake.image import LeaderRecoveryState, PartitionRegistration
+from kraftlake.image.topics.partition_registration import LeaderRecoveryState, PartitionRegistration
 from kraftlake.protocol.error_code import ErrorCode
 
 

@@ -12,7 +12,8 @@ from kraftlake.controller.replication.partition_change import (
 )
 from kraftlake.controller.replication.partitions import Found
 from kraftlake.controller.state import ControllerState
-from kraftlake.image import PartitionRegistration, TopicImage
+from kraftlake.image.topics.partition_registration import PartitionRegistration
+from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.records.serde import ApiMessageAndVersion
 
 NO_BROKER = -1

@@ -12,8 +12,12 @@ from typing import Any
 import attrs
 
 from kraftlake.controller.replication.reassignment import complete_reassignment
-from kraftlake.image import LeaderRecoveryState, PartitionRegistration
-from kraftlake.image.topics.partition_registration import NO_LEADER, NO_LEADER_CHANGE
+from kraftlake.image.topics.partition_registration import (
+    NO_LEADER,
+    NO_LEADER_CHANGE,
+    LeaderRecoveryState,
+    PartitionRegistration,
+)
 from kraftlake.records.metadata_records import PartitionChangeRecord
 from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.serde import ApiMessageAndVersion

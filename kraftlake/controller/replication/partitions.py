@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from kraftlake.image import PartitionRegistration, TopicsImage
 from kraftlake.image.broker_partitions import hosted_partitions, partitions_with_elr
-from kraftlake.image.topics.partition_registration import NO_LEADER
+from kraftlake.image.topics.partition_registration import NO_LEADER, PartitionRegistration
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.uuid import Uuid
 
 Found: TypeAlias = tuple[str, int, PartitionRegistration]

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import attrs
 
 from kraftlake.controller.errors import ControllerApiError
-from kraftlake.image import PartitionRegistration
+from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.protocol.error_code import ErrorCode
 
 Replicas: TypeAlias = tuple[int, ...]

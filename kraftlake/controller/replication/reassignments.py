@@ -18,7 +18,9 @@ from kraftlake.controller.replication.partitions import reassigning
 from kraftlake.controller.replication.reassignment import Reassignment, Revert, is_reassigning
 from kraftlake.controller.result import ControllerResult, answer_each
 from kraftlake.controller.state import ControllerState
-from kraftlake.image import MetadataImage, PartitionRegistration, TopicImage
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.partition_registration import PartitionRegistration
+from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.serde import ApiMessageAndVersion
 

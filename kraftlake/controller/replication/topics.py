@@ -17,8 +17,8 @@ from kraftlake.controller.replication.assignments import check_manual_assignment
 from kraftlake.controller.replication.topic_names import colliding_topic
 from kraftlake.controller.result import ControllerResult, answer_each, check_limit
 from kraftlake.controller.state import ControllerState
-from kraftlake.image import PartitionRegistration
 from kraftlake.image.configurations_image import TOPIC_RESOURCE, ConfigResource
+from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.topic_names import problem_of_name
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import RemoveTopicRecord, TopicRecord

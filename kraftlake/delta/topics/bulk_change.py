@@ -23,8 +23,8 @@ from kraftlake.records.metadata_records import ClearElrRecord, TopicRecord
 from kraftlake.records.schema import SPEC, Message
 from kraftlake.records.serde import AnyMessage, UnknownRecord, decode_value, encode_value
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime import CorruptDataError
 from kraftlake.runtime.buffers import MAPPED_FROM, flat, grown, of_bytes, zeros
+from kraftlake.runtime.errors import CorruptDataError
 
 if TYPE_CHECKING:
     from kraftlake.delta.topics.row_versions import RowVersions

@@ -8,7 +8,7 @@ from kraftlake.delta.faults import taken_name
 from kraftlake.delta.topics.bulk_change import BulkChange
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.records.metadata_records import ClearElrRecord, PartitionChangeRecord, RemoveTopicRecord, TopicRecord
-from kraftlake.runtime import ReplayError
+from kraftlake.runtime.errors import ReplayError
 
 
 def fault_of(change: BulkChange, message: Any) -> ReplayError:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kraftlake.records.serde import encode_value
-from kraftlake.runtime import UnwritableMetadataError
+from kraftlake.runtime.errors import UnwritableMetadataError
 
 
 def values_of(records: Iterable[Any]) -> tuple[list[bytes], UnwritableMetadataError | None]:

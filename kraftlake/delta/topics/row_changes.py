@@ -11,7 +11,7 @@ from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.metadata_records import PartitionChangeRecord
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime import ReplayError
+from kraftlake.runtime.errors import ReplayError
 
 FEW: Final = 16
 

@@ -19,7 +19,7 @@ from kraftlake.records.metadata_records import (
     TopicRecord,
 )
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime import KraftlakeError, ReplayError
+from kraftlake.runtime.errors import KraftlakeError, ReplayError
 from kraftlake.runtime.lazy_module import LazyModule
 
 if TYPE_CHECKING:

@@ -14,8 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlake.diagnosis.doctor.group import LogPosition
-from kraftlake.image import NO_LEADER
-from kraftlake.tables import HAD, HAS, DeltaChunk, PartitionChanges, event_columns
+from kraftlake.image.topics.partition_registration import NO_LEADER
+from kraftlake.replay.log.delta_chunk import DeltaChunk
+from kraftlake.replay.log.partition_changes import HAD, HAS, PartitionChanges
+from kraftlake.tables.events.distinct_changes import event_columns
 
 
 @attrs.frozen(kw_only=True)

@@ -15,8 +15,9 @@ from kraftlake.diagnosis.doctor.help import Help, HelpRisk, safe
 from kraftlake.diagnosis.doctor.registration_history import failed_directories
 from kraftlake.diagnosis.leadership import broker_words
 from kraftlake.diagnosis.things import Thing
-from kraftlake.image import BrokerCounts, ConfigResource, count_partitions_of_brokers, partitions_of
-from kraftlake.runtime import counted, in_words
+from kraftlake.image.broker_partitions import BrokerCounts, count_partitions_of_brokers, partitions_of
+from kraftlake.image.configurations_image import ConfigResource
+from kraftlake.runtime.words import counted, in_words
 
 THROTTLES: Final = (
     "leader.replication.throttled.rate",

@@ -18,14 +18,18 @@ from kraftlake.diagnosis.doctor.group import LogPosition
 from kraftlake.diagnosis.doctor.partition_times import Concerned
 from kraftlake.diagnosis.doctor.timeline import Timeline, read_timeline
 from kraftlake.diagnosis.things import Thing
-from kraftlake.image import MetadataImage, broker_json
-from kraftlake.kafka_files import find_properties
-from kraftlake.records import Uuid
-from kraftlake.replay import LogSource, QuorumReport, Replay
-from kraftlake.runtime import KraftlakeError, UsageError, path_texts
+from kraftlake.image.json_form import broker_json
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.kafka_files.node.meta_properties import find_properties
+from kraftlake.records.uuid import Uuid
+from kraftlake.replay.loader.fold import Replay
+from kraftlake.replay.queries.quorum_report import QuorumReport
+from kraftlake.replay.queries.source import LogSource
+from kraftlake.runtime.arguments import path_texts
+from kraftlake.runtime.errors import KraftlakeError, UsageError
 
 if TYPE_CHECKING:
-    from kraftlake.replica_manager import LogDirReport
+    from kraftlake.replica_manager.logs.log_dirs import LogDirReport
 
 RECENT_HOURS = 24
 """For how long before the end of the log changes of configs and ACLs, and unclean elections, are found."""

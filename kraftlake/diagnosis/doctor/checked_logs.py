@@ -6,9 +6,16 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from kraftlake.kafka_files import MetadataDirectory, NodeFiles, node_files
-from kraftlake.replay import LogCopy, LogSource, Progress, QuorumReport, VerifyReport, is_lake, verify_source
-from kraftlake.runtime import CorruptDataError
+from kraftlake.kafka_files.directory import MetadataDirectory, NodeFiles
+from kraftlake.kafka_files.open_source import node_files
+from kraftlake.replay.comparing.log_copy import LogCopy
+from kraftlake.replay.queries.quorum_report import QuorumReport
+from kraftlake.replay.queries.source import LogSource
+from kraftlake.replay.reading.open_reader import is_lake
+from kraftlake.replay.reading.progress import Progress
+from kraftlake.replay.verify.verification import verify_source
+from kraftlake.replay.verify.verify_report import VerifyReport
+from kraftlake.runtime.errors import CorruptDataError
 
 
 @attrs.frozen(kw_only=True)

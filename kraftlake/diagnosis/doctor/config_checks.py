@@ -9,7 +9,7 @@ from kraftlake.diagnosis.doctor.check import Check
 from kraftlake.diagnosis.doctor.finding import Found, Severity
 from kraftlake.diagnosis.doctor.group import Group
 from kraftlake.diagnosis.doctor.help import safe
-from kraftlake.runtime import counted
+from kraftlake.runtime.words import counted
 
 
 def _ignored(case: Case) -> Iterator[Found]:

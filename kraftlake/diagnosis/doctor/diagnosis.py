@@ -23,18 +23,16 @@ from kraftlake.diagnosis.doctor.partition_checks import PARTITION_CHECKS
 from kraftlake.diagnosis.doctor.quorum_checks import QUORUM_CHECKS
 from kraftlake.diagnosis.doctor.risk_checks import RISK_CHECKS
 from kraftlake.diagnosis.doctor.stability_checks import STABILITY_CHECKS
-from kraftlake.image import ClusterCounts, MetadataImage, count_cluster
-from kraftlake.protocol import joined_addresses
-from kraftlake.replay import LogSource, Progress, QuorumReport, Replay, describe_quorum
-from kraftlake.runtime import (
-    CorruptDataError,
-    KraftlakeError,
-    Moment,
-    OffsetError,
-    ReplayError,
-    UnknownRecordError,
-    path_texts,
-)
+from kraftlake.image.cluster_counts import ClusterCounts, count_cluster
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.protocol.address import joined_addresses
+from kraftlake.replay.loader.fold import Replay
+from kraftlake.replay.queries.quorum_report import QuorumReport, describe_quorum
+from kraftlake.replay.queries.source import LogSource
+from kraftlake.replay.reading.progress import Progress
+from kraftlake.runtime.arguments import path_texts
+from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, OffsetError, ReplayError, UnknownRecordError
+from kraftlake.runtime.moments import Moment
 
 CHECKS: Final[tuple[Check, ...]] = (
     *QUORUM_CHECKS, *PARTITION_CHECKS, *DIRECTORY_CHECKS, *IDENTITY_CHECKS, *BROKER_CHECKS, *ENDPOINT_CHECKS,
@@ -114,7 +112,7 @@ def diagnose(
     in the log.
     """
     if log_dirs:
-        from kraftlake.replica_manager import check_log_dirs
+        from kraftlake.replica_manager.logs.log_dirs import check_log_dirs
 
         check_log_dirs(log_dirs)
     paths = joined_addresses(path_texts([sources] if isinstance(sources, (str, os.PathLike)) else sources))
@@ -182,7 +180,7 @@ def _compared(
     image: MetadataImage, paths: Sequence[str | os.PathLike[str]], known: str | None
 ) -> Iterator[BrokerFolders]:
     """The log directories of each broker beside the image."""
-    from kraftlake.replica_manager import check_log_dirs, compare_log_dirs
+    from kraftlake.replica_manager.logs.log_dirs import check_log_dirs, compare_log_dirs
 
     check_log_dirs(paths, cluster_id=known)
     for broker, some in brokers_of(paths).items():

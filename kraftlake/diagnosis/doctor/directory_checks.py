@@ -20,10 +20,13 @@ from kraftlake.diagnosis.doctor.replica_states import ReplicaState, may_lead
 from kraftlake.diagnosis.leadership import broker_words, may_lead_words
 from kraftlake.diagnosis.offline_replicas import offline_replicas
 from kraftlake.diagnosis.things import Thing
-from kraftlake.image import LOST, NO_LEADER, BrokerRegistration, partition_json
-from kraftlake.kafka_files import find_properties
-from kraftlake.records import Uuid
-from kraftlake.runtime import counted, in_words
+from kraftlake.image.broker_registration import BrokerRegistration
+from kraftlake.image.json_form import partition_json
+from kraftlake.image.topics.directory_id import LOST
+from kraftlake.image.topics.partition_registration import NO_LEADER
+from kraftlake.kafka_files.node.meta_properties import find_properties
+from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.words import counted, in_words
 
 _OTHERS: Final = "others lead"
 

@@ -10,9 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlake.diagnosis.doctor.group import LogPosition
-from kraftlake.image import LOST, MIGRATING, NO_LEADER, UNASSIGNED
-from kraftlake.records import Uuid
-from kraftlake.tables import HAD, HAS, WRITTEN, PartitionChanges, event_columns
+from kraftlake.image.topics.directory_id import LOST, MIGRATING, UNASSIGNED
+from kraftlake.image.topics.partition_registration import NO_LEADER
+from kraftlake.records.uuid import Uuid
+from kraftlake.replay.log.partition_changes import HAD, HAS, WRITTEN, PartitionChanges
+from kraftlake.tables.events.distinct_changes import event_columns
 
 _RESERVED: Final = pa.array([str(one) for one in (LOST, MIGRATING, UNASSIGNED)])
 

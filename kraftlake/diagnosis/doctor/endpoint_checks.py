@@ -15,9 +15,10 @@ from kraftlake.diagnosis.doctor.finding import Found, Severity
 from kraftlake.diagnosis.doctor.group import Group, latest
 from kraftlake.diagnosis.doctor.help import safe
 from kraftlake.diagnosis.leadership import node_words
-from kraftlake.image import BrokerRegistration, ControllerRegistration
+from kraftlake.image.broker_registration import BrokerRegistration
+from kraftlake.image.controller_registration import ControllerRegistration
 from kraftlake.image.kafka_names import SECURITY_PROTOCOLS, name_of
-from kraftlake.runtime import in_words
+from kraftlake.runtime.words import in_words
 
 _LOCAL_NAMES: Final = ("localhost", "localhost.localdomain", "localhost4", "localhost6", "ip6-localhost")
 

@@ -14,9 +14,11 @@ from kraftlake.diagnosis.doctor.group import Group, LogPosition, latest
 from kraftlake.diagnosis.doctor.help import Help, HelpRisk, safe
 from kraftlake.diagnosis.leadership import broker_words, node_words
 from kraftlake.diagnosis.things import Thing
-from kraftlake.image import KRAFT_VERSION, METADATA_VERSION, VersionRange, count_partitions_of_brokers
+from kraftlake.image.broker_partitions import count_partitions_of_brokers
+from kraftlake.image.endpoint import VersionRange
+from kraftlake.image.features_image import KRAFT_VERSION, METADATA_VERSION
 from kraftlake.records.metadata_version import ALL
-from kraftlake.runtime import in_words
+from kraftlake.runtime.words import in_words
 
 _NONE: Final = VersionRange(0, 0)
 """What a node supports of a feature that it does not name, as Kafka counts it."""

@@ -11,10 +11,10 @@ from kraftlake.diagnosis.doctor.group import Group, LogPosition
 from kraftlake.diagnosis.doctor.help import Help, HelpRisk
 from kraftlake.diagnosis.doctor.replica_states import ReplicaState, may_lead
 from kraftlake.diagnosis.things import Thing
-from kraftlake.image import PartitionRegistration
-from kraftlake.records import Uuid
+from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.records import metadata_records as r
-from kraftlake.runtime import counted, in_words
+from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.words import counted, in_words
 
 _NAMED: Final = 3
 

@@ -15,8 +15,8 @@ from kraftlake.diagnosis.doctor.group import Group, LogPosition
 from kraftlake.diagnosis.doctor.help import safe
 from kraftlake.diagnosis.doctor.registration_history import Registered, incarnations
 from kraftlake.diagnosis.leadership import node_words
-from kraftlake.records import Uuid
-from kraftlake.runtime import counted, in_words
+from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.words import counted, in_words
 
 
 @attrs.frozen(kw_only=True)

@@ -15,8 +15,10 @@ from kraftlake.diagnosis.doctor.partition_times import Concerned, UncleanElectio
 from kraftlake.diagnosis.doctor.replaced_replicas import replaced_replicas
 from kraftlake.diagnosis.doctor.replica_states import ReplicaState, state_words, states_of, waits_for
 from kraftlake.diagnosis.leadership import may_lead_words
-from kraftlake.image import NO_LEADER, min_insync_replicas, partition_json
-from kraftlake.runtime import counted, in_words
+from kraftlake.image.broker_partitions import min_insync_replicas
+from kraftlake.image.json_form import partition_json
+from kraftlake.image.topics.partition_registration import NO_LEADER
+from kraftlake.runtime.words import counted, in_words
 
 
 def _groups(ones: Iterable[Concerned], reason: Callable[[Concerned], str]) -> tuple[Group, ...]:

@@ -18,8 +18,8 @@ from kraftlake.diagnosis.doctor.replica_states import (
     states_of,
     waits_for,
 )
-from kraftlake.image import MetadataImage
-from kraftlake.runtime import counted, in_words
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.runtime.words import counted, in_words
 
 _LEADERS: Final = {
     ReplicaState.FENCED: "Start {brokers} with the log directories {they} had: {they} may lead {of} again. Do not "

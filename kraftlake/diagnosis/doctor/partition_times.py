@@ -13,8 +13,12 @@ import pyarrow.compute as pc
 from kraftlake.diagnosis.doctor.group import Group, LogPosition, earliest
 from kraftlake.diagnosis.image_columns import ImageColumns
 from kraftlake.diagnosis.partition_conditions import CONDITIONS
-from kraftlake.image import NO_LEADER, MetadataImage, min_insync_replicas
-from kraftlake.tables import HAD, HAS, PartitionChanges, PartitionColumns, event_columns
+from kraftlake.image.broker_partitions import min_insync_replicas
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.partition_registration import NO_LEADER
+from kraftlake.replay.log.partition_changes import HAD, HAS, PartitionChanges
+from kraftlake.tables.events.distinct_changes import event_columns
+from kraftlake.tables.events.partition_events import PartitionColumns
 
 PartitionKey = tuple[str, int]
 """A topic's id in Kafka's base64, and a partition's number."""

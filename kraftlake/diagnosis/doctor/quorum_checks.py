@@ -14,9 +14,11 @@ from kraftlake.diagnosis.doctor.group import Group, LogPosition
 from kraftlake.diagnosis.doctor.help import safe
 from kraftlake.diagnosis.doctor.quorum_helps import directory_helps, election_helps, stopped_helps, unsound_helps
 from kraftlake.diagnosis.quorum_health import Verdict, node_faults, odd_histories, quorum_verdicts, unplaced_logs
-from kraftlake.kafka_files import Problem
-from kraftlake.replay import LogCopy, Role
-from kraftlake.runtime import KraftlakeError, counted, in_words
+from kraftlake.kafka_files.problem import Problem
+from kraftlake.replay.comparing.log_copy import LogCopy
+from kraftlake.replay.comparing.voters import Role
+from kraftlake.runtime.errors import KraftlakeError
+from kraftlake.runtime.words import counted, in_words
 
 
 def _is_partly_seen(case: Case) -> bool:

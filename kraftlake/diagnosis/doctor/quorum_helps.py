@@ -8,9 +8,12 @@ from kraftlake.diagnosis.doctor.case import Case
 from kraftlake.diagnosis.doctor.checked_logs import CheckedLog
 from kraftlake.diagnosis.doctor.group import Group
 from kraftlake.diagnosis.doctor.help import Help, HelpRisk, safe
-from kraftlake.kafka_files import Problem
-from kraftlake.replay import LogCopy, Role, has_beginning, usable_snapshots
-from kraftlake.runtime import CorruptDataError, counted, in_words
+from kraftlake.kafka_files.problem import Problem
+from kraftlake.replay.comparing.log_copy import LogCopy
+from kraftlake.replay.comparing.voters import Role
+from kraftlake.replay.reading.replay_base import has_beginning, usable_snapshots
+from kraftlake.runtime.errors import CorruptDataError
+from kraftlake.runtime.words import counted, in_words
 
 
 def election_helps(case: Case) -> Iterator[Help]:

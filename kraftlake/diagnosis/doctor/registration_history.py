@@ -10,8 +10,10 @@ from typing import Any, Generic, TypeVar
 import attrs
 
 from kraftlake.diagnosis.doctor.group import LogPosition
-from kraftlake.image import BrokerRegistration, ControllerRegistration, MetadataImage
-from kraftlake.records import Uuid
+from kraftlake.image.broker_registration import BrokerRegistration
+from kraftlake.image.controller_registration import ControllerRegistration
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.records.uuid import Uuid
 from kraftlake.replay.log.other_records import OtherChange
 
 R = TypeVar("R", BrokerRegistration, ControllerRegistration)

@@ -9,8 +9,9 @@ from kraftlake.diagnosis.doctor.directory_moves import DirectoryMove
 from kraftlake.diagnosis.doctor.group import LogPosition
 from kraftlake.diagnosis.doctor.registration_history import state_at
 from kraftlake.diagnosis.doctor.replica_states import ReplicaState, may_lead
-from kraftlake.image import NO_LEADER, is_online
-from kraftlake.records import Uuid
+from kraftlake.image.topics.directory_id import is_online
+from kraftlake.image.topics.partition_registration import NO_LEADER
+from kraftlake.records.uuid import Uuid
 
 
 @attrs.frozen(kw_only=True)

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from kraftlake.diagnosis.doctor.help import Help
 from kraftlake.diagnosis.leadership import DIRECTORY_FAILED, broker_words
-from kraftlake.image import MetadataImage, PartitionRegistration
-from kraftlake.runtime import counted
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.partition_registration import PartitionRegistration
+from kraftlake.runtime.words import counted
 
 
 class ReplicaState(enum.Enum):

@@ -10,7 +10,8 @@ from kraftlake.diagnosis.doctor.finding import Found, Severity
 from kraftlake.diagnosis.doctor.group import Group
 from kraftlake.diagnosis.doctor.help import safe
 from kraftlake.diagnosis.trial.risks import broker_risks
-from kraftlake.runtime import KraftlakeError, counted
+from kraftlake.runtime.errors import KraftlakeError
+from kraftlake.runtime.words import counted
 
 
 def _one_loss(case: Case) -> Iterator[Found]:

@@ -9,8 +9,10 @@ import attrs
 import pyarrow as pa
 
 from kraftlake.diagnosis.doctor.group import LogPosition
-from kraftlake.image import MetadataImage
-from kraftlake.tables import ACLS, CONFIGS, DeltaChunk, EntityHistory, SmallTable
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.replay.log.delta_chunk import DeltaChunk
+from kraftlake.tables.history.entity_history import EntityHistory
+from kraftlake.tables.history.entity_tables import ACLS, CONFIGS, SmallTable
 
 
 @attrs.frozen(kw_only=True)

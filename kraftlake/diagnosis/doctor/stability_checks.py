@@ -14,8 +14,8 @@ from kraftlake.diagnosis.doctor.group import Group, LogPosition
 from kraftlake.diagnosis.doctor.help import safe
 from kraftlake.diagnosis.doctor.registration_history import Registered, incarnations, place_at
 from kraftlake.diagnosis.leadership import broker_words
-from kraftlake.image import BrokerRegistration
-from kraftlake.runtime import counted, duration
+from kraftlake.image.broker_registration import BrokerRegistration
+from kraftlake.runtime.words import counted, duration
 
 FLAPS: Final = 3
 """The number of fencings of a broker, or of times that a replica fell out of sync, from which on it flaps."""

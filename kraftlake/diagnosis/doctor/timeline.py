@@ -18,10 +18,12 @@ from kraftlake.diagnosis.doctor.partition_times import (
 )
 from kraftlake.diagnosis.doctor.registration_history import RegistrationHistory
 from kraftlake.diagnosis.doctor.setting_history import SettingChange, SettingHistory
-from kraftlake.image import MetadataImage
-from kraftlake.replay import LogSource, QuorumState, has_beginning, usable_snapshots
-from kraftlake.runtime import KraftlakeError
-from kraftlake.tables import LogReplay
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.replay.log.log_replay import LogReplay
+from kraftlake.replay.queries.source import LogSource
+from kraftlake.replay.reading.replay_base import has_beginning, usable_snapshots
+from kraftlake.runtime.errors import KraftlakeError
 
 
 @attrs.frozen(kw_only=True)

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from kraftlake.image import BrokerRegistration
+from kraftlake.image.broker_registration import BrokerRegistration
 
 ABSENT, ACTIVE, FENCED, SHUTTING_DOWN = range(4)
 """What a broker can be. One that shuts down in a controlled way and is fenced is fenced."""

@@ -12,8 +12,9 @@ import pyarrow as pa
 from kraftlake.diagnosis.page.broker_states import BrokerStates, BrokerTimes
 from kraftlake.diagnosis.page.event_columns import EventColumns, events_of, joined
 from kraftlake.diagnosis.page.row_states import states_after
-from kraftlake.image import MetadataImage
-from kraftlake.tables import HAD, HAS, EventChunk, PartitionChanges, changes_of_image
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.replay.log.partition_changes import HAD, HAS, PartitionChanges, changes_of_image
+from kraftlake.tables.events.delta_events import EventChunk
 
 _PARTITION = (1 << 32) - 1
 """The bits of a row's key that are the partition's number; those above are the number of the topic."""

@@ -11,10 +11,14 @@ import attrs
 from kraftlake.diagnosis.page.document import document
 from kraftlake.diagnosis.page.gathered import Gathered, Gatherer
 from kraftlake.diagnosis.page.packing import packed
-from kraftlake.image import MetadataImage
-from kraftlake.replay import LogSource, Progress, SkippedRecord
-from kraftlake.runtime import Moment, OffsetError, check_folder_of, write_readable
-from kraftlake.tables import LogEvents
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.replay.loader.manifest import SkippedRecord
+from kraftlake.replay.queries.source import LogSource
+from kraftlake.replay.reading.progress import Progress
+from kraftlake.runtime.errors import OffsetError
+from kraftlake.runtime.moments import Moment
+from kraftlake.runtime.whole_file import check_folder_of, write_readable
+from kraftlake.tables.events.log_events import LogEvents
 
 
 @attrs.frozen(kw_only=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from kraftlake.runtime import UsageError
+from kraftlake.runtime.errors import UsageError
 
 PartitionName: TypeAlias = tuple[str, int]
 """A topic's name and a partition's number."""

@@ -11,11 +11,13 @@ from typing import Any
 import attrs
 import numpy as np
 
-from kraftlake.controller import TrialController
+from kraftlake.controller.quorum.trial_controller import TrialController
 from kraftlake.diagnosis.image_columns import ImageColumns
 from kraftlake.diagnosis.trial.standing import Standing, gone_into, part_of
-from kraftlake.image import NO_LEADER, MetadataImage, is_under_min_isr
-from kraftlake.records import Uuid
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.partition_health import is_under_min_isr
+from kraftlake.image.topics.partition_registration import NO_LEADER
+from kraftlake.records.uuid import Uuid
 
 
 @attrs.frozen(kw_only=True)

@@ -12,7 +12,10 @@ from rpds import HashTrieMap
 from kraftlake.diagnosis.image_columns import ImageColumns
 from kraftlake.diagnosis.partition_conditions import CONDITIONS
 from kraftlake.diagnosis.trial.reassignment_file import PartitionName
-from kraftlake.image import NO_LEADER, MetadataImage, TopicImage, TopicsImage
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.partition_registration import NO_LEADER
+from kraftlake.image.topics.topic_image import TopicImage
+from kraftlake.image.topics.topics_image import TopicsImage
 
 
 @attrs.frozen(kw_only=True)

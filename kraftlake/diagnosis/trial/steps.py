@@ -10,7 +10,8 @@ import attrs
 
 from kraftlake.diagnosis.leadership import broker_words
 from kraftlake.diagnosis.trial.reassignment_file import PartitionName, read_reassignment
-from kraftlake.runtime import UsageError, counted, did_you_mean, in_words
+from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.words import counted, did_you_mean, in_words
 
 
 class StepKind(Enum):

@@ -7,13 +7,16 @@ from typing import Any
 
 import attrs
 
-from kraftlake.controller import ControllerApiError, TrialController
+from kraftlake.controller.errors import ControllerApiError
+from kraftlake.controller.quorum.trial_controller import TrialController
 from kraftlake.diagnosis.leadership import broker_words
 from kraftlake.diagnosis.trial.risks import Risk, broker_risks, rack_risks
 from kraftlake.diagnosis.trial.standing import Standing, gone_into, part_of
 from kraftlake.diagnosis.trial.steps import Step, StepKind
-from kraftlake.image import MetadataImage, MetadataProvenance
-from kraftlake.runtime import NoSuchThingError, OffsetError, UsageError, in_words
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
+from kraftlake.runtime.errors import NoSuchThingError, OffsetError, UsageError
+from kraftlake.runtime.words import in_words
 
 
 @attrs.frozen(kw_only=True)

@@ -29,7 +29,7 @@ from kraftlake.image.nodes.node import Directory, Leaf, Node, Subject, fixed, nu
 from kraftlake.image.scram_image import ScramCredentialData, ScramImage, mechanism_name
 from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topics_image import TopicsImage
-from kraftlake.records import redact_config
+from kraftlake.records.redaction import redact_config
 from kraftlake.records.uuid import Uuid
 
 K = TypeVar("K")

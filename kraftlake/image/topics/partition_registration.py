@@ -13,7 +13,7 @@ from kraftlake.records.fast_construct import mutable_class
 from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime import ReplayError
+from kraftlake.runtime.errors import ReplayError
 
 NO_LEADER: Final = -1
 """The leader of a partition without a leader."""

@@ -21,9 +21,8 @@ from kraftlake.kafka_files.node.meta_properties import MetaProperties, find_prop
 from kraftlake.kafka_files.sniffing.sniffing import look_into
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.kafka_files.stored_file import DiskFile, StoredFile
-from kraftlake.runtime import shown
 from kraftlake.runtime.errors import CorruptDataError, NotASourceError
-from kraftlake.runtime.words import counted
+from kraftlake.runtime.words import counted, shown
 
 
 def open_archive(

@@ -19,8 +19,8 @@ from kraftlake.kafka_files.file_names import (
 from kraftlake.kafka_files.node.meta_properties import MAX_SIZE, MetaProperties, read_properties
 from kraftlake.kafka_files.node.quorum_state import QUORUM_STATE
 from kraftlake.kafka_files.stored_file import BLOCK_SIZE, BlockFile, DiskFile, StoredFile
-from kraftlake.runtime import shown
 from kraftlake.runtime.errors import CorruptDataError
+from kraftlake.runtime.words import shown
 
 
 @attrs.frozen(kw_only=True)

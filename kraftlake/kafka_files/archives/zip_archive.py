@@ -7,8 +7,8 @@ import zipfile
 from typing import BinaryIO
 
 from kraftlake.kafka_files.archives.members import Members
-from kraftlake.runtime import shown
 from kraftlake.runtime.errors import CorruptDataError
+from kraftlake.runtime.words import shown
 
 _MAX_READ = 16 * 1024 * 1024
 _ENCRYPTED = 0x1

@@ -30,8 +30,8 @@ from kraftlake.kafka_files.node.partition_files import (
 from kraftlake.kafka_files.segments.batch_walk import Damage, walk
 from kraftlake.kafka_files.stored_file import DiskFile
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime import shown
 from kraftlake.runtime.errors import CorruptDataError, NotASourceError
+from kraftlake.runtime.words import shown
 
 LOCK = ".lock"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from kraftlake.kafka_files.faults import unreadable
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime import shown
 from kraftlake.runtime.errors import CorruptDataError
+from kraftlake.runtime.words import shown
 
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"

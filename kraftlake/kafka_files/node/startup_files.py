@@ -19,8 +19,8 @@ from kraftlake.kafka_files.node.partition_files import (
 )
 from kraftlake.kafka_files.node.quorum_state import QUORUM_STATE, read_election_state
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime import shown
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
+from kraftlake.runtime.words import shown
 
 METADATA_TOPIC_ID = Uuid.from_string("AAAAAAAAAAAAAAAAAAAAAQ")
 _OFFSET_NAMED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")

@@ -14,8 +14,8 @@ from kraftlake.records.batch_header import HEADER_SIZE, MAGIC, NO_PRODUCER, Batc
 from kraftlake.records.control_records import LeaderChangeMessage, SnapshotHeaderRecord
 from kraftlake.records.crc32c import crc32c
 from kraftlake.records.serde import UnknownRecord
-from kraftlake.runtime import shown
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
+from kraftlake.runtime.words import shown
 
 HEAD_SIZE = 1024 * 1024
 """Number of bytes from a file's start that are enough to recognise it."""

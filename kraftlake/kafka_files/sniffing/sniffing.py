@@ -22,8 +22,8 @@ from kraftlake.kafka_files.sniffing.nested import archives_below, metadata_direc
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind, has_lake_log
 from kraftlake.kafka_files.stored_file import DiskFile, StoredFile
 from kraftlake.records.batch_header import MIN_LENGTH
-from kraftlake.runtime import shown
 from kraftlake.runtime.errors import CorruptDataError, NotASourceError
+from kraftlake.runtime.words import shown
 
 _DELTA_LOG = "_delta_log"
 _LAKE_LOG = "log"

@@ -25,9 +25,9 @@ from kraftlake.metadata_log.maintenance.trimming import (
 from kraftlake.metadata_log.maintenance.vacuum import Vacuum, vacuum
 from kraftlake.metadata_log.storage.disk import Disk, disk_for
 from kraftlake.metadata_log.storage.location import Location, lake_location
-from kraftlake.runtime import return_freed_memory
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.log import get_logger
+from kraftlake.runtime.process_setup import return_freed_memory
 
 logger = get_logger(__name__)
 

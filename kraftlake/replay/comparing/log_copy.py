@@ -7,9 +7,10 @@ from typing import Final
 
 import attrs
 
-from kraftlake.kafka_files import NodeFiles, node_files
+from kraftlake.kafka_files.directory import NodeFiles
 from kraftlake.kafka_files.node.meta_properties import MetaProperties
 from kraftlake.kafka_files.node.quorum_state import ElectionState, parse_election_state
+from kraftlake.kafka_files.open_source import node_files
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.replay.loader.quorum_state import QuorumState

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from kraftlake.image import ClusterImage
+from kraftlake.image.cluster_image import ClusterImage
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.comparing.log_copy import LogCopy
 from kraftlake.replay.loader.fold import image_at

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from kraftlake.metadata_log import LakeSnapshot
+from kraftlake.metadata_log.snapshots.snapshot_table import LakeSnapshot
 from kraftlake.records.metadata_records import PartitionRecord, TopicRecord
 from kraftlake.records.serde import read_frame
 from kraftlake.replay.loader.fold import snapshot_image

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake.kafka_files import MetadataDirectory, TruncatedLogError
+from kraftlake.kafka_files.directory import MetadataDirectory
+from kraftlake.kafka_files.follow import TruncatedLogError
 from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.imports.import_plan import plan_import
 from kraftlake.replay.imports.kept_snapshot import facts_of
@@ -24,8 +25,8 @@ from kraftlake.runtime.arguments import path_text
 from kraftlake.runtime.errors import NotASourceError, UsageError
 
 if TYPE_CHECKING:
-    from kraftlake.kafka_files import Snapshot
-    from kraftlake.metadata_log import MetadataLog
+    from kraftlake.kafka_files.snapshots.snapshot import Snapshot
+    from kraftlake.metadata_log.log import MetadataLog
     from kraftlake.replay.live.committed_tail import AskQuorum
 
 _LONGEST_PAUSE = 30.0
@@ -91,7 +92,7 @@ class LogFollower:
         include_uncommitted: bool = False,
         quorum: AskQuorum | None = None,
     ) -> None:
-        from kraftlake.metadata_log import lake_location
+        from kraftlake.metadata_log.storage.location import lake_location
 
         if include_uncommitted and quorum is not None:
             raise UsageError("A quorum tells what is committed: that, or everything (the uncommitted too), not both.")
@@ -154,7 +155,7 @@ class LogFollower:
         return FollowStep.of(self._log, report.records, report.snapshots, seen_to=seen_to)
 
     def _open(self) -> None:
-        from kraftlake.metadata_log import MetadataLog
+        from kraftlake.metadata_log.log import MetadataLog
 
         self._log = MetadataLog.open(self._lake)
         reader = LakeReader(self._log)
@@ -169,7 +170,7 @@ class LogFollower:
         )
 
     def _next(self) -> FollowStep:
-        from kraftlake.metadata_log import commit_groups
+        from kraftlake.metadata_log.append.log_commit import commit_groups
 
         assert self._tail is not None
         log, tail, start = self._log, self._tail, self._log.end_offset

@@ -44,7 +44,8 @@ def fork_source(source: LogSource, lake: str | os.PathLike[str], at: Moment | No
     those that are next to it, or lies before anything that an image can be made of; BrokenFileError where the log up to
     there lacks offsets; LakeError where the lake can't be made.
     """
-    from kraftlake.metadata_log import Contents, MetadataLog
+    from kraftlake.metadata_log.append.creation import Contents
+    from kraftlake.metadata_log.log import MetadataLog
 
     reader = source.reader
     offset = source.offset_at(at) if at is not None else reader.end_offset - 1

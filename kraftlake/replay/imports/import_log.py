@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from kraftlake.kafka_files import SourceKind
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.replay.imports.cached_images import fill_cache
 from kraftlake.replay.imports.import_plan import ImportPlan, plan_import
 from kraftlake.replay.imports.kept_snapshot import facts_of
@@ -24,7 +24,8 @@ from kraftlake.runtime.errors import ImportConflictError, LakeError, NotASourceE
 from kraftlake.runtime.json_names import fields_as_json
 
 if TYPE_CHECKING:
-    from kraftlake.metadata_log import Location, MetadataLog
+    from kraftlake.metadata_log.log import MetadataLog
+    from kraftlake.metadata_log.storage.location import Location
 
 
 @attrs.frozen(kw_only=True)
@@ -79,7 +80,7 @@ def import_source(
     other bytes at an offset; naming it), NotASourceError, CorruptDataError for an unsound source, LakeError where the
     path is not a lake, or another process writes to it at the same time.
     """
-    from kraftlake.metadata_log import lake_location
+    from kraftlake.metadata_log.storage.location import lake_location
 
     if cluster_id is not None:
         text(cluster_id, "the id of a cluster")
@@ -109,7 +110,7 @@ class _Import:
         self._cluster_id = source.cluster_id or cluster_id
 
     def run(self) -> ImportReport:
-        from kraftlake.metadata_log import MetadataLog
+        from kraftlake.metadata_log.log import MetadataLog
 
         log = MetadataLog.open(self._path) if is_lake(self._path) else None
         if log is not None:
@@ -139,7 +140,7 @@ class _Import:
         raise NotASourceError(f"{self._source.path} holds nothing to make a lake of{way_out}.")
 
     def _create(self, plan: ImportPlan, was_there: bool) -> MetadataLog:
-        from kraftlake.metadata_log import MetadataLog
+        from kraftlake.metadata_log.log import MetadataLog
 
         try:
             return MetadataLog.create(self._path, cluster_id=self._cluster_id, start_offset=plan.from_offset)
@@ -155,7 +156,7 @@ class _Import:
 
     def _write(self, log: MetadataLog, plan: ImportPlan) -> None:
         """Snapshots first, then the log: a log that starts above 0 has no image without its snapshot."""
-        from kraftlake.metadata_log import commit_groups
+        from kraftlake.metadata_log.append.log_commit import commit_groups
         from kraftlake.records.rows import to_rows
 
         committed = CommittedTo.continued(LakeReader(log))

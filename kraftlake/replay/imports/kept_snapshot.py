@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from kraftlake.image import MetadataImage
-from kraftlake.kafka_files import checkpoint_batches
-from kraftlake.metadata_log import SnapshotFacts
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.kafka_files.snapshots.batches import checkpoint_batches
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.reading.log_reader import SnapshotReader
 
 if TYPE_CHECKING:
-    from kraftlake.metadata_log import MetadataLog
+    from kraftlake.metadata_log.log import MetadataLog
     from kraftlake.replay.reading.chunks import Chunk
 
 

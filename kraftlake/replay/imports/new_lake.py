@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kraftlake.runtime.errors import KraftlakeError, LakeError
 
 if TYPE_CHECKING:
-    from kraftlake.metadata_log import Location
+    from kraftlake.metadata_log.storage.location import Location
 
 
 def is_lake(path: Location) -> bool:
@@ -62,7 +62,7 @@ def discard_empty_lake(path: Location, *, keep_folder: bool) -> None:
 
 
 def _has_records(path: Location) -> bool:
-    from kraftlake.metadata_log import MetadataLog
+    from kraftlake.metadata_log.log import MetadataLog
 
     try:
         log = MetadataLog.open(path)

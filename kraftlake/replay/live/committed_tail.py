@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
-from kraftlake.kafka_files import DirectoryFollower, MetadataDirectory, RemovedFileError, Snapshot
+from kraftlake.kafka_files.directory import MetadataDirectory
+from kraftlake.kafka_files.faults import RemovedFileError
+from kraftlake.kafka_files.follow import DirectoryFollower
+from kraftlake.kafka_files.snapshots.snapshot import Snapshot
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.reading.chunks import chunks_of
 from kraftlake.replay.reading.committed import CommittedTo
 from kraftlake.replay.reading.epoch_ends import EpochEnds
 
 if TYPE_CHECKING:
-    from kraftlake.protocol import QuorumPosition
+    from kraftlake.protocol.quorum_client import QuorumPosition
 
 _ATTEMPTS: Final = 5
 """Attempts at reading a directory while its node deletes old segments one by one."""

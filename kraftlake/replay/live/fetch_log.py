@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kraftlake.protocol import ObservedLog, QuorumObserver, RawBatch, SnapshotNeededError
+from kraftlake.protocol.observer.observed_log import ObservedLog
+from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotNeededError
+from kraftlake.protocol.observer.raw_batch import RawBatch
 from kraftlake.records.batch import RecordBatch, read_batches
 
 

@@ -9,16 +9,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kraftlake.protocol import (
-    DivergedLogError,
-    NodeError,
-    NoLeaderError,
-    ObservedLog,
-    OffsetAndEpoch,
-    OlderLeaderError,
-    QuorumObserver,
-    SnapshotNeededError,
-)
+from kraftlake.protocol.describe import NoLeaderError
+from kraftlake.protocol.node_error import NodeError
+from kraftlake.protocol.observer.observed_log import DivergedLogError, ObservedLog
+from kraftlake.protocol.observer.quorum_observer import OlderLeaderError, QuorumObserver, SnapshotNeededError
+from kraftlake.protocol.observer.requests import OffsetAndEpoch
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.no_ops import NO_OP_VALUE
 from kraftlake.replay.imports.follow_log import FollowStep
@@ -32,7 +27,7 @@ from kraftlake.runtime.clock import Clock, SystemClock
 from kraftlake.runtime.errors import ImportConflictError
 
 if TYPE_CHECKING:
-    from kraftlake.metadata_log import MetadataLog
+    from kraftlake.metadata_log.log import MetadataLog
 
 _WAIT_MS: Final = 500
 _HELD_FOR_NS: Final = 5_000_000_000
@@ -59,7 +54,7 @@ class QuorumFollower:
         clock: Clock | None = None,
         on_append: Callable[[Sequence[RecordBatch]], object] = lambda _: None,
     ) -> None:
-        from kraftlake.metadata_log import lake_location
+        from kraftlake.metadata_log.storage.location import lake_location
 
         self._observer = observer
         self._lake = lake_location(lake)
@@ -151,7 +146,7 @@ class QuorumFollower:
             self._older_since_ns = None
 
     def _first(self, patience: Patience) -> FollowStep:
-        from kraftlake.metadata_log import MetadataLog
+        from kraftlake.metadata_log.log import MetadataLog
 
         records = snapshots = 0
         log = MetadataLog.open(self._lake) if is_lake(self._lake) else None
@@ -168,7 +163,7 @@ class QuorumFollower:
 
     def _make(self, empty: MetadataLog | None, patience: Patience) -> tuple[int, int]:
         """Make the lake of what the quorum has, or fill an `empty` one; the numbers of records and snapshots."""
-        from kraftlake.metadata_log import MetadataLog
+        from kraftlake.metadata_log.log import MetadataLog
 
         with tempfile.TemporaryDirectory(prefix="kraftlake-") as folder:
             reader = mirror_quorum(self._observer, Path(folder), name=self._name, patience=patience)
@@ -225,7 +220,7 @@ class QuorumFollower:
         return 0 if quiet else self._append(log)
 
     def _append(self, log: MetadataLog) -> int:
-        from kraftlake.metadata_log import commit_groups
+        from kraftlake.metadata_log.append.log_commit import commit_groups
 
         records = 0
         for group in commit_groups(self._held):

@@ -8,7 +8,8 @@ from typing import Final
 
 import attrs
 
-from kraftlake.kafka_files import MetadataDirectory, TruncatedLogError
+from kraftlake.kafka_files.directory import MetadataDirectory
+from kraftlake.kafka_files.follow import TruncatedLogError
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.live.committed_tail import AskQuorum, CommittedTail, committed_end, retried
 from kraftlake.replay.reading.committed import CommittedTo

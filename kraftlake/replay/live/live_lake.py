@@ -6,7 +6,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from kraftlake.metadata_log import Location, MetadataLog, TailCursor
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.reading.tail import TailCursor
+from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kraftlake.kafka_files import MetadataDirectory
-from kraftlake.protocol import NodeError, ObservedLog, OffsetAndEpoch, QuorumObserver, SnapshotNeededError
+from kraftlake.kafka_files.directory import MetadataDirectory
+from kraftlake.protocol.node_error import NodeError
+from kraftlake.protocol.observer.observed_log import ObservedLog
+from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotNeededError
+from kraftlake.protocol.observer.requests import OffsetAndEpoch
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.live.fetch_log import decoded, fetch_log
 from kraftlake.replay.live.live_directory import epoch_before

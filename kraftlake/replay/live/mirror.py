@@ -7,17 +7,13 @@ from typing import BinaryIO, Final
 
 import attrs
 
-from kraftlake.kafka_files import METADATA_DIRECTORY, MetadataDirectory, open_directory, segment_name, snapshot_name
-from kraftlake.protocol import (
-    DivergedLogError,
-    NodeError,
-    ObservedLog,
-    OffsetAndEpoch,
-    QuorumObserver,
-    RawBatch,
-    SnapshotGoneError,
-    SnapshotNeededError,
-)
+from kraftlake.kafka_files.directory import MetadataDirectory, open_directory
+from kraftlake.kafka_files.file_names import METADATA_DIRECTORY, segment_name, snapshot_name
+from kraftlake.protocol.node_error import NodeError
+from kraftlake.protocol.observer.observed_log import DivergedLogError, ObservedLog
+from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotGoneError, SnapshotNeededError
+from kraftlake.protocol.observer.raw_batch import RawBatch
+from kraftlake.protocol.observer.requests import OffsetAndEpoch
 from kraftlake.replay.live.fetch_log import fetch_log
 from kraftlake.replay.live.patience import Patience
 from kraftlake.replay.reading.progress import Progress, no_progress

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from kraftlake.kafka_files import MetadataDirectory, SourceKind
+from kraftlake.kafka_files.directory import MetadataDirectory
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.live.live_directory import LiveDirectory
 from kraftlake.replay.live.live_lake import LiveLake

@@ -10,8 +10,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from kraftlake.kafka_files import MetadataDirectory
-from kraftlake.protocol import QuorumObserver, connector_of, parse_addresses
+from kraftlake.kafka_files.directory import MetadataDirectory
+from kraftlake.protocol.address import parse_addresses
+from kraftlake.protocol.node_connector import connector_of
+from kraftlake.protocol.observer.quorum_observer import QuorumObserver
 from kraftlake.replay.live.mirror import mirror_quorum
 from kraftlake.replay.live.patience import Patience
 from kraftlake.replay.reading.progress import Progress, no_progress

@@ -6,7 +6,8 @@ import random
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from kraftlake.protocol import NodeError, NoLeaderError
+from kraftlake.protocol.describe import NoLeaderError
+from kraftlake.protocol.node_error import NodeError
 from kraftlake.runtime.backoff import Backoff
 from kraftlake.runtime.clock import Clock, SystemClock
 

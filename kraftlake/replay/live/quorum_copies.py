@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import attrs
 
-from kraftlake.kafka_files import MetadataDirectory
+from kraftlake.kafka_files.directory import MetadataDirectory
 from kraftlake.kafka_files.node.meta_properties import MetaProperties
 from kraftlake.kafka_files.node.quorum_state import ElectionState
-from kraftlake.protocol import ReplicaOfQuorum
+from kraftlake.protocol.describe import ReplicaOfQuorum
 from kraftlake.replay.comparing.log_copy import Fetching, LogCopy, read_copy
 from kraftlake.replay.live.open_quorum import observer_of, open_quorum
 from kraftlake.replay.reading.progress import Progress

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake.delta import MetadataDelta, TopicsDelta
-from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.delta.topics.topics_delta import TopicsDelta
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import BeginTransactionRecord
 from kraftlake.records.serde import AnyMessage

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import attrs
 
-from kraftlake.image import MetadataImage
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.quorum_state import QuorumState
@@ -19,7 +19,7 @@ from kraftlake.replay.reading.replay_base import check_covered, choose_base, rea
 from kraftlake.runtime.arguments import whole
 
 if TYPE_CHECKING:
-    from kraftlake.metadata_log import LakeSnapshot
+    from kraftlake.metadata_log.snapshots.snapshot_table import LakeSnapshot
     from kraftlake.replay.loader.image_cache import CachedImage
     from kraftlake.replay.loader.manifest import SkippedRecord
 

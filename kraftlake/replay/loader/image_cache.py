@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from kraftlake.image import MetadataImage
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records.serde import decode_control, encode_control
 from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.reading.replay_base import snapshot_provenance
@@ -23,7 +23,7 @@ from kraftlake.runtime.whole_file import write_whole
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kraftlake.metadata_log import LakeSnapshot
+    from kraftlake.metadata_log.snapshots.snapshot_table import LakeSnapshot
 
 FOLDER: Final = "image_cache"
 _FORMAT = "kraftlake image columns 2"

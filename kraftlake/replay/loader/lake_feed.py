@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from kraftlake.metadata_log import MetadataLog, TailCursor
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.reading.tail import TailCursor
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import choose_base

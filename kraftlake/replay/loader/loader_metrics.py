@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import attrs
 
-from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.metrics import Gauge, MetricName, MetricsRegistry, Tags
 from kraftlake.runtime.time_ratio import TimeRatio

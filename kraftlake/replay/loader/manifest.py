@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import attrs
 
-from kraftlake.image import MetadataProvenance
+from kraftlake.image.provenance import MetadataProvenance
 
 
 @attrs.frozen(kw_only=True)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake.delta import MetadataDelta, delta_from_empty
-from kraftlake.image import MetadataImage
+from kraftlake.delta.from_empty import delta_from_empty
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.fold import extend, load_snapshot

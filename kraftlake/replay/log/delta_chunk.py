@@ -8,7 +8,9 @@ from typing import Any
 import attrs
 import numpy as np
 
-from kraftlake.image import ClusterCounts, MetadataImage, MetadataProvenance
+from kraftlake.image.cluster_counts import ClusterCounts
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
 from kraftlake.replay.log.effective_records import NO_RECORDS, EffectiveRecords

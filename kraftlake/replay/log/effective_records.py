@@ -12,12 +12,11 @@ from typing import Any, Final, TypeAlias
 import attrs
 import numpy as np
 
-from kraftlake.records import with_short_frame
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.batch_values import BatchValues
 from kraftlake.records.metadata_records import AbortTransactionRecord, BeginTransactionRecord
 from kraftlake.records.no_ops import are_no_ops
-from kraftlake.records.serde import AnyMessage
+from kraftlake.records.serde import AnyMessage, with_short_frame
 from kraftlake.replay.loader.record_faults import decode_record
 from kraftlake.replay.log.shard_records import NO_CONTROL, ShardRecords
 from kraftlake.runtime.errors import KraftlakeError

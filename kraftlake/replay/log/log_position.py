@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic
 
-from kraftlake.image import MetadataProvenance
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.schema import Message
 from kraftlake.replay.loader.manifest import SkippedRecord

@@ -13,7 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.image import MetadataImage, MetadataProvenance, TopicsImage
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.no_ops import NO_OP_VALUE
 from kraftlake.records.row_values import values_of_rows
 from kraftlake.records.serde import AnyMessage, UnknownRecord

@@ -9,10 +9,11 @@ from typing import Final
 import attrs
 import numpy as np
 
-from kraftlake.delta import MetadataDelta
+from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.delta.topics.bulk_change import TOPIC_KINDS
-from kraftlake.image import MetadataImage, TopicsImage
 from kraftlake.image.configurations_image import TOPIC_RESOURCE, ConfigResource
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.records.serde import AnyMessage
 from kraftlake.replay.loader.record_faults import RECORD_FAULTS

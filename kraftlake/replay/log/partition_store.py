@@ -13,12 +13,12 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from kraftlake.delta import MetadataDelta
 from kraftlake.delta.faults import place_of
+from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.delta.topics.bulk_change import TOPIC_KINDS, BulkChange
 from kraftlake.delta.topics.record_fault import fault_of
 from kraftlake.delta.topics.row_versions import RowVersions
-from kraftlake.image import MetadataImage
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.packed_topics import PackedTopics
 from kraftlake.image.topics.partition_rows import ROW_BYTES
 from kraftlake.image.topics.topic_table import sorted_table
@@ -28,7 +28,7 @@ from kraftlake.kernels.columns.change_buffers import FoldedChanges, PartitionsNo
 from kraftlake.records.serde import UnknownRecord
 from kraftlake.replay.log.effective_records import UNKNOWN_KIND, EffectiveRecords
 from kraftlake.replay.log.partition_changes import HAD, HAS, Heaps, Names, PartitionChanges, PartitionRows
-from kraftlake.runtime import KraftlakeError, ReplayError
+from kraftlake.runtime.errors import KraftlakeError, ReplayError
 
 _WORN_BYTES = 1 << 26
 _VERSIONS: Final = tuple(field.name for field in attrs.fields(RowVersions))

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.no_ops import NO_OP_VALUE
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader

@@ -7,8 +7,9 @@ from typing import Any
 
 import attrs
 
-from kraftlake.image import CollectedLosses, refuse_loss
-from kraftlake.kafka_files import snapshot_name, write_checkpoint
+from kraftlake.image.writer_options import CollectedLosses, refuse_loss
+from kraftlake.kafka_files.file_names import snapshot_name
+from kraftlake.kafka_files.writer import write_checkpoint
 from kraftlake.replay.loader.fold import Replay
 from kraftlake.replay.queries.source import LogSource
 from kraftlake.runtime.errors import OffsetError, UnwritableMetadataError, UsageError

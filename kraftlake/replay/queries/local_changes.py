@@ -6,7 +6,8 @@ from typing import Any
 
 import attrs
 
-from kraftlake.delta import LocalReplicaChanges, MetadataDelta, local_changes_to_json
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.delta.topics.local_replica_changes import LocalReplicaChanges, local_changes_to_json
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.manifest import SkippedRecord
 

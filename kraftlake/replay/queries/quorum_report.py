@@ -202,7 +202,7 @@ def describe_quorum(
 def _check_options_of_quorum(
     paths: Sequence[str], cluster_id: str | None, command_config: str | os.PathLike[str] | None
 ) -> None:
-    from kraftlake.protocol import are_addresses
+    from kraftlake.protocol.address import are_addresses
 
     given = {"--cluster-id": cluster_id, "--command-config": command_config}
     option = next((name for name, value in given.items() if value is not None), None)
@@ -213,7 +213,7 @@ def _check_options_of_quorum(
 def _copies_at(
     path: str, cluster_id: str | None, command_config: str | os.PathLike[str] | None, progress: Progress | None
 ) -> tuple[LogCopy, ...]:
-    from kraftlake.protocol import are_addresses
+    from kraftlake.protocol.address import are_addresses
 
     if not are_addresses(path):
         return read_log_copies(path)

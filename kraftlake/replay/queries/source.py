@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
-from kraftlake.kafka_files import SourceKind
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.fold import Replay, finish, load_snapshot, loader_at
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
@@ -20,7 +20,7 @@ from kraftlake.runtime.moments import LogTime, Moment, iso, moment_of, offset_or
 
 if TYPE_CHECKING:
     from kraftlake.kafka_files.directory import BrokenRange
-    from kraftlake.protocol import QuorumObserver
+    from kraftlake.protocol.observer.quorum_observer import QuorumObserver
     from kraftlake.records.batch import RecordBatch
     from kraftlake.replay.reading.progress import Progress
 
@@ -55,7 +55,7 @@ class LogSource:
         warn: Callable[[str], None] | None = None,
     ) -> Self:
         """Open a path, a URI or the addresses of a quorum; its content says what it is. See `kraftlake.open`."""
-        from kraftlake.protocol import are_addresses
+        from kraftlake.protocol.address import are_addresses
         from kraftlake.replay.reading.open_reader import open_reader
 
         path = path_text(source)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from kraftlake.kafka_files import MetadataDirectory, Snapshot
-    from kraftlake.metadata_log import LakeSnapshot
+    from kraftlake.kafka_files.directory import MetadataDirectory
+    from kraftlake.kafka_files.snapshots.snapshot import Snapshot
+    from kraftlake.metadata_log.snapshots.snapshot_table import LakeSnapshot
     from kraftlake.replay.reading.open_reader import LakeReader
 
 LogReader: TypeAlias = "MetadataDirectory | LakeReader"

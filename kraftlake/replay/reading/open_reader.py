@@ -12,8 +12,9 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.runtime.errors import UsageError
 
 if TYPE_CHECKING:
-    from kraftlake.kafka_files import MetadataDirectory
-    from kraftlake.metadata_log import LakeSnapshot, MetadataLog
+    from kraftlake.kafka_files.directory import MetadataDirectory
+    from kraftlake.metadata_log.log import MetadataLog
+    from kraftlake.metadata_log.snapshots.snapshot_table import LakeSnapshot
     from kraftlake.records.batch_values import BatchValues
 
 
@@ -63,12 +64,12 @@ def open_reader(path: str, node: int | None = None) -> tuple[MetadataDirectory |
     Raises NotASourceError naming what it is instead, UsageError for a node of a lake.
     """
     if is_lake(path):
-        from kraftlake.metadata_log import MetadataLog
+        from kraftlake.metadata_log.log import MetadataLog
 
         if node is not None:
             raise UsageError(f"{path} is a lake, which has one log: no node's can be chosen.")
         return LakeReader(MetadataLog.open(path)), SourceKind.LAKE
-    from kraftlake.kafka_files import open_kafka_files
+    from kraftlake.kafka_files.open_source import open_kafka_files
 
     files = open_kafka_files(path, node=node)
     return files, files.kind

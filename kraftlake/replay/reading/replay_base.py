@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from kraftlake.image import MetadataProvenance
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
 from kraftlake.runtime.errors import CorruptDataError, OffsetError

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from kraftlake.image import MetadataImage
-from kraftlake.kafka_files import BrokerDirectory, ReplicaLog
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.kafka_files.node.broker_directory import BrokerDirectory, ReplicaLog
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import UsageError
 

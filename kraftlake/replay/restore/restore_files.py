@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from kraftlake.kafka_files import METADATA_DIRECTORY, write_checkpoint, write_meta_properties
+from kraftlake.kafka_files.file_names import METADATA_DIRECTORY
+from kraftlake.kafka_files.node.meta_properties import write_meta_properties
+from kraftlake.kafka_files.writer import write_checkpoint
 from kraftlake.replay.restore.restore_plan import RestorePlan
 from kraftlake.runtime.arguments import instance, path_text
 from kraftlake.runtime.errors import EnvironmentFaultError

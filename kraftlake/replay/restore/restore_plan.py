@@ -13,8 +13,12 @@ from typing import Any, Final
 
 import attrs
 
-from kraftlake.image import KRAFT_VERSION, ImageDiff, MetadataImage, MetadataProvenance, diff_images
-from kraftlake.kafka_files import BrokerDirectory, read_broker_directory, snapshot_name
+from kraftlake.image.diff import ImageDiff, diff_images
+from kraftlake.image.features_image import KRAFT_VERSION
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
+from kraftlake.kafka_files.file_names import snapshot_name
+from kraftlake.kafka_files.node.broker_directory import BrokerDirectory, read_broker_directory
 from kraftlake.records.control_records import KRaftVersionFeature, Voter, VoterEndpoint, VotersRecord
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.comparing.histories import compare_copies

@@ -8,15 +8,13 @@ from typing import Final
 import attrs
 from rpds import HashTrieMap
 
-from kraftlake.image import (
-    BrokerRegistration,
-    ClusterImage,
-    MetadataImage,
-    MetadataProvenance,
-    ProducerIdsImage,
-    TopicImage,
-    TopicsImage,
-)
+from kraftlake.image.broker_registration import BrokerRegistration
+from kraftlake.image.cluster_image import ClusterImage
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.producer_ids_image import ProducerIdsImage
+from kraftlake.image.provenance import MetadataProvenance
+from kraftlake.image.topics.topic_image import TopicImage
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.restore.broker_facts import BrokerFacts
 from kraftlake.replay.restore.restored_partition import MAX_EPOCH, in_sync_replicas, restored_partition

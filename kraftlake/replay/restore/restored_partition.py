@@ -12,7 +12,8 @@ from typing import Final
 
 import attrs
 
-from kraftlake.image import MIGRATING, NO_LEADER, UNASSIGNED, PartitionRegistration
+from kraftlake.image.topics.directory_id import MIGRATING, UNASSIGNED
+from kraftlake.image.topics.partition_registration import NO_LEADER, PartitionRegistration
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.restore.broker_facts import FoundReplica
 

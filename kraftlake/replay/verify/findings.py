@@ -6,7 +6,8 @@ import bisect
 
 import attrs
 
-from kraftlake.kafka_files import MetadataDirectory, Problem
+from kraftlake.kafka_files.directory import MetadataDirectory
+from kraftlake.kafka_files.problem import Problem
 from kraftlake.replay.reading.log_reader import LogReader
 
 MAX_PROBLEMS = 1_000

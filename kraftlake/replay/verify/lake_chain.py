@@ -10,7 +10,8 @@ from kraftlake.replay.verify.findings import Findings
 from kraftlake.runtime.errors import KraftlakeError, UsageError
 
 if TYPE_CHECKING:
-    from kraftlake.metadata_log import ChainLink, MetadataLog
+    from kraftlake.metadata_log.chain import ChainLink
+    from kraftlake.metadata_log.log import MetadataLog
 
 
 def check_chain(reader: LogReader, findings: Findings, at_least: ChainLink | None) -> None:

@@ -17,7 +17,7 @@ _RECORDS_AT_ONCE = 50_000
 
 def check_tables(reader: LakeReader, findings: Findings) -> None:
     """Report problems of the tables' Delta logs, and rows that do not belong there."""
-    from kraftlake.metadata_log import NotADeltaTableError
+    from kraftlake.metadata_log.delta_table.delta_log import NotADeltaTableError
     from kraftlake.metadata_log.log_facts import LOG_TABLE, SNAPSHOTS_TABLE
     from kraftlake.metadata_log.maintenance.table_check import table_problems
 
@@ -38,7 +38,7 @@ def check_tables(reader: LakeReader, findings: Findings) -> None:
 
 def check_derived_tables(reader: LakeReader, findings: Findings) -> None:
     """Report problems of the derived tables' Delta logs, and their data files that are missing or damaged."""
-    from kraftlake.metadata_log import read_table
+    from kraftlake.metadata_log.delta_table.delta_log import read_table
     from kraftlake.metadata_log.log_facts import LOG_TABLE
     from kraftlake.metadata_log.maintenance.derived_tables import derived_tables
     from kraftlake.metadata_log.maintenance.table_check import damaged_files, table_problems

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage, PartitionRegistration
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.replay.loader.manifest import LogDeltaManifest
 from kraftlake.replay.verify.findings import Findings
 

@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake.image import MetadataImage, diff_images
 from kraftlake.image.configurations_image import TOPIC_RESOURCE
-from kraftlake.kafka_files import BrokenFileError, MetadataDirectory, Problem, SourceKind, check_directory
+from kraftlake.image.diff import diff_images
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.kafka_files.check import check_directory
+from kraftlake.kafka_files.directory import MetadataDirectory
+from kraftlake.kafka_files.faults import BrokenFileError
+from kraftlake.kafka_files.problem import Problem
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import KRaftVersionRecord, VotersRecord
 from kraftlake.records.metadata_records import BeginTransactionRecord, EndTransactionRecord, NoOpRecord
@@ -30,7 +35,7 @@ from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
 from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
-    from kraftlake.metadata_log import ChainLink
+    from kraftlake.metadata_log.chain import ChainLink
 
 _SHOWN_DIFFERENCES = 3
 

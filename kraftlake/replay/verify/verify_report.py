@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 if TYPE_CHECKING:
-    from kraftlake.kafka_files import Problem
-    from kraftlake.metadata_log import Chain
+    from kraftlake.kafka_files.problem import Problem
+    from kraftlake.metadata_log.chain import Chain
 
 
 @attrs.frozen(kw_only=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import ReplicationError
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint, InitialFetchState

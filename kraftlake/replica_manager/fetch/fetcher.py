@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 import attrs
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.records.uuid import Uuid
 
 

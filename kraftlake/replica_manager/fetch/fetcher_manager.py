@@ -8,7 +8,7 @@ from threading import RLock
 from time import monotonic
 from typing import Final
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint, Fetcher, FetcherFactory, InitialFetchState
 from kraftlake.replica_manager.transitions import FetcherName, Transition, TransitionKind, TransitionListener
 from kraftlake.runtime.log import get_logger

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import attrs
 
-from kraftlake.protocol import NodeConnector
+from kraftlake.protocol.node_connector import NodeConnector
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
 from kraftlake.replica_manager.fetch.fetcher_thread import ReplicaFetcherThread
 from kraftlake.replica_manager.fetch.log_dir_fetcher import LogDirFetcher

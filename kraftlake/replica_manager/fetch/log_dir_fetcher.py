@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake.delta import TopicIdPartition, TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicIdPartition, TopicPartition
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.fetch.fetch_states import PartitionFetchState
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint, InitialFetchState

@@ -8,22 +8,15 @@ from itertools import groupby
 from threading import Lock
 from typing import Any, Final, TypeVar
 
-from kraftlake.delta import TopicPartition
-from kraftlake.protocol import (
-    FETCH,
-    FETCH_VERSIONS,
-    Abort,
-    Address,
-    FetchHeader,
-    NodeClient,
-    NodeConnector,
-    NodeError,
-    PartitionResponse,
-    decode_fetch,
-    encode_fetch,
-    encode_partition,
-)
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.protocol.abort import Abort
+from kraftlake.protocol.address import Address
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.fetch_request import FETCH, FETCH_VERSIONS, FetchHeader, encode_fetch, encode_partition
+from kraftlake.protocol.fetch_response import PartitionResponse, decode_fetch
+from kraftlake.protocol.node_client import NodeClient
+from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.protocol.node_error import NodeError
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import FencedLeaderEpochError, ReplicationError
 from kraftlake.replica_manager.fetch.fetch_session import FIRST_EPOCH

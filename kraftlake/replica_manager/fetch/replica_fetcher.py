@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.errors import (
     CorruptRecordError,

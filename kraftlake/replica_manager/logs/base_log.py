@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import (
     InconsistentTopicIdError,

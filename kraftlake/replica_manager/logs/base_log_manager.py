@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 
 import attrs
 
-from kraftlake.delta import TopicPartition
-from kraftlake.image import TopicsImage
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import KafkaStorageError, LogDirNotFoundError
 from kraftlake.replica_manager.logs.base_log import BasePartitionLog

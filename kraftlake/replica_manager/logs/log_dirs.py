@@ -10,11 +10,11 @@ from typing import Any
 
 import attrs
 
-from kraftlake.delta import TopicPartition
-from kraftlake.image import MetadataImage
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.image.broker_partitions import hosted_partitions
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.directory_id import LOST
-from kraftlake.kafka_files import find_properties
+from kraftlake.kafka_files.node.meta_properties import find_properties
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.logs.base_log_manager import is_reserved
 from kraftlake.replica_manager.logs.partition_folder import DELETE, FUTURE, STRAY, PartitionFolder

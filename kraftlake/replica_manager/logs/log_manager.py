@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.logs.partition_log import PartitionLog
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 
 import attrs
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.logs.base_log_manager import BaseLogManager
 from kraftlake.replica_manager.logs.memory_log import MemoryPartitionLog

@@ -10,7 +10,7 @@ from typing import Final
 
 import attrs
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 
 DELETE: Final = "delete"
 FUTURE: Final = "future"

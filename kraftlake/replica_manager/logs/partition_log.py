@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, Protocol
 
 import attrs
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.logs.log_batch import LogBatch
 from kraftlake.replica_manager.logs.log_config import LogConfig

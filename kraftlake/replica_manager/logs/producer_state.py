@@ -11,7 +11,7 @@ from typing import Final
 
 import attrs
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.replica_manager.errors import (
     InvalidProducerEpochError,
     InvalidTxnStateError,

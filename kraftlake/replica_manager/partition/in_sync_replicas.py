@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake.delta import TopicIdPartition
-from kraftlake.image import LeaderRecoveryState, PartitionRegistration
+from kraftlake.delta.topics.local_replica_changes import TopicIdPartition
+from kraftlake.image.topics.partition_registration import LeaderRecoveryState, PartitionRegistration
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.controller_channel import AlterPartitionAnswer, BrokerState, LeaderAndIsr
 from kraftlake.replica_manager.logs.partition_log import PartitionLog

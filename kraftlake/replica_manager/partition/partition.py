@@ -7,9 +7,9 @@ from threading import RLock
 
 import attrs
 
-from kraftlake.delta import TopicPartition
-from kraftlake.image import LeaderRecoveryState, PartitionRegistration
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.image.topics.directory_id import UNASSIGNED
+from kraftlake.image.topics.partition_registration import LeaderRecoveryState, PartitionRegistration
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.broker_context import BrokerContext
 from kraftlake.replica_manager.errors import NotLeaderOrFollowerError

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import attrs
 
-from kraftlake.image import LeaderRecoveryState
+from kraftlake.image.topics.partition_registration import LeaderRecoveryState
 from kraftlake.replica_manager.controller_channel import LeaderAndIsr
 
 

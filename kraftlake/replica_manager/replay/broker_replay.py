@@ -7,13 +7,13 @@ from functools import partial
 
 import attrs
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage
-from kraftlake.kafka_files import SourceKind
-from kraftlake.replay import LogSource
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.fold import load_snapshot, loader_at
 from kraftlake.replay.loader.manifest import LogDeltaManifest, SkippedRecord
+from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.replay_base import (
     check_covered,
     check_unbroken,

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from kraftlake.delta import TopicPartition
-from kraftlake.image import MetadataImage
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.partition_registration import NO_LEADER_CHANGE
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch

@@ -6,9 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
 
-from kraftlake.delta import MetadataDelta, TopicPartition, TopicsDelta
-from kraftlake.image import BrokerRegistration, ImageWriterOptions, MetadataImage, PartitionRegistration, TopicsImage
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.delta.topics.topics_delta import TopicsDelta
 from kraftlake.image.broker_partitions import hosted_partitions
+from kraftlake.image.broker_registration import BrokerRegistration
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.partition_registration import PartitionRegistration
+from kraftlake.image.topics.topics_image import TopicsImage
+from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_version import LATEST
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid

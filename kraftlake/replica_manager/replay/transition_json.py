@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftlake.image import PartitionRegistration
+from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.replica_manager.replay.causes import Cause
 from kraftlake.replica_manager.replay.replayed_broker import ReplayedBroker
 from kraftlake.replica_manager.transitions import Transition

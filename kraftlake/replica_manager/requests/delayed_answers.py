@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.requests.purgatory import DelayedOperation
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.errors import error_of
 from kraftlake.replica_manager.partition.leader import low_watermark

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.replica_manager.logs.partition_log import is_past_end, readable_end
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition, log_with_epoch
 from kraftlake.replica_manager.replica_manager import ReplicaManager

@@ -7,7 +7,7 @@ from functools import partial
 
 import attrs
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.fetch.fetch_session import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION, next_epoch
 from kraftlake.replica_manager.fetch.leader_end_point import FetchedPartition, FetchRequest, FetchResponse

@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.fetch.fetch_session import NO_SESSION

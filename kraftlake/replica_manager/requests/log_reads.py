@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.errors import InconsistentTopicIdError, error_of
 from kraftlake.replica_manager.logs.partition_log import FetchDataInfo, OffsetAndEpoch

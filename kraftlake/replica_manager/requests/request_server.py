@@ -12,8 +12,8 @@ from typing import Final, TypeVar
 
 import attrs
 
-from kraftlake.delta import TopicPartition
-from kraftlake.image import INTERNAL_TOPICS
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.image.topics.topic_names import INTERNAL_TOPICS
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import InvalidBatchError, UnknownTopicIdError, error_of

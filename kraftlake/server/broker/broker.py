@@ -6,41 +6,39 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Final
 
-from kraftlake.controller import SUPPORTED
-from kraftlake.delta import TopicPartition
-from kraftlake.image import Endpoint, MetadataImage
-from kraftlake.image.endpoint import end_points_of
-from kraftlake.protocol import Address, NodeConnector
+from kraftlake.controller.cluster.supported_features import SUPPORTED
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.image.endpoint import Endpoint, end_points_of
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.protocol.address import Address
 from kraftlake.protocol.broker_requests import BrokerRegistrationRequest
-from kraftlake.publisher import (
-    BrokerMetadataPublisher,
-    BrokerParts,
-    ConfigType,
-    DynamicConfigHandler,
-    DynamicConfigPublisher,
-    MetadataCache,
-    StandardAuthorizer,
-)
+from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.publisher.authorizer import StandardAuthorizer
+from kraftlake.publisher.broker_metadata_publisher import BrokerMetadataPublisher, BrokerParts
+from kraftlake.publisher.driven import DynamicConfigHandler
+from kraftlake.publisher.dynamic_configs import ConfigType, DynamicConfigPublisher
+from kraftlake.publisher.metadata_cache import MetadataCache
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay import MetadataLoader
-from kraftlake.replica_manager import (
-    AssignmentsManager,
-    BatchingAlterPartitionManager,
-    BrokerContext,
-    BrokerLifecycle,
-    BrokerLifecycleManager,
-    DelayedRequests,
-    DiskLogManager,
-    FetcherThreads,
-    MetadataView,
-    NodeToControllerChannel,
-    ReplicaManager,
-    ReplicationQuota,
-    TopicConfigHandler,
-)
-from kraftlake.replica_manager.logs.disk.disk_log_manager import open_log_manager
-from kraftlake.runtime import Clock, KafkaEventQueue, LoggingFaultHandler, Scheduler, get_logger
+from kraftlake.replay.loader.metadata_loader import MetadataLoader
+from kraftlake.replica_manager.alter_partition_manager import BatchingAlterPartitionManager
+from kraftlake.replica_manager.assignments_manager import AssignmentsManager
+from kraftlake.replica_manager.broker_context import BrokerContext
+from kraftlake.replica_manager.fetch.fetcher_threads import FetcherThreads
+from kraftlake.replica_manager.lifecycle.broker_lifecycle import BrokerLifecycle
+from kraftlake.replica_manager.lifecycle.broker_lifecycle_manager import BrokerLifecycleManager
+from kraftlake.replica_manager.logs.disk.disk_log_manager import DiskLogManager, open_log_manager
+from kraftlake.replica_manager.metadata_view import MetadataView
+from kraftlake.replica_manager.node_to_controller_channel import NodeToControllerChannel
+from kraftlake.replica_manager.replica_manager import ReplicaManager
+from kraftlake.replica_manager.replication_quota import ReplicationQuota
+from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
+from kraftlake.replica_manager.topic_config_handler import TopicConfigHandler
+from kraftlake.runtime.clock import Clock
+from kraftlake.runtime.event_queue import KafkaEventQueue
+from kraftlake.runtime.fault_handler import LoggingFaultHandler
+from kraftlake.runtime.log import get_logger
+from kraftlake.runtime.scheduler import Scheduler
 from kraftlake.server.broker.broker_config import (
     CHECKPOINT,
     FIRST_UPKEEP,

@@ -7,13 +7,18 @@ from typing import Any, Final
 
 import attrs
 
-from kraftlake.publisher import AuthorizerConfig
-from kraftlake.replica_manager import LifecycleConfig, LogConfig, ReplicaManagerConfig
-from kraftlake.runtime import UsageError, did_you_mean, is_loopback
+from kraftlake.publisher.authorizer import AuthorizerConfig
+from kraftlake.replica_manager.config import ReplicaManagerConfig
+from kraftlake.replica_manager.lifecycle.broker_lifecycle import LifecycleConfig
+from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.metrics_server import is_loopback
+from kraftlake.runtime.words import did_you_mean
 from kraftlake.server.broker.effective_settings import EffectiveSettings, value_text
 from kraftlake.server.node_config import ListenerAddress, NodeSettings, has_authorizer
 from kraftlake.server.requests.listener_limits import ListenerLimits, listener_limits
-from kraftlake.settings import NODE_SETTINGS, TOPIC_CONFIGS
+from kraftlake.settings.tables import NODE_SETTINGS
+from kraftlake.settings.topic_configs import TOPIC_CONFIGS
 
 LEADER_RATE: Final = "leader.replication.throttled.rate"
 FOLLOWER_RATE: Final = "follower.replication.throttled.rate"

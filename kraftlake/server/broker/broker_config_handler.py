@@ -7,15 +7,18 @@ from typing import TypeAlias
 
 import attrs
 
-from kraftlake.replica_manager import DiskLogManager, MemoryLogManager, ReplicaManager, ReplicationQuota
-from kraftlake.runtime import get_logger
+from kraftlake.replica_manager.logs.disk.disk_log_manager import DiskLogManager
+from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
+from kraftlake.replica_manager.replica_manager import ReplicaManager
+from kraftlake.replica_manager.replication_quota import ReplicationQuota
+from kraftlake.runtime.log import get_logger
 from kraftlake.server.broker.broker_config import FOLLOWER_RATE, LEADER_RATE, log_defaults
 from kraftlake.server.broker.dynamic_config import DynamicConfig
 from kraftlake.server.broker.reconfigurations import problem_of_settings
 from kraftlake.server.node_config import NodeSettings
 from kraftlake.server.requests.listener import RequestListener
 from kraftlake.server.requests.listener_limits import listener_limits
-from kraftlake.settings import problem_of_setting, sound_settings
+from kraftlake.settings.dynamic_settings import problem_of_setting, sound_settings
 
 Heed: TypeAlias = Callable[[DynamicConfig], None]
 """Applies the settings that count now."""

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Final
 
-from kraftlake.replica_manager import LifecycleState
-from kraftlake.runtime import Clock, get_logger
+from kraftlake.replica_manager.lifecycle.broker_lifecycle import LifecycleState
+from kraftlake.runtime.clock import Clock
+from kraftlake.runtime.log import get_logger
 from kraftlake.server.broker.broker import Broker
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.node_life import NodeLife

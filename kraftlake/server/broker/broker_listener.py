@@ -12,8 +12,11 @@ from functools import partial
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import Final
 
-from kraftlake.protocol import Abort, Address, Connection, NodeError
-from kraftlake.runtime import get_logger
+from kraftlake.protocol.abort import Abort
+from kraftlake.protocol.address import Address
+from kraftlake.protocol.connection import Connection
+from kraftlake.protocol.node_error import NodeError
+from kraftlake.runtime.log import get_logger
 from kraftlake.server.broker.refusals import api_versions, is_of_any_broker, refusal
 from kraftlake.server.requests.listener import bound_socket
 from kraftlake.server.requests.listener_limits import ListenerLimits

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage
-from kraftlake.replay import LoaderManifest, MetadataPublisher
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.replay.loader.manifest import LoaderManifest
+from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
 
 
 class BrokerRegistrationTracker(MetadataPublisher):

@@ -8,11 +8,17 @@ from typing import Final
 
 import attrs
 
-from kraftlake.controller import SUPPORTED, open_controlled
-from kraftlake.image import Endpoint
-from kraftlake.protocol import ClientConfig, NodeConnector
-from kraftlake.replica_manager import ExpirationReaper, FetchManager, FetchSessionCache, RequestServer
-from kraftlake.runtime import Clock, KafkaEventQueue
+from kraftlake.controller.cluster.supported_features import SUPPORTED
+from kraftlake.controller.quorum.bootstrap import open_controlled
+from kraftlake.image.endpoint import Endpoint
+from kraftlake.protocol.client_config import ClientConfig
+from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.replica_manager.requests.expiration_reaper import ExpirationReaper
+from kraftlake.replica_manager.requests.fetch_contexts import FetchManager
+from kraftlake.replica_manager.requests.fetch_session_cache import FetchSessionCache
+from kraftlake.replica_manager.requests.request_server import RequestServer
+from kraftlake.runtime.clock import Clock
+from kraftlake.runtime.event_queue import KafkaEventQueue
 from kraftlake.server.broker.broker import Broker
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.broker_config_handler import heed_in_listener

@@ -11,23 +11,16 @@ from importlib import import_module
 from itertools import dropwhile
 from typing import Any, Final, NamedTuple, Protocol
 
-from kraftlake.image import ConfigurationsImage
+from kraftlake.image.configurations_image import ConfigurationsImage
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.publisher import ConfigType
+from kraftlake.publisher.dynamic_configs import ConfigType
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.dynamic_config import DynamicConfig
 from kraftlake.server.broker.effective_settings import setting_text
 from kraftlake.server.requests.messages import api_of, encoded_answer, of_version, request_in, response_in
-from kraftlake.settings import (
-    BROKER,
-    BROKER_CONFIGS,
-    DYNAMIC_ONLY,
-    READ_ONLY,
-    TOPIC_CONFIGS,
-    ConfigKey,
-    base_of,
-    key_of,
-)
+from kraftlake.settings.config_key import READ_ONLY, ConfigKey
+from kraftlake.settings.tables import BROKER, BROKER_CONFIGS, DYNAMIC_ONLY, base_of, key_of
+from kraftlake.settings.topic_configs import TOPIC_CONFIGS
 
 _BROKER_LOGGER: Final = 8
 """Kafka's number of a type of resource that has no dynamic configs."""

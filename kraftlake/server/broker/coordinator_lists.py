@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from kraftlake.image import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from kraftlake.image.topics.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.requests.messages import AT_ONCE, answered, api_of, of_version
 

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from typing import Any
 
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.replica_manager import DiskLogManager
+from kraftlake.replica_manager.logs.disk.disk_log_manager import DiskLogManager
 from kraftlake.server.requests.messages import AT_ONCE, answered, api_of, of_version
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import attrs
 
-from kraftlake.image import ConfigResource, ConfigurationsImage
-from kraftlake.publisher import ConfigType
+from kraftlake.image.configurations_image import ConfigResource, ConfigurationsImage
+from kraftlake.publisher.dynamic_configs import ConfigType
 from kraftlake.server.broker.effective_settings import EffectiveSettings
 from kraftlake.server.broker.reconfigurations import problem_of_reconfiguration
-from kraftlake.settings import problem_of_setting, sound_settings
+from kraftlake.settings.dynamic_settings import problem_of_setting, sound_settings
 
 
 @attrs.frozen(kw_only=True)

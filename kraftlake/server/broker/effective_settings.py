@@ -10,8 +10,10 @@ from typing import Any
 
 import attrs
 
-from kraftlake.image import double_text
-from kraftlake.settings import BROKER_CONFIGS, DYNAMIC_ONLY, TOPIC_CONFIGS, ConfigKey, unit_ms
+from kraftlake.image.nodes.kafka_text import double_text
+from kraftlake.settings.config_key import ConfigKey
+from kraftlake.settings.tables import BROKER_CONFIGS, DYNAMIC_ONLY
+from kraftlake.settings.topic_configs import TOPIC_CONFIGS, unit_ms
 
 
 @attrs.frozen

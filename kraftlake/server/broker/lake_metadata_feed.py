@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from kraftlake.image import ControllerRegistration
-from kraftlake.metadata_log import MetadataLog
-from kraftlake.protocol import Address
-from kraftlake.replay import LakeFeed, MetadataLoader
-from kraftlake.runtime import Clock, sentence_of
+from kraftlake.image.controller_registration import ControllerRegistration
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.protocol.address import Address
+from kraftlake.replay.loader.lake_feed import LakeFeed
+from kraftlake.replay.loader.metadata_loader import MetadataLoader
+from kraftlake.runtime.clock import Clock
+from kraftlake.runtime.errors import sentence_of
 
 _POLL_SECONDS: Final = 0.002
 """How often the lake is looked at: each look wakes the process up, which takes a tenth of a millisecond of CPU."""

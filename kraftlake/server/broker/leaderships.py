@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from kraftlake.delta import TopicPartition
-from kraftlake.replica_manager import ReplicaManager, Transition, TransitionKind
-from kraftlake.runtime import get_logger
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.replica_manager.replica_manager import ReplicaManager
+from kraftlake.replica_manager.transitions import Transition, TransitionKind
+from kraftlake.runtime.log import get_logger
 
 _ELECTED: Final = (TransitionKind.BECAME_LEADER, TransitionKind.LEADER_UPDATED)
 _SHOWN: Final = 20

@@ -8,20 +8,21 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Final
 
-from kraftlake.kafka_files import DiskFile, read_snapshot, snapshot_name
-from kraftlake.protocol import (
-    Abort,
-    Address,
-    NodeError,
-    ObservedLog,
-    OffsetAndEpoch,
-    QuorumObserver,
-    SnapshotNeededError,
-)
-from kraftlake.replay import MetadataLoader
+from kraftlake.kafka_files.file_names import snapshot_name
+from kraftlake.kafka_files.snapshots.snapshot import read_snapshot
+from kraftlake.kafka_files.stored_file import DiskFile
+from kraftlake.protocol.abort import Abort
+from kraftlake.protocol.address import Address
+from kraftlake.protocol.node_error import NodeError
+from kraftlake.protocol.observer.observed_log import ObservedLog
+from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotNeededError
+from kraftlake.protocol.observer.requests import OffsetAndEpoch
 from kraftlake.replay.live.fetch_log import decoded
-from kraftlake.runtime import Backoff, EventQueueClosedError, get_logger, sentence_of
-from kraftlake.runtime.errors import QueueFullError
+from kraftlake.replay.loader.metadata_loader import MetadataLoader
+from kraftlake.runtime.backoff import Backoff
+from kraftlake.runtime.errors import QueueFullError, sentence_of
+from kraftlake.runtime.event_order import EventQueueClosedError
+from kraftlake.runtime.log import get_logger
 
 _WAIT_MS: Final = 500
 _BACKOFF: Final = Backoff(base=0.1, cap=5.0)

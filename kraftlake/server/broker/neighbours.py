@@ -6,8 +6,10 @@ import random
 from collections.abc import Callable
 from typing import Final
 
-from kraftlake.image import AclsImage, MetadataImage, VersionRange
-from kraftlake.protocol import Address
+from kraftlake.image.acls_image import AclsImage
+from kraftlake.image.endpoint import VersionRange
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.protocol.address import Address
 
 SERVES_NOBODY: Final = "kraftlake.serves.nobody"
 """A feature in the registration, which tells such brokers from those that serve."""

@@ -11,15 +11,11 @@ from typing import Final, TypeAlias
 
 from kraftlake.server.broker.effective_settings import EffectiveSettings
 from kraftlake.server.broker.listener_settings import problem_of_listeners
-from kraftlake.settings import (
-    BROKER_CONFIGS,
-    OF_ALL_LISTENERS,
-    PER_BROKER,
-    TOPIC_CONFIGS,
-    is_live,
-    problem_of_combination,
-    problem_of_value,
-)
+from kraftlake.settings.config_key import PER_BROKER
+from kraftlake.settings.dynamic_settings import OF_ALL_LISTENERS, is_live, problem_of_value
+from kraftlake.settings.node_combinations import problem_of_combination
+from kraftlake.settings.tables import BROKER_CONFIGS
+from kraftlake.settings.topic_configs import TOPIC_CONFIGS
 
 _LOG_SETTINGS: Final = frozenset({name for key in TOPIC_CONFIGS.values() for name in key.synonyms[:1]})
 _CLEANER_SETTINGS: Final = frozenset(

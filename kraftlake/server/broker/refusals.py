@@ -11,9 +11,9 @@ from typing import Any, Final
 from kio.schema.index import api_key_map
 from kio.static.constants import EntityType
 
-from kraftlake.protocol import REQUEST_HEADER
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.publisher import ConfigType
+from kraftlake.protocol.node_client import REQUEST_HEADER
+from kraftlake.publisher.dynamic_configs import ConfigType
 from kraftlake.server.requests.error_responses import error_response
 from kraftlake.server.requests.messages import (
     AT_ONCE,

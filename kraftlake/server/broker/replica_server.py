@@ -9,21 +9,16 @@ from typing import Final
 
 import attrs
 
-from kraftlake.image import Endpoint
-from kraftlake.protocol import (
-    Abort,
-    Address,
-    NodeConnector,
-    NodeError,
-    ObservedLog,
-    OffsetAndEpoch,
-    QuorumObserver,
-    SnapshotNeededError,
-    connector_of,
-    parse_addresses,
-)
-from kraftlake.replay import Patience
-from kraftlake.runtime import Clock
+from kraftlake.image.endpoint import Endpoint
+from kraftlake.protocol.abort import Abort
+from kraftlake.protocol.address import Address, parse_addresses
+from kraftlake.protocol.node_connector import NodeConnector, connector_of
+from kraftlake.protocol.node_error import NodeError
+from kraftlake.protocol.observer.observed_log import ObservedLog
+from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotNeededError
+from kraftlake.protocol.observer.requests import OffsetAndEpoch
+from kraftlake.replay.live.patience import Patience
+from kraftlake.runtime.clock import Clock
 from kraftlake.server.broker.broker import Broker
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.broker_life import LOOK_SECONDS, BrokerLife

@@ -11,11 +11,12 @@ from typing import Final
 
 import attrs
 
-from kraftlake.runtime import UsageError
+from kraftlake.runtime.errors import UsageError
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.controller.controller_config import ControllerServerConfig
 from kraftlake.server.node_config import ListenerAddress, NodeSettings
-from kraftlake.settings import BROKER_ROLE, CONTROLLER_ROLE, is_heeded_by
+from kraftlake.settings.tables import is_heeded_by
+from kraftlake.settings.uses import BROKER_ROLE, CONTROLLER_ROLE
 
 HOST: Final = "127.0.0.1"
 FIRST_CONTROLLER: Final = 101

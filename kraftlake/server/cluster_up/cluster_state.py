@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake.image import BrokerCounts, MetadataImage
+from kraftlake.image.broker_partitions import BrokerCounts
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records.uuid import Uuid
 from kraftlake.server.cluster_up.cluster_plan import NodeKind
 from kraftlake.server.cluster_up.node_offsets import LedOffsets

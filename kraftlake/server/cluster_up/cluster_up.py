@@ -7,12 +7,14 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, Self
 
 import kraftlake
-from kraftlake.controller import format_lake, open_controlled
-from kraftlake.image import BrokerCounts, MetadataImage, count_partitions_of_brokers
-from kraftlake.metadata_log import MetadataLog, lake_location
-from kraftlake.protocol import Address
-from kraftlake.publisher import IgnoredConfig, IgnoredConfigs
-from kraftlake.runtime import EnvironmentFaultError
+from kraftlake.controller.quorum.bootstrap import format_lake, open_controlled
+from kraftlake.image.broker_partitions import BrokerCounts, count_partitions_of_brokers
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.storage.location import lake_location
+from kraftlake.protocol.address import Address
+from kraftlake.publisher.ignored_configs import IgnoredConfig, IgnoredConfigs
+from kraftlake.runtime.errors import EnvironmentFaultError
 from kraftlake.server.cluster_up.cluster_plan import HOST, ClusterPlan, NodeKind
 from kraftlake.server.cluster_up.cluster_processes import ClusterProcesses
 from kraftlake.server.cluster_up.cluster_state import ClusterState, NodeState, NodeView, incarnations, state_of

@@ -9,9 +9,13 @@ from typing import Any, Final
 import attrs
 from kio.static.primitive import i32, i64
 
-from kraftlake.image import MetadataImage, partitions_of
-from kraftlake.protocol import Address, NodeClient, NodeConnector, NodeError
+from kraftlake.image.broker_partitions import partitions_of
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.protocol.address import Address
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.node_client import NodeClient
+from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.protocol.node_error import NodeError
 from kraftlake.server.requests.messages import of_version
 
 _PERIOD_SECONDS: Final = 1.0

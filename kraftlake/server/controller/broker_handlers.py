@@ -8,19 +8,14 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from kraftlake.controller import (
-    BrokerHeartbeatReply,
-    IsrChange,
-    allocate_producer_ids,
-    alter_partition,
-    assign_replicas_to_dirs,
-    register_broker,
-    unregister_broker,
-)
-from kraftlake.image import AclOperation
-from kraftlake.protocol import kafka_id, wire_id
+from kraftlake.controller.cluster.brokers import BrokerHeartbeatReply, register_broker, unregister_broker
+from kraftlake.controller.cluster.producer_ids import allocate_producer_ids
+from kraftlake.controller.replication.alter_partition import IsrChange, alter_partition
+from kraftlake.controller.replication.directories import assign_replicas_to_dirs
+from kraftlake.image.kafka_names import AclOperation
 from kraftlake.protocol.broker_requests import BrokerHeartbeatRequest, BrokerRegistrationRequest
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.ids import kafka_id, wire_id
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.records.uuid import Uuid
 from kraftlake.server.controller.controller_node import ControllerNode

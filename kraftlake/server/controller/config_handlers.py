@@ -7,16 +7,17 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, Final
 
-from kraftlake.controller import (
-    ApiError,
+from kraftlake.controller.configs.alter_configs import (
     ConfigOperation,
     OpType,
     incremental_alter_configs,
     legacy_alter_configs,
 )
-from kraftlake.image import AclOperation, ConfigResource, ResourceType
+from kraftlake.controller.errors import ApiError
+from kraftlake.image.configurations_image import ConfigResource
+from kraftlake.image.kafka_names import AclOperation, ResourceType
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.publisher import ConfigType
+from kraftlake.publisher.dynamic_configs import ConfigType
 from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.handlers import Handler, response_to

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 import attrs
 
-from kraftlake.controller import ControllerConfig
-from kraftlake.metadata_log import SnapshotPolicy
-from kraftlake.publisher import AuthorizerConfig
-from kraftlake.runtime import UsageError, is_loopback
+from kraftlake.controller.config import ControllerConfig
+from kraftlake.metadata_log.snapshots.policy import SnapshotPolicy
+from kraftlake.publisher.authorizer import AuthorizerConfig
+from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.metrics_server import is_loopback
 from kraftlake.server.node_config import ListenerAddress, NodeSettings, has_authorizer
 from kraftlake.server.requests.listener_limits import ListenerLimits, listener_limits
 

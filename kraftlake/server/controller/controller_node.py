@@ -9,11 +9,13 @@ from typing import TypeVar
 
 import attrs
 
-from kraftlake.controller import Command, QuorumController
-from kraftlake.image import AclOperation, Endpoint
-from kraftlake.protocol import Address
+from kraftlake.controller.quorum.quorum_controller import QuorumController
+from kraftlake.controller.state import Command
+from kraftlake.image.endpoint import Endpoint
+from kraftlake.image.kafka_names import AclOperation
+from kraftlake.protocol.address import Address
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.replay import LeaderAndEpoch
+from kraftlake.replay.loader.manifest import LeaderAndEpoch
 from kraftlake.server.controller.quorum_view import QuorumView
 from kraftlake.server.controller.replica_progress import ReplicaProgress
 from kraftlake.server.requests.authorization import Authorization

@@ -11,34 +11,32 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Final
 
-from kraftlake.controller import (
-    SUPPORTED,
-    ControllerRegistrationRequest,
-    QuorumController,
-    open_controlled,
-)
+from kraftlake.controller.cluster.controllers import ControllerRegistrationRequest
+from kraftlake.controller.cluster.supported_features import SUPPORTED
+from kraftlake.controller.quorum.bootstrap import open_controlled
 from kraftlake.controller.quorum.embedded import WATCH_SECONDS
-from kraftlake.image import Endpoint, MetadataImage
-from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepThread
-from kraftlake.protocol import Address
-from kraftlake.publisher import (
-    ConfigType,
-    DynamicConfigPublisher,
-    IgnoredConfigsPublisher,
-    LakeSnapshotEmitter,
-    SnapshotGenerator,
-    StandardAuthorizer,
-)
+from kraftlake.controller.quorum.quorum_controller import QuorumController
+from kraftlake.image.endpoint import Endpoint
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.maintenance.upkeep import Upkeep, UpkeepThread
+from kraftlake.protocol.address import Address
+from kraftlake.publisher.authorizer import StandardAuthorizer
+from kraftlake.publisher.dynamic_configs import ConfigType, DynamicConfigPublisher
+from kraftlake.publisher.ignored_configs import IgnoredConfigsPublisher
+from kraftlake.publisher.snapshot_generator import LakeSnapshotEmitter, SnapshotGenerator
 from kraftlake.records.metadata_records import ControllerEndpoint, ControllerFeature
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay import LakeFeed, LakeReader, MetadataLoader, MetadataPublisher, QuorumState, leader_at
-from kraftlake.runtime import (
-    Clock,
-    LakeError,
-    LoggingFaultHandler,
-    get_logger,
-    sentence_of,
-)
+from kraftlake.replay.loader.lake_feed import LakeFeed
+from kraftlake.replay.loader.leader_at import leader_at
+from kraftlake.replay.loader.metadata_loader import MetadataLoader
+from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
+from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.runtime.clock import Clock
+from kraftlake.runtime.errors import LakeError, sentence_of
+from kraftlake.runtime.fault_handler import LoggingFaultHandler
+from kraftlake.runtime.log import get_logger
 from kraftlake.server.broker.broker_config_handler import BrokerConfigHandler, heed_in_listener
 from kraftlake.server.broker.serving.configs import DescribeConfigsHandler
 from kraftlake.server.controller.broker_handlers import broker_handlers

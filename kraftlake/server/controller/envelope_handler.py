@@ -17,9 +17,10 @@ from typing import Any, Final
 import attrs
 from kio.schema.default_principal_data.v0.data import DefaultPrincipalData
 
-from kraftlake.image import AclOperation
-from kraftlake.protocol import REQUEST_HEADER, read_message
+from kraftlake.image.kafka_names import AclOperation
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.message_scan import read_message
+from kraftlake.protocol.node_client import REQUEST_HEADER
 from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.requests.dispatcher import Dispatcher, Request
 from kraftlake.server.requests.handlers import Handler, RefusedError, response_to

@@ -14,13 +14,16 @@ from typing import Any, Final
 
 import attrs
 
-from kraftlake.controller import ControllerApiError
-from kraftlake.image import AclOperation, Endpoint
-from kraftlake.protocol import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch, kafka_id, wire_id
+from kraftlake.controller.errors import ControllerApiError
+from kraftlake.image.endpoint import Endpoint
+from kraftlake.image.kafka_names import AclOperation
+from kraftlake.protocol.describe import METADATA_TOPIC
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.ids import kafka_id, wire_id
+from kraftlake.protocol.observer.requests import METADATA_TOPIC_ID, OffsetAndEpoch
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay import LeaderAndEpoch
-from kraftlake.runtime import EventQueueClosedError
+from kraftlake.replay.loader.manifest import LeaderAndEpoch
+from kraftlake.runtime.event_order import EventQueueClosedError
 from kraftlake.runtime.event_queue import FunctionEvent
 from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.controller.quorum_view import NOBODY

@@ -8,10 +8,14 @@ from __future__ import annotations
 import threading
 from typing import Final
 
-from kraftlake.protocol import Abort, Address, NodeClient, NodeConnector, NodeError, OffsetAndEpoch
+from kraftlake.protocol.abort import Abort
+from kraftlake.protocol.address import Address
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.protocol.observer.requests import fetch
-from kraftlake.runtime import Backoff
+from kraftlake.protocol.node_client import NodeClient
+from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.protocol.node_error import NodeError
+from kraftlake.protocol.observer.requests import OffsetAndEpoch, fetch
+from kraftlake.runtime.backoff import Backoff
 from kraftlake.server.controller.controller_node import ControllerNode
 
 _WAIT_MS: Final = 500

@@ -8,16 +8,12 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from kraftlake.controller import (
-    ApiError,
-    ControllerResult,
-    ControllerState,
-    ElectionType,
-    alter_partition_reassignments,
-    elect_leaders,
-    list_partition_reassignments,
-)
-from kraftlake.image import AclOperation
+from kraftlake.controller.errors import ApiError
+from kraftlake.controller.replication.elections import ElectionType, elect_leaders
+from kraftlake.controller.replication.reassignments import alter_partition_reassignments, list_partition_reassignments
+from kraftlake.controller.result import ControllerResult
+from kraftlake.controller.state import ControllerState
+from kraftlake.image.kafka_names import AclOperation
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.requests.dispatcher import Request

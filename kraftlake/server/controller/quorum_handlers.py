@@ -7,16 +7,14 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, Final
 
-from kraftlake.controller import (
-    ControllerApiError,
-    ControllerRegistrationRequest,
-    ControllerResult,
-    ControllerState,
-    register_controller,
-)
-from kraftlake.image import AclOperation
-from kraftlake.protocol import BROKERS, CONTROLLERS, METADATA_TOPIC, kafka_id, wire_id
+from kraftlake.controller.cluster.controllers import ControllerRegistrationRequest, register_controller
+from kraftlake.controller.errors import ControllerApiError
+from kraftlake.controller.result import ControllerResult
+from kraftlake.controller.state import ControllerState
+from kraftlake.image.kafka_names import AclOperation
+from kraftlake.protocol.describe import BROKERS, CONTROLLERS, METADATA_TOPIC
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.ids import kafka_id, wire_id
 from kraftlake.records.metadata_records import ControllerEndpoint, ControllerFeature
 from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.controller.quorum_view import NOBODY

@@ -6,10 +6,13 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from kraftlake.controller import SUPPORTED
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import KRAFT_VERSION, METADATA_VERSION, Endpoint, MetadataImage
-from kraftlake.replay import LeaderAndEpoch, LoaderManifest, MetadataPublisher
+from kraftlake.controller.cluster.supported_features import SUPPORTED
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.endpoint import Endpoint
+from kraftlake.image.features_image import KRAFT_VERSION, METADATA_VERSION
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.replay.loader.manifest import LeaderAndEpoch, LoaderManifest
+from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
 from kraftlake.server.requests.dispatcher import NodeFeatures
 
 NOBODY: Final = -1

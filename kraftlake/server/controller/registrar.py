@@ -6,11 +6,17 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kraftlake.controller import ControllerApiError, ControllerRegistrationRequest, register_controller
-from kraftlake.image import Endpoint
-from kraftlake.protocol import Abort, Address, NodeConnector, NodeError, wire_id
+from kraftlake.controller.cluster.controllers import ControllerRegistrationRequest, register_controller
+from kraftlake.controller.errors import ControllerApiError
+from kraftlake.image.endpoint import Endpoint
+from kraftlake.protocol.abort import Abort
+from kraftlake.protocol.address import Address
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.runtime import Backoff, get_logger
+from kraftlake.protocol.ids import wire_id
+from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.protocol.node_error import NodeError
+from kraftlake.runtime.backoff import Backoff
+from kraftlake.runtime.log import get_logger
 from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.controller.quorum_view import NOBODY
 

@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime import Clock
+from kraftlake.runtime.clock import Clock
 
 _OBSERVED_MS: Final = 300_000
 """How long a node counts as an observer after its last request (LeaderState.OBSERVER_SESSION_TIMEOUT_MS)."""

@@ -13,11 +13,15 @@ from typing import Final, TypeVar
 import attrs
 import numpy as np
 
-from kraftlake.metadata_log import LakeSnapshot, Location, MetadataLog
-from kraftlake.protocol import OffsetAndEpoch
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.snapshots.snapshot_table import LakeSnapshot
+from kraftlake.metadata_log.storage.location import Location
+from kraftlake.protocol.observer.requests import OffsetAndEpoch
 from kraftlake.records.batch import encode_batch
-from kraftlake.runtime import Clock, CorruptDataError, KafkaEventQueue, get_logger
-from kraftlake.runtime.event_queue import FunctionEvent
+from kraftlake.runtime.clock import Clock
+from kraftlake.runtime.errors import CorruptDataError
+from kraftlake.runtime.event_queue import FunctionEvent, KafkaEventQueue
+from kraftlake.runtime.log import get_logger
 
 T = TypeVar("T")
 _LARGEST: Final = 8 * 1024 * 1024

@@ -11,28 +11,28 @@ from typing import Any, Final
 
 import attrs
 
-from kraftlake.controller import (
+from kraftlake.controller.configs.config_schema import fallback_sources
+from kraftlake.controller.errors import ApiError
+from kraftlake.controller.replication.topics import (
     CLUSTER_METADATA_TOPIC,
-    ApiError,
-    ControllerResult,
-    ControllerState,
     CreatableTopic,
     CreatedTopic,
     NewPartitions,
     create_partitions,
     create_topics,
     delete_topics,
-    fallback_sources,
 )
-from kraftlake.image import AclOperation, ResourceType
-from kraftlake.protocol import kafka_id, wire_id
+from kraftlake.controller.result import ControllerResult
+from kraftlake.controller.state import ControllerState
+from kraftlake.image.kafka_names import AclOperation, ResourceType
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.ids import kafka_id, wire_id
 from kraftlake.records.uuid import Uuid
 from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.handlers import Handler, RefusedError, response_to
 from kraftlake.server.requests.messages import of_version
-from kraftlake.settings import TOPIC_CONFIGS
+from kraftlake.settings.topic_configs import TOPIC_CONFIGS
 
 _TOPIC_CONFIG: Final = 1
 _DEFAULT_CONFIG: Final = 5

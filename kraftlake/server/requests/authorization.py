@@ -6,8 +6,8 @@ from typing import Final
 
 import attrs
 
-from kraftlake.image import AclOperation, ResourceType
-from kraftlake.publisher import Action, StandardAuthorizer
+from kraftlake.image.kafka_names import AclOperation, ResourceType
+from kraftlake.publisher.authorizer import Action, StandardAuthorizer
 from kraftlake.server.requests.dispatcher import Peer
 
 CLUSTER_NAME: Final = "kafka-cluster"

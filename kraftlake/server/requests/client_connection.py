@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
-from kraftlake.runtime import get_logger
+from kraftlake.runtime.log import get_logger
 from kraftlake.server.requests.buffered_bytes import BufferedBytes
 from kraftlake.server.requests.dispatcher import Peer
 from kraftlake.server.requests.frame_buffer import LENGTH, FrameBuffer

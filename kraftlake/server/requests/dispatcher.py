@@ -14,9 +14,10 @@ from typing import Any, Final, TypeAlias
 import attrs
 from kio.static.constants import EntityType
 
-from kraftlake.protocol import REQUEST_HEADER, MessageScan
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.publisher import AuthorizerNotReadyError
+from kraftlake.protocol.message_scan import MessageScan
+from kraftlake.protocol.node_client import REQUEST_HEADER
+from kraftlake.publisher.authorizer import AuthorizerNotReadyError
 from kraftlake.server.requests.error_responses import error_response
 from kraftlake.server.requests.held_memory import HeldMemory, HeldShare
 from kraftlake.server.requests.messages import (

@@ -13,10 +13,10 @@ from typing import Any, Final, TypeAlias, TypeVar
 import attrs
 from kio.static.constants import EntityType
 
-from kraftlake.controller import ControllerApiError
+from kraftlake.controller.errors import ControllerApiError
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.publisher import AuthorizerNotReadyError
-from kraftlake.runtime import KraftlakeError
+from kraftlake.publisher.authorizer import AuthorizerNotReadyError
+from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.server.requests.dispatcher import Api, Request
 from kraftlake.server.requests.messages import AT_ONCE, entity, of_version, versions_of
 

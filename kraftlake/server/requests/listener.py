@@ -9,7 +9,8 @@ from collections import Counter
 from contextlib import suppress
 from typing import Any, Final
 
-from kraftlake.runtime import EnvironmentFaultError, get_logger
+from kraftlake.runtime.errors import EnvironmentFaultError
+from kraftlake.runtime.log import get_logger
 from kraftlake.server.requests.buffered_bytes import BufferedBytes
 from kraftlake.server.requests.client_connection import ClientConnection
 from kraftlake.server.requests.dispatcher import Peer

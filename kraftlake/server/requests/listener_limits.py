@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 
 from kraftlake.server.node_config import NodeSettings
-from kraftlake.settings import connections_by_host
+from kraftlake.settings.node_combinations import connections_by_host
 
 _NO_LIMIT: Final = 2**31 - 1
 _MEBIBYTE: Final = 1024 * 1024

@@ -20,7 +20,8 @@ from kio.serial.errors import SerialError
 from kio.static.constants import EntityType
 from kio.static.primitive import i32Timedelta
 
-from kraftlake.protocol import REQUEST_HEADER, MessageScan, end_of_message, read_message
+from kraftlake.protocol.message_scan import MessageScan, end_of_message, read_message
+from kraftlake.protocol.node_client import REQUEST_HEADER
 from kraftlake.records.varint import MalformedError
 
 _CORRELATION: Final = struct.Struct(">i")

@@ -11,7 +11,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Final, TypeAlias
 
-from kraftlake.runtime import get_logger
+from kraftlake.runtime.log import get_logger
 from kraftlake.server.requests.dispatcher import Peer, Respond
 from kraftlake.server.requests.listener_limits import ListenerLimits
 from kraftlake.server.requests.messages import is_large

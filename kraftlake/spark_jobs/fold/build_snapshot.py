@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from kraftlake.image import MetadataProvenance, TopicsImage
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.image.provenance import MetadataProvenance
+from kraftlake.image.topics.topics_image import TopicsImage
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.log_facts import SNAPSHOTS_TABLE
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts, SnapshotPart, write_part
 from kraftlake.metadata_log.snapshots.snapshot_table import SnapshotTable

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.reading.pieces import SnapshotPiece
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs.executor_environment import lend_store_access

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kraftlake.image import MetadataProvenance, TopicsImage
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.image.provenance import MetadataProvenance
+from kraftlake.image.topics.topics_image import TopicsImage
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.storage.location import fixed_location
 from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
 from kraftlake.replay.log.partition_changes import PartitionChanges, changes_of_image

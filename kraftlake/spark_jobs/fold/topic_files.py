@@ -13,8 +13,9 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from kraftlake.image import ImageWriterOptions, MetadataProvenance
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.topics.topic_values import topic_values, topics_by_name
+from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.kafka_files.snapshots.batches import MAX_RECORDS_IN_BATCH
 from kraftlake.metadata_log.log_facts import SNAPSHOTS_TABLE
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotPart, write_part

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.image import MetadataImage
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.image import MetadataImage
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records.metadata_records import BeginTransactionRecord
 from kraftlake.records.no_ops import NO_OP_VALUE
 from kraftlake.replay.imports.kept_snapshot import keep_snapshot

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from kraftlake.image import MetadataImage
-from kraftlake.metadata_log import MetadataLog, read_table
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.metadata_log.delta_table.delta_log import read_table
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.log_facts import LOG_TABLE
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.rows import LOG_SCHEMA

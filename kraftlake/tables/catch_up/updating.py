@@ -9,8 +9,8 @@ from functools import partial
 
 import attrs
 
-from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.storage.location import Location, fixed_location
 from kraftlake.runtime.arguments import whole, whole_or_none
 from kraftlake.runtime.errors import UsageError

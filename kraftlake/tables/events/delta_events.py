@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.image import BrokerRegistration
+from kraftlake.image.broker_registration import BrokerRegistration
 from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
 from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin
 from kraftlake.replay.log.partition_changes import HAD, HAS, PartitionChanges

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from kraftlake.image import MetadataImage
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.replay.loader.manifest import SkippedRecord
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.queries.changes import begin_of_range

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage
+from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.image.acls_image import AclsImage
 from kraftlake.image.diff import EntryChange, FieldChange, diff_entries
 from kraftlake.image.json_form import acl_json
 from kraftlake.image.kafka_names import acl_words, quota_entity_words
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.java_values import parse_integer
 from kraftlake.tables.events.table import Event

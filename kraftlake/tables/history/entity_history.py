@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import pyarrow as pa
 
-from kraftlake.image import MetadataImage
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.tables.history.entity_tables import Key, SmallTable
 from kraftlake.tables.row_buffer import table_of_rows
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import pyarrow as pa
 
-from kraftlake.image import MetadataImage, known_mechanism, mechanism_name
 from kraftlake.image.client_quotas_image import ClientQuotaEntity
 from kraftlake.image.configurations_image import ConfigResource
 from kraftlake.image.features_image import METADATA_VERSION
@@ -22,8 +21,10 @@ from kraftlake.image.kafka_names import (
     SECURITY_PROTOCOLS,
     name_of,
 )
-from kraftlake.records import is_public, redact_config
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.scram_image import known_mechanism, mechanism_name
 from kraftlake.records import metadata_records as r
+from kraftlake.records.redaction import is_public, redact_config
 from kraftlake.records.uuid import Uuid
 from kraftlake.tables.history.columns import VALIDITY, Column
 

@@ -19,9 +19,9 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.metadata_log import TableState
 from kraftlake.metadata_log.delta_table.actions import AddFile, transaction
 from kraftlake.metadata_log.delta_table.commit import commit_info, now_ms
+from kraftlake.metadata_log.delta_table.table_state import TableState
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.tables.encoded_schema import encoded
 from kraftlake.tables.history.parquet_stream import EncodedFile, ParquetStream

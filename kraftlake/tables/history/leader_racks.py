@@ -13,7 +13,7 @@ from kraftlake.tables.history.columns import STILL_SO
 from kraftlake.tables.history.state_columns import NO_RACK, States
 
 if TYPE_CHECKING:
-    from kraftlake.image import BrokerRegistration
+    from kraftlake.image.broker_registration import BrokerRegistration
     from kraftlake.replay.log.other_records import OtherChange
 
 

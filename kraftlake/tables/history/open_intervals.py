@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime import LakeError
+from kraftlake.runtime.errors import LakeError
 from kraftlake.tables.history.history_table import HistoryTable
 
 _SINCE = ("valid_from_offset", "valid_from")

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kraftlake.metadata_log import open_parquet_file
+from kraftlake.metadata_log.delta_table.data_files import open_parquet_file
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.tables.cluster_id import CLUSTER_ID_FIELD

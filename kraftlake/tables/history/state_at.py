@@ -9,9 +9,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from kraftlake.metadata_log import TableState
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.delta_table.schema import differing_column
+from kraftlake.metadata_log.delta_table.table_state import TableState
 from kraftlake.metadata_log.maintenance.derived_tables import app_id_of, made_anew
 from kraftlake.metadata_log.storage.location import Location, lake_location
 from kraftlake.runtime.arguments import text
@@ -109,7 +109,7 @@ def covering(lake: str | Location, table: str, moment: int | datetime | LogTime 
 
 def _offset_at(place: Location, state: TableState, moment: datetime | LogTime) -> int:
     """The offset of a time in the log, or, if the log begins later, that of the table's last change up to that time."""
-    from kraftlake.replay import LogSource  # an offset does without
+    from kraftlake.replay.queries.source import LogSource  # an offset does without
 
     log = LogSource.open(str(place))
     time = log.time_of(moment) if isinstance(moment, LogTime) else moment
@@ -128,7 +128,7 @@ def _begin(place: Location) -> int:
     It is 0 if the log has its beginning. Else it is the offset of the first state of any table: some feature has a
     level from the first metadata record, or the first snapshot, on.
     """
-    from kraftlake.metadata_log import MetadataLog  # states that are found do without
+    from kraftlake.metadata_log.log import MetadataLog  # states that are found do without
     from kraftlake.replay.reading.open_reader import LakeReader
     from kraftlake.replay.reading.replay_base import has_beginning
 

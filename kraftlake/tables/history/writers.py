@@ -12,7 +12,7 @@ from kraftlake.image.topics.partition_rows import LEADER
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin, ReplayState
 from kraftlake.replay.log.partition_store import PartitionStore
-from kraftlake.runtime import LakeError
+from kraftlake.runtime.errors import LakeError
 from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.history.columns import PARTITION_COLUMNS
 from kraftlake.tables.history.entity_history import EntityHistory

@@ -8,7 +8,8 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from kraftlake.image import BrokerRegistration, count_cluster
+from kraftlake.image.broker_registration import BrokerRegistration
+from kraftlake.image.cluster_counts import count_cluster
 from kraftlake.kernels import compiled
 from kraftlake.kernels.columns.change_buffers import COUNTS, CountedChanges
 from kraftlake.replay.log.delta_chunk import LogBegin

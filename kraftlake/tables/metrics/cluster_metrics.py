@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from kraftlake.image import ClusterCounts
+from kraftlake.image.cluster_counts import ClusterCounts
 from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
 from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin
 from kraftlake.replay.log.other_records import OtherChange

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from kraftlake.image import MetadataProvenance
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.replay.log.delta_chunk import ReplayState
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.runtime.errors import CorruptDataError

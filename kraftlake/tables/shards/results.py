@@ -11,8 +11,8 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from kraftlake.image import TopicsImage
-from kraftlake.replay import topics_from_arrow, topics_to_arrow
+from kraftlake.image.topics.topics_image import TopicsImage
+from kraftlake.replay.loader.image_columns import topics_from_arrow, topics_to_arrow
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.tables.shards.chunks import Chunk, Part, batch_of, chunks_of
 from kraftlake.tables.shards.faults import fault_to_json, raise_first

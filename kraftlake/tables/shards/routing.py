@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlake.kernels import compiled
-from kraftlake.records import with_short_frame
 from kraftlake.records.batch import NO_TIMESTAMP
 from kraftlake.records.metadata_records import (
     AbortTransactionRecord,
@@ -25,6 +24,7 @@ from kraftlake.records.metadata_records import (
 )
 from kraftlake.records.no_ops import are_no_ops
 from kraftlake.records.record_ids import TOPIC_ID_AT
+from kraftlake.records.serde import with_short_frame
 from kraftlake.records.varint import MalformedError, read_uvarint
 from kraftlake.replay.log.shard_records import NO_CONTROL, ShardRecords
 from kraftlake.tables.shards.chunks import Chunk

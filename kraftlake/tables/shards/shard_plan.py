@@ -9,10 +9,11 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from kraftlake.image import MetadataProvenance
-from kraftlake.metadata_log import LakeSnapshot, MetadataLog
+from kraftlake.image.provenance import MetadataProvenance
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.reading.pieces import SnapshotPiece, log_pieces, read_piece, snapshot_pieces
 from kraftlake.metadata_log.snapshots.snapshot_rows import joined_checksum, payload_checksum
+from kraftlake.metadata_log.snapshots.snapshot_table import LakeSnapshot
 from kraftlake.metadata_log.storage.location import lake_location
 from kraftlake.records.rows import BATCH_COLUMNS
 from kraftlake.replay.reading.log_reader import SnapshotReader

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from kraftlake.image import MetadataProvenance
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.storage.location import Location, lake_location
 from kraftlake.replay.log.delta_chunk import ReplayState

@@ -13,7 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.image import ImageWriterOptions, MetadataImage, MetadataProvenance
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
+from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.kafka_files.snapshots.batches import (
     MAX_RECORDS_IN_BATCH,
     RECORD_OVERHEAD,

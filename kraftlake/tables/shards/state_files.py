@@ -18,7 +18,10 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from kraftlake.image import ClusterImage, MetadataImage, MetadataProvenance, TopicsImage
+from kraftlake.image.cluster_image import ClusterImage
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.metadata_log.storage.disk import disk_for
 from kraftlake.metadata_log.storage.location import Location

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake.image import ClusterCounts, MetadataProvenance, TopicsImage, count_cluster
+from kraftlake.image.cluster_counts import ClusterCounts, count_cluster
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.topics.row_queries import count_offline_and_imbalanced
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.replay.log.delta_chunk import LogBegin, ReplayState
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.tables.changes_writer import ChangesWriter

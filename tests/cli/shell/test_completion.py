@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 import kraftlake
 from kraftlake.cli.shell.completion import candidates
-from kraftlake.image import Directory, as_literal, matching, part_of, path_of, root_node
+from kraftlake.image.nodes.image_nodes import root_node
+from kraftlake.image.nodes.node import Directory
+from kraftlake.image.nodes.paths import as_literal, matching, part_of, path_of
 from tests.cli.running import DIRECTORY
 from tests.image.nodes.test_paths import TREES
 

@@ -11,8 +11,12 @@ import pytest
 from kraftlake.api import open_source
 from kraftlake.cli.selection.log_names import Names
 from kraftlake.cli.selection.node_parts import of_node, record_filter
-from kraftlake.diagnosis import Thing, changes_of
-from kraftlake.image import Directory, Found, Leaf, Node, diff_images, matching, path_of, root_node
+from kraftlake.diagnosis.changes import changes_of
+from kraftlake.diagnosis.things import Thing
+from kraftlake.image.diff import diff_images
+from kraftlake.image.nodes.image_nodes import root_node
+from kraftlake.image.nodes.node import Directory, Leaf, Node
+from kraftlake.image.nodes.paths import Found, matching, path_of
 from tests.cli.running import DIRECTORY, run, run_json
 from tests.cli.shell.typed import typed, typed_json
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.replay import import_source
+from kraftlake.replay.imports.import_log import import_source
 from tests.at_least_one import at_least_one
 from tests.cli.made_logs import HOSTILE, hostile_log
 from tests.cli.running import DIRECTORY, SAMPLE, run, run_image

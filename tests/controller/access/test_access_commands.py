@@ -18,7 +18,8 @@ from kraftlake.controller.access.delegation_tokens import (
 )
 from kraftlake.controller.access.scram import ScramDeletion, ScramUpsertion, alter_user_scram_credentials
 from kraftlake.controller.errors import ControllerApiError
-from kraftlake.image import ClientQuotaEntity, StandardAcl
+from kraftlake.image.acls_image import StandardAcl
+from kraftlake.image.client_quotas_image import ClientQuotaEntity
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records import metadata_records as r
 from kraftlake.records.metadata_version import from_feature_level

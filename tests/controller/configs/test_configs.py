@@ -14,7 +14,7 @@ from kraftlake.controller.configs.alter_configs import (
 )
 from kraftlake.controller.configs.config_schema import effective_topic_config
 from kraftlake.controller.result import ControllerResult
-from kraftlake.image import ConfigResource
+from kraftlake.image.configurations_image import ConfigResource
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import ClearElrRecord, ConfigRecord
 from kraftlake.records.metadata_version import from_feature_level

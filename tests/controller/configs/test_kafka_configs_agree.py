@@ -19,7 +19,7 @@ from kraftlake.controller.configs.alter_configs import (
 from kraftlake.controller.configs.config_schema import effective_topic_config
 from kraftlake.controller.configs.java_patterns import check_pattern
 from kraftlake.controller.result import ControllerResult
-from kraftlake.image import ConfigResource
+from kraftlake.image.configurations_image import ConfigResource
 from kraftlake.records.json_form import to_json
 from kraftlake.records.metadata_records import ConfigRecord
 from kraftlake.records.schema import Message

@@ -11,7 +11,7 @@ from kraftlake.controller.cluster.supported_features import FEATURES, default_le
 from kraftlake.controller.configs.config_schema import in_milliseconds
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records import metadata_version as mv
-from kraftlake.settings import TOPIC_CONFIGS
+from kraftlake.settings.topic_configs import TOPIC_CONFIGS
 from tests.interop.kafka_controllers import ask_kafka
 
 pytestmark = pytest.mark.spark

@@ -30,7 +30,7 @@ def controller() -> ActiveController:
 
 def set_configs(controller: ActiveController) -> tuple[int, int]:
     """The numbers of configs in the committed and in the pending image."""
-    from kraftlake.image import ConfigResource
+    from kraftlake.image.configurations_image import ConfigResource
 
     resource = ConfigResource(4, "")
     committed, pending = (

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.controller import format_lake, open_controlled
-from kraftlake.metadata_log import MetadataLog
-from kraftlake.runtime import LakeError
+from kraftlake.controller.quorum.bootstrap import format_lake, open_controlled
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.runtime.errors import LakeError
 
 
 def test_a_lake_that_was_formatted_is_opened(tmp_path: Path) -> None:

@@ -11,11 +11,13 @@ from kraftlake.controller.config import ControllerConfig
 from kraftlake.controller.quorum.bootstrap import BootstrapMetadata, BootstrapSnapshot
 from kraftlake.controller.quorum.embedded import EmbeddedController
 from kraftlake.controller.quorum.followed_log import FollowedLog
-from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepPolicy
 from kraftlake.metadata_log.append.creation import Contents
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
+from kraftlake.metadata_log.maintenance.upkeep import Upkeep
 from kraftlake.records.metadata_version import from_feature_level
-from kraftlake.replay import LakeReader
 from kraftlake.replay.loader.fold import image_at
+from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.clock import ManualClock
 from tests.cli.running import run
 from tests.controller.controlled_cluster import CLUSTER_ID

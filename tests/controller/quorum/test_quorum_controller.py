@@ -24,8 +24,8 @@ from kraftlake.controller.quorum.quorum_controller import QuorumController
 from kraftlake.controller.replication.topics import CreatableTopic, create_topics
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
-from kraftlake.image import MetadataImage
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from kraftlake.controller.quorum.quorum_controller import QuorumController
-from kraftlake.metadata_log import Location, MetadataLog
 from kraftlake.metadata_log.delta_table import delta_log
 from kraftlake.metadata_log.delta_table.actions import Commit
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.snapshots.snapshot_table import SnapshotTable
+from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import ApiMessageAndVersion

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kraftlake.controller.quorum.quorum_controller_metrics import KEPT, QuorumControllerMetrics, RecentValues
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.runtime.clock import ManualClock, SystemClock
 from kraftlake.runtime.metrics import MetricsRegistry
 from tests.controller.quorum.test_quorum_controller import PATIENCE, controller, create, eventually, start_broker

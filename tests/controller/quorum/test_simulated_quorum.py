@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kraftlake.controller.errors import ControllerApiError
-from kraftlake.image import MetadataImage
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records.control_records import LeaderChangeMessage
-from kraftlake.replay import MetadataBatchLoader
+from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.runtime.clock import ManualClock
 from tests.controller.random_commands import BROKERS, COMMANDS, TOPICS
 from tests.controller.simulated_quorum import Node, SimulatedLog

@@ -10,8 +10,11 @@ import attrs
 import pytest
 
 import kraftlake
-from kraftlake.controller import ControllerApiError, TrialController
-from kraftlake.image import BrokerRegistration, LeaderRecoveryState, MetadataImage
+from kraftlake.controller.errors import ControllerApiError
+from kraftlake.controller.quorum.trial_controller import TrialController
+from kraftlake.image.broker_registration import BrokerRegistration
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.partition_registration import LeaderRecoveryState
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records import metadata_records as r
 from tests.cli.running import DIRECTORY, TORN

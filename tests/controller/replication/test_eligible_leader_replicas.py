@@ -12,8 +12,7 @@ from kraftlake.controller.replication.partition_change import (
     TargetState,
     build_partition_change,
 )
-from kraftlake.image import LeaderRecoveryState, PartitionRegistration
-from kraftlake.image.topics.partition_registration import NO_LEADER
+from kraftlake.image.topics.partition_registration import NO_LEADER, LeaderRecoveryState, PartitionRegistration
 from kraftlake.records.metadata_records import PartitionChangeRecord
 from kraftlake.records.metadata_version import from_feature_level
 from kraftlake.records.uuid import Uuid

@@ -17,9 +17,8 @@ from kraftlake.controller.replication.partition_change import (
     build_partition_change,
     hash_set_order,
 )
-from kraftlake.image import LeaderRecoveryState, PartitionRegistration
 from kraftlake.image.topics.directory_id import LOST, MIGRATING, UNASSIGNED
-from kraftlake.image.topics.partition_registration import NO_LEADER
+from kraftlake.image.topics.partition_registration import NO_LEADER, LeaderRecoveryState, PartitionRegistration
 from kraftlake.records import metadata_version as mv
 from kraftlake.records.metadata_records import PartitionChangeRecord
 from kraftlake.records.serde import encode_value

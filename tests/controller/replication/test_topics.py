@@ -15,7 +15,7 @@ from kraftlake.controller.replication.topics import (
     create_topics,
     delete_topics,
 )
-from kraftlake.image import ConfigResource
+from kraftlake.image.configurations_image import ConfigResource
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import (
     ClearElrRecord,

@@ -29,7 +29,7 @@ from kraftlake.records.metadata_records import (
     TopicRecord,
 )
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime import ReplayError
+from kraftlake.runtime.errors import ReplayError
 
 
 class ObjectTopicDelta(TopicDelta):

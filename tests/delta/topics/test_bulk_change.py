@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.delta import TopicsDelta
 from kraftlake.delta.topics.bulk_change import BulkChange
-from kraftlake.image import PartitionRegistration
+from kraftlake.delta.topics.topics_delta import TopicsDelta
+from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.partition_rows import registration_of
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.kernels.replay.journal import DID_END

@@ -10,15 +10,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kraftlake.delta import (
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.delta.topics.local_replica_changes import (
     LocalReplicaChanges,
-    MetadataDelta,
     PartitionInfo,
     TopicIdPartition,
     TopicPartition,
     local_changes_to_json,
 )
-from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records import metadata_records as r
 from kraftlake.records.uuid import Uuid
 from tests.histories import BROKER_IDS, MIGRATING, histories, uuid_of

@@ -7,13 +7,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.delta import TopicsDelta, local_changes_to_json
-from kraftlake.delta.topics.topics_delta import TOPIC_RECORDS
-from kraftlake.image import MetadataImage, image_to_json
+from kraftlake.delta.topics.local_replica_changes import local_changes_to_json
+from kraftlake.delta.topics.topics_delta import TOPIC_RECORDS, TopicsDelta
+from kraftlake.image.metadata_image import MetadataImage, image_to_json
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.schema import Message
-from kraftlake.runtime import CorruptDataError, ReplayError, UnknownRecordError
+from kraftlake.runtime.errors import CorruptDataError, ReplayError, UnknownRecordError
 from tests.delta.topics.object_change import ObjectTopicsDelta, topics_are_changed_alone
 from tests.delta.topics.odd_records import MESSAGES, odd_logs
 from tests.replay.loader.test_bulk import load, outcome

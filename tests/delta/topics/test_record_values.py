@@ -9,10 +9,10 @@ import pytest
 
 from kraftlake.delta.topics.bulk_change import BulkChange
 from kraftlake.delta.topics.record_values import values_of
-from kraftlake.image import TopicsImage
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord, TopicRecord
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime import UnwritableMetadataError
+from kraftlake.runtime.errors import UnwritableMetadataError
 from tests.delta.topics.object_change import ObjectChange
 
 TOPIC = Uuid(b"t" * 16)

@@ -9,8 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.delta import MetadataDelta, TopicsDelta, local_changes_to_json
-from kraftlake.image import MetadataImage, MetadataProvenance, TopicsImage, image_to_json
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.delta.topics.local_replica_changes import local_changes_to_json
+from kraftlake.delta.topics.topics_delta import TopicsDelta
+from kraftlake.image.metadata_image import MetadataImage, image_to_json
+from kraftlake.image.provenance import MetadataProvenance
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records import metadata_records as r
 from kraftlake.runtime.errors import ReplayError
 from tests.delta.topics.object_change import as_objects, topics_are_changed_alone
@@ -231,8 +235,8 @@ def test_numbers_that_no_record_can_hold_are_refused(many, fields):
 
 _MERGED = """
 import sys
-from kraftlake.delta import TopicsDelta
-from kraftlake.image import TopicsImage
+from kraftlake.delta.topics.topics_delta import TopicsDelta
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.metadata_records import TopicRecord
 from kraftlake.records.uuid import Uuid
 

@@ -8,8 +8,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from kraftlake.kafka_files import write_segment
-from kraftlake.replay import LogSource
+from kraftlake.kafka_files.writer import write_segment
+from kraftlake.replay.queries.source import LogSource
 from tests.cli.running import DIRECTORY, LEGACY, ROOT, TORN
 from tests.docs.broken_logs import BROKEN
 from tests.replay.comparing.odd_quorums import HOUR, quorum_log, split_brain

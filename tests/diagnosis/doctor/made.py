@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from kraftlake.diagnosis import Diagnosis, Finding
+from kraftlake.diagnosis.doctor.diagnosis import Diagnosis
+from kraftlake.diagnosis.doctor.finding import Finding
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.schema import Message

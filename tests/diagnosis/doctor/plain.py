@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from kraftlake.image import MetadataImage, PartitionRegistration, TopicImage
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.partition_registration import PartitionRegistration
+from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.records.batch import RecordBatch
 from tests.diagnosis.brute_force import steps
 

@@ -11,12 +11,13 @@ from typing import NamedTuple
 import attrs
 import pytest
 
-from kraftlake.diagnosis import CHECKS, Severity, diagnose
-from kraftlake.kafka_files import write_checkpoint
+from kraftlake.diagnosis.doctor.diagnosis import CHECKS, diagnose
+from kraftlake.diagnosis.doctor.finding import Severity
+from kraftlake.kafka_files.writer import write_checkpoint
 from kraftlake.records import metadata_records as r
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.replay import LogSource
+from kraftlake.replay.queries.source import LogSource
 from kraftlake.runtime.errors import NotASourceError, UsageError
 from tests.cli.made_logs import TOPIC_ID
 from tests.cli.running import fault, run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from kraftlake.diagnosis import diagnose
+from kraftlake.diagnosis.doctor.diagnosis import diagnose
 from tests.cli.running import run
 from tests.diagnosis.doctor.made import by_check, config, log_of
 

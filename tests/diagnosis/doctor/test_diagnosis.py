@@ -11,17 +11,19 @@ from pathlib import Path
 import attrs
 import pytest
 
-from kraftlake.controller import TrialController
-from kraftlake.diagnosis import Diagnosis, Severity, diagnose
+from kraftlake.controller.quorum.trial_controller import TrialController
+from kraftlake.diagnosis.doctor.diagnosis import Diagnosis, diagnose
+from kraftlake.diagnosis.doctor.finding import Severity
 from kraftlake.diagnosis.trial.standing import Standing
 from kraftlake.generate.episodes import EPISODES
 from kraftlake.generate.plan import PATTERNS, Plan
-from kraftlake.image import MetadataImage
-from kraftlake.kafka_files import write_segment
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.kafka_files.writer import write_segment
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.replay import LogSource, import_source
+from kraftlake.replay.imports.import_log import import_source
+from kraftlake.replay.queries.source import LogSource
 from kraftlake.runtime.errors import OffsetError
 from tests.cli.running import DIRECTORY, TORN
 from tests.diagnosis.doctor.made import by_check

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kraftlake.diagnosis import Diagnosis, Finding, Severity, diagnose
+from kraftlake.diagnosis.doctor.diagnosis import Diagnosis, diagnose
+from kraftlake.diagnosis.doctor.finding import Finding, Severity
 from kraftlake.image.topics.directory_id import LOST
 from kraftlake.records import metadata_records as r
 from tests.cli.made_logs import TOPIC_ID

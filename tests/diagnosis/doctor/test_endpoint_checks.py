@@ -9,7 +9,8 @@ from pathlib import Path
 import attrs
 import pytest
 
-from kraftlake.diagnosis import Finding, Severity, diagnose
+from kraftlake.diagnosis.doctor.diagnosis import diagnose
+from kraftlake.diagnosis.doctor.finding import Finding, Severity
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from tests.cli.made_logs import TIME, directory_of

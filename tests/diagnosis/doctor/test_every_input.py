@@ -17,8 +17,7 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 
 from kraftlake.cli.application import application
-from kraftlake.diagnosis import HelpRisk
-from kraftlake.diagnosis.doctor.help import risks_named
+from kraftlake.diagnosis.doctor.help import HelpRisk, risks_named
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import ApiMessageAndVersion
 from tests.cli.made_logs import TIME, directory_of

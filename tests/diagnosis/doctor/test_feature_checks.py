@@ -6,7 +6,9 @@ from pathlib import Path
 
 import attrs
 
-from kraftlake.diagnosis import Diagnosis, HelpRisk, Severity, diagnose
+from kraftlake.diagnosis.doctor.diagnosis import Diagnosis, diagnose
+from kraftlake.diagnosis.doctor.finding import Severity
+from kraftlake.diagnosis.doctor.help import HelpRisk
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import KRaftVersionFeature

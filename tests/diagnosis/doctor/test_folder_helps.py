@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kraftlake.diagnosis import HelpRisk, diagnose
+from kraftlake.diagnosis.doctor.diagnosis import diagnose
+from kraftlake.diagnosis.doctor.help import HelpRisk
 from kraftlake.records import metadata_records as r
 from kraftlake.records.schema import Message
 from kraftlake.records.uuid import Uuid

@@ -7,11 +7,11 @@ from typing import Any
 import attrs
 import pytest
 
-from kraftlake.diagnosis import CHECKS, Help, HelpRisk, Severity
 from kraftlake.diagnosis.doctor.check import Check
-from kraftlake.diagnosis.doctor.finding import Finding
+from kraftlake.diagnosis.doctor.diagnosis import CHECKS
+from kraftlake.diagnosis.doctor.finding import Finding, Severity
 from kraftlake.diagnosis.doctor.group import Group
-from kraftlake.diagnosis.doctor.help import risks_named, safe
+from kraftlake.diagnosis.doctor.help import Help, HelpRisk, risks_named, safe
 
 EVIDENCE = (Group(reason="its only replica is on broker 3, which is not registered", things=("foo-0",)),)
 COST = "all records of foo-0"

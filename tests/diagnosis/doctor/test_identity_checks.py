@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.diagnosis import Finding, Severity, diagnose
+from kraftlake.diagnosis.doctor.diagnosis import diagnose
+from kraftlake.diagnosis.doctor.finding import Finding, Severity
 from kraftlake.records import metadata_records as r
 from kraftlake.records.schema import Message
 from tests.diagnosis.doctor.clusters import Step, cluster, log_of, output_of, register, unfence, uuid

@@ -8,7 +8,8 @@ from pathlib import Path
 import attrs
 import pytest
 
-from kraftlake.diagnosis import Help, HelpRisk, diagnose
+from kraftlake.diagnosis.doctor.diagnosis import diagnose
+from kraftlake.diagnosis.doctor.help import Help, HelpRisk
 from kraftlake.records import metadata_records as r
 from kraftlake.records.schema import Message
 from kraftlake.records.uuid import Uuid

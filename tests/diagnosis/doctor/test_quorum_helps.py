@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.diagnosis import Help, HelpRisk, diagnose
+from kraftlake.diagnosis.doctor.diagnosis import diagnose
+from kraftlake.diagnosis.doctor.help import Help, HelpRisk
 from kraftlake.records.batch import RecordBatch
 from tests.cli.running import DIRECTORY
 from tests.diagnosis.doctor.made import by_check, change, log_of

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
-from kraftlake.diagnosis import Finding, Severity, diagnose
+from kraftlake.diagnosis.doctor.diagnosis import diagnose
+from kraftlake.diagnosis.doctor.finding import Finding, Severity
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage, LeaderChangeVoter

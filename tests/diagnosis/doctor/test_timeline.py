@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 import kraftlake
 from kraftlake.api import Source
-from kraftlake.diagnosis import diagnose
+from kraftlake.diagnosis.doctor.diagnosis import diagnose
 from kraftlake.diagnosis.doctor.partition_times import concerned_in
 from kraftlake.diagnosis.doctor.timeline import Timeline, read_timeline
-from kraftlake.kafka_files import write_segment
+from kraftlake.kafka_files.writer import write_segment
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay import import_source
+from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.reading import chunks
 from tests.cli.running import DIRECTORY, TORN
 from tests.diagnosis.doctor.plain import Thing, since_when

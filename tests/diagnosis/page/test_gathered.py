@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 import kraftlake
 from kraftlake.diagnosis.page.gathered import Gatherer
 from kraftlake.diagnosis.page.packing import packed
-from kraftlake.image import MetadataImage
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.schema import Message
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay import LogChanges
-from kraftlake.tables import LogEvents
+from kraftlake.replay.queries.changes import LogChanges
+from kraftlake.tables.events.log_events import LogEvents
 from tests.cli.made_logs import batch_of
 from tests.cli.running import DIRECTORY
 from tests.diagnosis.page.unpacked import Unpacked

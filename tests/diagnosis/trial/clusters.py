@@ -7,8 +7,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records import metadata_records as r
 from kraftlake.records.metadata_version import from_feature_level
 from kraftlake.records.schema import Message

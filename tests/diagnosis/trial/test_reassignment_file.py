@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.diagnosis.trial.reassignment_file import parse_reassignment, read_reassignment
-from kraftlake.runtime import UsageError
+from kraftlake.runtime.errors import UsageError
 
 
 def entry(topic: Any = "foo", partition: Any = 0, replicas: Any = (1, 2)) -> dict[str, Any]:

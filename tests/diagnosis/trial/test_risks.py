@@ -7,11 +7,11 @@ import time
 
 from hypothesis import given
 
-from kraftlake.controller import TrialController
-from kraftlake.diagnosis import Risk
-from kraftlake.diagnosis.trial.risks import broker_risks, rack_risks
+from kraftlake.controller.quorum.trial_controller import TrialController
+from kraftlake.diagnosis.trial.risks import Risk, broker_risks, rack_risks
 from kraftlake.diagnosis.trial.standing import Standing
-from kraftlake.image import MetadataImage, count_cluster
+from kraftlake.image.cluster_counts import count_cluster
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records import metadata_records as r
 from tests.diagnosis.trial.clusters import broker, clusters, directory, features, image_of, topic_id
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.diagnosis import Step, StepKind
-from kraftlake.runtime import UsageError
+from kraftlake.diagnosis.trial.steps import Step, StepKind
+from kraftlake.runtime.errors import UsageError
 
 
 @pytest.mark.parametrize(

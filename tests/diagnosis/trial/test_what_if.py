@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kraftlake
-from kraftlake.diagnosis import Step, StepKind, WhatIf, what_if
 from kraftlake.diagnosis.trial.standing import Standing
-from kraftlake.image import MetadataImage
+from kraftlake.diagnosis.trial.steps import Step, StepKind
+from kraftlake.diagnosis.trial.what_if import WhatIf, what_if
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records import metadata_records as r
-from kraftlake.runtime import NoSuchThingError, OffsetError, UsageError
+from kraftlake.runtime.errors import NoSuchThingError, OffsetError, UsageError
 from tests.cli.running import DIRECTORY
 from tests.diagnosis.trial.clusters import BROKERS, broker, clusters, config, directory, features, image_of, topic_id
 

@@ -7,22 +7,12 @@ import pytest
 from rpds import HashTrieMap
 
 from kraftlake.api import open_source
-from kraftlake.image import (
-    ClientQuotaEntity,
-    ClientQuotaImage,
-    ClientQuotasImage,
-    ConfigResource,
-    ConfigurationImage,
-    ConfigurationsImage,
-    Directory,
-    Found,
-    Leaf,
-    MetadataImage,
-    Subject,
-    image_to_json,
-    matching,
-    root_node,
-)
+from kraftlake.image.client_quotas_image import ClientQuotaEntity, ClientQuotaImage, ClientQuotasImage
+from kraftlake.image.configurations_image import ConfigResource, ConfigurationImage, ConfigurationsImage
+from kraftlake.image.metadata_image import MetadataImage, image_to_json
+from kraftlake.image.nodes.image_nodes import root_node
+from kraftlake.image.nodes.node import Directory, Leaf, Subject
+from kraftlake.image.nodes.paths import Found, matching
 from tests.image.nodes import recorded
 
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.image import MetadataProvenance, VersionRange
+from kraftlake.image.endpoint import VersionRange
 from kraftlake.image.nodes import kafka_text
+from kraftlake.image.provenance import MetadataProvenance
 
 
 @pytest.mark.parametrize(

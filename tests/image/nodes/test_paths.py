@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.image import Directory, Found, Leaf, as_literal, matching, part_of, path_of
-from kraftlake.image.nodes.node import fixed
+from kraftlake.image.nodes.node import Directory, Leaf, fixed
+from kraftlake.image.nodes.paths import Found, as_literal, matching, part_of, path_of
 
 NAMES = st.text(st.sampled_from("ab/%.*?{},\\ 2FE5\n\x1bé"), max_size=4)
 TREES = st.recursive(

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from kraftlake.delta import TopicsDelta
-from kraftlake.image import PartitionRegistration, TopicImage, TopicsImage
+from kraftlake.delta.topics.topics_delta import TopicsDelta
 from kraftlake.image.topics import topics_image
+from kraftlake.image.topics.partition_registration import PartitionRegistration
+from kraftlake.image.topics.topic_image import TopicImage
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.metadata_records import (
     ClearElrRecord,
     PartitionChangeRecord,

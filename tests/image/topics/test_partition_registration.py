@@ -3,8 +3,8 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from kraftlake.image import LeaderRecoveryState, PartitionRegistration
 from kraftlake.image.topics.directory_id import LOST, MIGRATING, UNASSIGNED
+from kraftlake.image.topics.partition_registration import LeaderRecoveryState, PartitionRegistration
 from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord
 from kraftlake.runtime.errors import ReplayError
 from tests.histories import uuid_of

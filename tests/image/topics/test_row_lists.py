@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.image import PartitionRegistration
+from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.partition_rows import COLUMNS, RowWriter, registration_of
 from kraftlake.image.topics.row_lists import LISTS, RowLists
 from tests.at_least_one import at_least_one

@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import CollectedLosses, ImageWriterOptions, MetadataImage, MetadataProvenance
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.topics.topic_values import topic_values, topics_by_name
+from kraftlake.image.writer_options import CollectedLosses, ImageWriterOptions
 from kraftlake.records.metadata_records import PartitionRecord, TopicRecord
 from kraftlake.records.metadata_version import ALL, MINIMUM_OF_KAFKA_4, from_feature_level
 from kraftlake.records.serde import ApiMessageAndVersion, encode_value

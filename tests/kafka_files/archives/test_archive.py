@@ -19,19 +19,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.kafka_files import (
-    ArchiveLimits,
-    SourceKind,
-    check_directory,
-    node_files,
-    open_archive,
-    open_directory,
-    open_kafka_files,
-    sniff,
-)
-from kraftlake.kafka_files.archives.archive import nodes_in_archives
-from kraftlake.kafka_files.archives.members import unpacked_files
+from kraftlake.kafka_files.archives.archive import nodes_in_archives, open_archive
+from kraftlake.kafka_files.archives.members import ArchiveLimits, unpacked_files
+from kraftlake.kafka_files.check import check_directory
+from kraftlake.kafka_files.directory import open_directory
+from kraftlake.kafka_files.open_source import node_files, open_kafka_files
 from kraftlake.kafka_files.sniffing.file_content import COMPRESSED as MAGICS
+from kraftlake.kafka_files.sniffing.sniffing import sniff
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.kafka_files.stored_file import BLOCK_SIZE
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, NotASourceError

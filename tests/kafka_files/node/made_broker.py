@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kraftlake.kafka_files import segment_name, write_meta_properties
+from kraftlake.kafka_files.file_names import segment_name
+from kraftlake.kafka_files.node.meta_properties import write_meta_properties
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.uuid import Uuid
 

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.kafka_files import ReplicaLog, read_broker_directory, segment_name
+from kraftlake.kafka_files.file_names import segment_name
+from kraftlake.kafka_files.node.broker_directory import ReplicaLog, read_broker_directory
 from kraftlake.records.batch import encode_batch
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import CorruptDataError, NotASourceError, UsageError

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.kafka_files import MetadataDirectory, open_directory, write_segment
+from kraftlake.kafka_files.directory import MetadataDirectory, open_directory
+from kraftlake.kafka_files.writer import write_segment
 from kraftlake.records.batch import RecordBatch, encode_batch
 from tests.kafka_files.sample_files import KAFKA_44, SEGMENTS_44, copy_of, no_ops
 

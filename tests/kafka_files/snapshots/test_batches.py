@@ -6,12 +6,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.kafka_files import checkpoint_batches
 from kraftlake.kafka_files.snapshots.batches import (
     MAX_BYTES_IN_BATCH,
     MAX_RECORDS_IN_BATCH,
     RECORD_OVERHEAD,
     BatchCutter,
+    checkpoint_batches,
 )
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.encoded_values import EncodedValues

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kraftlake.kafka_files import BrokenFileError, Snapshot, open_directory
-from kraftlake.kafka_files.snapshots.snapshot import read_snapshot
+from kraftlake.kafka_files.directory import open_directory
+from kraftlake.kafka_files.faults import BrokenFileError
+from kraftlake.kafka_files.snapshots.snapshot import Snapshot, read_snapshot
 from kraftlake.kafka_files.stored_file import DiskFile
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.control_records import CONTROL_NAMES, SnapshotFooterRecord, SnapshotHeaderRecord

@@ -15,7 +15,8 @@ from google_crc32c import value as crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.kafka_files import SourceKind, sniff
+from kraftlake.kafka_files.sniffing.sniffing import sniff
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.records.batch import encode_batch
 from kraftlake.records.batch_header import CRC_FROM
 from kraftlake.runtime.errors import KraftlakeError, NotASourceError

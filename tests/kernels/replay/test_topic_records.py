@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.image import MetadataImage
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.kernels.replay.change_state import BLOCK
 from kraftlake.records.metadata_records import ConfigRecord, NoOpRecord, RemoveTopicRecord
 from kraftlake.records.serde import ApiMessageAndVersion

@@ -9,9 +9,9 @@ from deltalake import DeltaTable, QueryBuilder
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.append.log_file import MOST_BYTES, LogFile, encode_one_block, fits_one_block
 from kraftlake.metadata_log.delta_table.data_files import encode_parquet, integer_bounds
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.batch import NO_TIMESTAMP, RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, columns_to_rows, to_columns, to_rows
 from tests.metadata_log.log_batches import data_batch, leader_change, noop_batch

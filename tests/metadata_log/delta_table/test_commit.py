@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from kraftlake.metadata_log import SnapshotFacts
 from kraftlake.metadata_log.append.log_file import FIRST_HASH, hash_of_rows
 from kraftlake.metadata_log.delta_table.commit import CommitConflictError, append_info, commit
 from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.compaction import compact
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.metadata_log.storage.disk import ConcurrentDisk, Disk
 from kraftlake.records.rows import to_rows
 from kraftlake.runtime.errors import LakeError

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kraftlake
-from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.append.log_file import LogFile
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.delta_table.data_files import (
@@ -25,6 +24,7 @@ from kraftlake.metadata_log.delta_table.data_files import (
     open_parquet,
     read_row_groups,
 )
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.compaction import compact
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.records.batch import RecordBatch

@@ -9,7 +9,6 @@ from deltalake import DeltaTable, TableFeatures
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.metadata_log import SnapshotFacts
 from kraftlake.metadata_log.delta_table import table_state
 from kraftlake.metadata_log.delta_table.actions import AddFile, RemoveFile
 from kraftlake.metadata_log.delta_table.checkpoint_writer import write_checkpoint
@@ -18,6 +17,7 @@ from kraftlake.metadata_log.delta_table.table_state import LiveFiles, TableState
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.checkpointing import checkpoint_if_due, clean_up_commits
 from kraftlake.metadata_log.maintenance.policy import MAX_STREAM_LAG, UpkeepPolicy, max_stream_lag_ms
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.runtime.errors import LakeError
 from tests.metadata_log.log_batches import UnsyncedDisk, data_batch, snapshot_batches

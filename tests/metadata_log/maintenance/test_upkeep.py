@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from kraftlake.metadata_log import SnapshotFacts
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.delta_table.data_files import OffsetSpan
 from kraftlake.metadata_log.delta_table.delta_log import read_commit, read_table
@@ -24,6 +23,7 @@ from kraftlake.metadata_log.maintenance.compaction import compact, groups_to_com
 from kraftlake.metadata_log.maintenance.policy import LONGEST_COMMIT_MS, MAX_STREAM_LAG, UpkeepPolicy
 from kraftlake.metadata_log.maintenance.upkeep import Upkeep, UpkeepThread
 from kraftlake.metadata_log.maintenance.vacuum import vacuum
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
 from tests.metadata_log.log_batches import UnsyncedDisk, data_batch, snapshot_batches

@@ -12,13 +12,12 @@ from structlog.testing import capture_logs
 
 import kraftlake
 from kraftlake.api import open_source
-from kraftlake.metadata_log import SnapshotFacts
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotPart, write_part
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts, SnapshotPart, write_part
 from kraftlake.metadata_log.snapshots.snapshot_table import SnapshotTable, _SnapshotFile
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
-from kraftlake.replay import import_source
+from kraftlake.replay.imports.import_log import import_source
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError, LakeError
 from tests.metadata_log.log_batches import TIME, UnsyncedDisk, snapshot_batches
 from tests.metadata_log.unsealed import unseal

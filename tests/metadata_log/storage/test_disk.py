@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.append.creation import Contents
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.batch import RecordBatch

@@ -6,16 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from kraftlake.metadata_log import SnapshotFacts
 from kraftlake.metadata_log.delta_table import delta_log
 from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.metadata_log.delta_table.table_state import commit_path
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.checkpointing import checkpoint_if_due
 from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.metadata_log.storage.disk import ObjectStoreDisk
 from kraftlake.metadata_log.storage.object_path import ObjectPath
-from kraftlake.replay import LakeReader, choose_base
+from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.replay.reading.replay_base import choose_base
 from kraftlake.runtime.errors import LakeError
 from tests.metadata_log.log_batches import TIME, data_batch, snapshot_batches
 

@@ -18,9 +18,9 @@ from kio.schema.types import BrokerId, TopicName
 from kio.serial import entity_reader
 from kio.static.primitive import i16, i32, i32Timedelta, i64, u16
 
-from kraftlake.protocol import Address, OffsetAndEpoch
+from kraftlake.protocol.address import Address
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.protocol.observer.requests import FetchAnswer
+from kraftlake.protocol.observer.requests import FetchAnswer, OffsetAndEpoch
 from tests.protocol.fake_nodes import CLUSTER_ID, encoded, frame, receive_frame, serving
 from tests.protocol.observer.model_quorum import ModelQuorum
 

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import attrs
 
-from kraftlake.protocol import OffsetAndEpoch, RawBatch
 from kraftlake.protocol.describe import Leader
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.protocol.observer.raw_batch import split_batches
-from kraftlake.protocol.observer.requests import FetchAnswer
+from kraftlake.protocol.observer.raw_batch import RawBatch, split_batches
+from kraftlake.protocol.observer.requests import FetchAnswer, OffsetAndEpoch
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.records.serde import encode_value

@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.protocol import DivergedLogError, ObservedLog, OffsetAndEpoch, RawBatch
 from kraftlake.protocol.describe import Leader
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.protocol.observer.requests import FetchAnswer
+from kraftlake.protocol.observer.observed_log import DivergedLogError, ObservedLog
+from kraftlake.protocol.observer.raw_batch import RawBatch
+from kraftlake.protocol.observer.requests import FetchAnswer, OffsetAndEpoch
 from kraftlake.runtime.errors import CorruptDataError
 from tests.protocol.observer.model_quorum import ModelQuorum, raw_batch
 

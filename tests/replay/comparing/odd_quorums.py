@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from kraftlake.kafka_files import write_segment
+from kraftlake.kafka_files.writer import write_segment
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from tests.replay.made_logs import TIME, data, metadata_version, no_op, partition, topic, uuid_of

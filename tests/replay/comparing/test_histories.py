@@ -11,8 +11,11 @@ import pytest
 
 from kraftlake.diagnosis.quorum_health import odd_histories
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay import QuorumReport, Relation, Role, describe_quorum, import_source
 from kraftlake.replay.comparing.histories import History
+from kraftlake.replay.comparing.log_comparison import Relation
+from kraftlake.replay.comparing.voters import Role
+from kraftlake.replay.imports.import_log import import_source
+from kraftlake.replay.queries.quorum_report import QuorumReport, describe_quorum
 from tests.protocol.observer.fake_quorum import running
 from tests.replay.comparing.odd_quorums import HOUR, quorum_log, split_brain, trimmed_node
 from tests.replay.made_logs import TIME, data, no_op, topic

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.kafka_files import write_segment
+from kraftlake.kafka_files.writer import write_segment
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.replay.comparing.log_comparison import Difference, LogComparison, Relation, compare_logs
 from kraftlake.replay.comparing.words import comparison_sentence

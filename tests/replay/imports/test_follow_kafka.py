@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import KafkaException
 
 from kraftlake.api import open_source
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 from tests.kafka_node import SMALL_LOG, KafkaNode, started_node, started_nodes
 from tests.replay.following import PATIENCE, Follower, change_topics, check_same, following, position
 

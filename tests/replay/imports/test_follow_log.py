@@ -10,11 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.api import open_source
-from kraftlake.kafka_files import BrokenFileError, DirectoryFollower, TruncatedLogError, segment_name, write_checkpoint
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.kafka_files.faults import BrokenFileError
+from kraftlake.kafka_files.file_names import segment_name
+from kraftlake.kafka_files.follow import DirectoryFollower, TruncatedLogError
+from kraftlake.kafka_files.writer import write_checkpoint
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.replay import FollowStep, LogFollower, import_source
+from kraftlake.replay.imports.follow_log import FollowStep, LogFollower
+from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.imports.kept_snapshot import keep_snapshot
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError, NotASourceError, OffsetError, UsageError
 from tests.metadata_log.delta_protocol import check_commits

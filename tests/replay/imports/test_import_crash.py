@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from kraftlake.api import open_source
-from kraftlake.metadata_log import MetadataLog
-from kraftlake.replay import import_source
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.imports.new_lake import is_lake
 from kraftlake.runtime.errors import LakeError
 from tests.replay.sample_logs import directory_of
@@ -22,7 +22,7 @@ KILLED = """
 import os, signal, sys
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.append import log_commit as appending
-from kraftlake.replay import import_source
+from kraftlake.replay.imports.import_log import import_source
 
 source, lake, calls = sys.argv[1], sys.argv[2], int(sys.argv[3])
 left = calls
@@ -47,7 +47,7 @@ print("done")
 AT_ONCE = """
 import sys
 from kraftlake.metadata_log.append import log_commit as appending
-from kraftlake.replay import import_source
+from kraftlake.replay.imports.import_log import import_source
 from kraftlake.runtime.errors import LakeError
 
 appending.MAX_COMMIT_ROWS = 50

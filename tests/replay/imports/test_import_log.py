@@ -11,15 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kraftlake
-from kraftlake.image import image_to_json
-from kraftlake.kafka_files import checkpoint_batches
-from kraftlake.metadata_log import ChainLink, MetadataLog, SnapshotFacts
+from kraftlake.image.metadata_image import image_to_json
+from kraftlake.kafka_files.snapshots.batches import checkpoint_batches
 from kraftlake.metadata_log.append import log_commit as appending
 from kraftlake.metadata_log.append.log_file import FIRST_HASH, hash_of_rows
+from kraftlake.metadata_log.chain import ChainLink
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
-from kraftlake.replay import ImportReport, import_source
+from kraftlake.replay.imports.import_log import ImportReport, import_source
 from kraftlake.runtime.errors import (
     ImportConflictError,
     LakeError,

@@ -9,9 +9,9 @@ import attrs
 import pytest
 
 import kraftlake
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay import import_source
+from kraftlake.replay.imports.import_log import import_source
 from kraftlake.runtime.errors import (
     CorruptDataError,
     ImportConflictError,

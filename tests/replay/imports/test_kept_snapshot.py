@@ -10,12 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.image import CollectedLosses, ImageWriterOptions, MetadataImage
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics import topic_values, topics_image
 from kraftlake.image.topics.topics_image import TopicsImage
-from kraftlake.kafka_files import checkpoint_batches, write_checkpoint
+from kraftlake.image.writer_options import CollectedLosses, ImageWriterOptions
 from kraftlake.kafka_files.snapshots import batches as checkpoint
-from kraftlake.metadata_log import MetadataLog, SnapshotFacts
+from kraftlake.kafka_files.snapshots.batches import checkpoint_batches
+from kraftlake.kafka_files.writer import write_checkpoint
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.batch_values import BatchValues

@@ -9,7 +9,7 @@ import time
 from contextlib import ExitStack, closing, suppress
 from typing import Self
 
-from kraftlake.protocol import Address, parse_addresses
+from kraftlake.protocol.address import Address, parse_addresses
 
 
 class BadNetwork:

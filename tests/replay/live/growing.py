@@ -7,7 +7,7 @@ from pathlib import Path
 
 import attrs
 
-from kraftlake.kafka_files import segment_name
+from kraftlake.kafka_files.file_names import segment_name
 from kraftlake.records.batch import RecordBatch, encode_batch
 from tests.replay.made_logs import MadeLog
 

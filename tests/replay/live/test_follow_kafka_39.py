@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import kraftlake
-from kraftlake.diagnosis import diagnose
-from kraftlake.metadata_log import MetadataLog
-from kraftlake.protocol import NodeConnector, parse_addresses
+from kraftlake.diagnosis.doctor.diagnosis import diagnose
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.protocol.address import parse_addresses
+from kraftlake.protocol.node_connector import NodeConnector
 from tests.kafka_node import started_nodes
 from tests.replay.following import change_topics, check_same, following, position
 

@@ -17,11 +17,16 @@ import pytest
 from confluent_kafka.admin import NewTopic
 
 import kraftlake
-from kraftlake.diagnosis import diagnose
-from kraftlake.metadata_log import MetadataLog
-from kraftlake.protocol import NodeConnector, ObservedLog, OffsetAndEpoch, QuorumObserver, RawBatch, parse_addresses
+from kraftlake.diagnosis.doctor.diagnosis import diagnose
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.protocol.address import parse_addresses
+from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.protocol.observer.observed_log import ObservedLog
+from kraftlake.protocol.observer.quorum_observer import QuorumObserver
+from kraftlake.protocol.observer.raw_batch import RawBatch
+from kraftlake.protocol.observer.requests import OffsetAndEpoch
 from kraftlake.records.batch import encode_batch
-from kraftlake.replay import describe_quorum
+from kraftlake.replay.queries.quorum_report import describe_quorum
 from tests.kafka_node import SMALL_LOG, KafkaNode, started_node, started_nodes
 from tests.replay.following import PATIENCE, ROOT, change_topics, check_same, following, position
 from tests.replay.live.admin_work import AdminWork

@@ -8,21 +8,19 @@ from pathlib import Path
 import pytest
 
 from kraftlake.api import open_source
-from kraftlake.kafka_files import write_checkpoint
-from kraftlake.metadata_log import MetadataLog
-from kraftlake.protocol import (
-    NodeConnector,
-    NodeError,
-    NoLeaderError,
-    OffsetAndEpoch,
-    OlderLeaderError,
-    QuorumObserver,
-    SnapshotNeededError,
-)
+from kraftlake.kafka_files.writer import write_checkpoint
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.protocol.describe import NoLeaderError
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.protocol.node_error import NodeError
+from kraftlake.protocol.observer.quorum_observer import OlderLeaderError, QuorumObserver, SnapshotNeededError
+from kraftlake.protocol.observer.requests import OffsetAndEpoch
 from kraftlake.records.batch import encode_batch
-from kraftlake.replay import FollowStep, Patience, QuorumFollower
+from kraftlake.replay.imports.follow_log import FollowStep
+from kraftlake.replay.live.follow_quorum import QuorumFollower
 from kraftlake.replay.live.mirror import mirror_quorum
+from kraftlake.replay.live.patience import Patience
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import ImportConflictError, LakeError
 from tests.protocol.fake_nodes import CLUSTER_ID

@@ -12,9 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kraftlake.kafka_files import BrokenFileError, TruncatedLogError
+from kraftlake.kafka_files.faults import BrokenFileError
+from kraftlake.kafka_files.follow import TruncatedLogError
 from kraftlake.records.batch import RecordBatch, encode_batch
-from kraftlake.replay import LiveLog, LogFollower, LogSource, open_live
+from kraftlake.replay.imports.follow_log import LogFollower
+from kraftlake.replay.live.open_live import LiveLog, open_live
+from kraftlake.replay.queries.source import LogSource
 from kraftlake.runtime.errors import NotASourceError, OffsetError
 from tests.replay.imports.test_follow_log import LiveDirectory as NodeDirectory
 from tests.replay.imports.test_follow_log import Quorum, in_lake, lake_of, more, rewritten

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.metadata_log import MetadataLog
-from kraftlake.replay import LogSource, open_live
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.replay.live.open_live import open_live
+from kraftlake.replay.queries.source import LogSource
 from kraftlake.runtime.errors import LakeError, UsageError
 from tests.replay.made_logs import no_op, small_log
 

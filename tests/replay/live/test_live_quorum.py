@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 import kraftlake
-from kraftlake.protocol import OffsetAndEpoch
+from kraftlake.protocol.observer.requests import OffsetAndEpoch
 from kraftlake.records.batch import encode_batch
-from kraftlake.replay import open_live
+from kraftlake.replay.live.open_live import open_live
 from kraftlake.runtime.errors import OffsetError, UsageError
 from tests.protocol.observer.fake_quorum import FakeQuorum
 from tests.protocol.observer.model_quorum import ModelQuorum

@@ -4,8 +4,9 @@ import threading
 
 import pytest
 
-from kraftlake.protocol import NodeError, NoLeaderError
-from kraftlake.replay import Patience
+from kraftlake.protocol.describe import NoLeaderError
+from kraftlake.protocol.node_error import NodeError
+from kraftlake.replay.live.patience import Patience
 from kraftlake.runtime.clock import ManualClock
 
 

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.protocol import NodeError, OtherClusterError
-from kraftlake.replay import LogCopy, describe_quorum
+from kraftlake.protocol.describe import OtherClusterError
+from kraftlake.protocol.node_error import NodeError
+from kraftlake.replay.comparing.log_copy import LogCopy
 from kraftlake.replay.live.quorum_copies import quorum_copies
+from kraftlake.replay.queries.quorum_report import describe_quorum
 from tests.protocol.observer.fake_quorum import LED_SINCE, NOW, running
 
 

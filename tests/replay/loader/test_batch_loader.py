@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import KRaftVersionRecord, VotersRecord
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.replay import LogDeltaManifest, MetadataBatchLoader
+from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
+from kraftlake.replay.loader.manifest import LogDeltaManifest
 from kraftlake.runtime.errors import CorruptDataError, LakeError, ReplayError, UnknownRecordError
 from tests.histories import split_histories
 from tests.replay.made_logs import (

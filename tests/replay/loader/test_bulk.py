@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.delta import TopicsDelta, local_changes_to_json
 from kraftlake.delta.topics import bulk_state
-from kraftlake.image import MetadataImage, image_to_json
+from kraftlake.delta.topics.local_replica_changes import local_changes_to_json
+from kraftlake.delta.topics.topics_delta import TopicsDelta
+from kraftlake.image.metadata_image import MetadataImage, image_to_json
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.batch_values import BatchValues, read_values

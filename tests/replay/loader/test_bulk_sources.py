@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 import kraftlake
-from kraftlake.image import image_to_json
-from kraftlake.metadata_log import MetadataLog, SnapshotFacts
+from kraftlake.image.metadata_image import image_to_json
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.batch_values import BatchValues
 from kraftlake.replay.imports.fork import fork_source

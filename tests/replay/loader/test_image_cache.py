@@ -15,14 +15,15 @@ from hypothesis import given
 
 import kraftlake
 from kraftlake.api import open_source
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.metadata_log.snapshots.snapshot_table import LakeSnapshot
 from kraftlake.records import metadata_records as r
 from kraftlake.records.control_records import Voter, VoterEndpoint, VotersRecord
 from kraftlake.records.serde import encode_value
-from kraftlake.replay import import_source
 from kraftlake.replay.imports import cached_images
+from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.loader import image_cache
 from kraftlake.replay.loader.image_columns import SCHEMA, image_from_arrow, image_to_arrow
 from tests.histories import histories, uuid_of

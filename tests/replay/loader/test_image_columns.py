@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from kraftlake.delta import TopicsDelta
-from kraftlake.image import TopicsImage
+from kraftlake.delta.topics.topics_delta import TopicsDelta
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records import metadata_records as r
-from kraftlake.replay import topics_from_arrow, topics_to_arrow
+from kraftlake.replay.loader.image_columns import topics_from_arrow, topics_to_arrow
 from tests.histories import histories
 
 

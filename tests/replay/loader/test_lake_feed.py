@@ -13,17 +13,21 @@ import attrs
 import pytest
 from obstore.store import MemoryStore
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage
-from kraftlake.metadata_log import MetadataLog, SnapshotFacts, Upkeep, UpkeepPolicy
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.metadata_log.delta_table.table_state import commit_path
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.log_facts import LOG_TABLE
+from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
+from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.metadata_log.storage import object_path
 from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay import LakeFeed, LoaderManifest, MetadataLoader
-from kraftlake.replay.loader.manifest import LeaderAndEpoch, SnapshotManifest
+from kraftlake.replay.loader.lake_feed import LakeFeed
+from kraftlake.replay.loader.manifest import LeaderAndEpoch, LoaderManifest, SnapshotManifest
+from kraftlake.replay.loader.metadata_loader import MetadataLoader
 from kraftlake.replay.reading import chunks
 from kraftlake.runtime.clock import Clock, ManualClock, SystemClock
 from kraftlake.runtime.errors import CorruptDataError

@@ -1,4 +1,5 @@
-from kraftlake.replay import LeaderAndEpoch, MetadataLoaderMetrics
+from kraftlake.replay.loader.loader_metrics import MetadataLoaderMetrics
+from kraftlake.replay.loader.manifest import LeaderAndEpoch
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.metrics import MetricsRegistry
 from tests.replay.made_logs import TIME, log_of, metadata_version, reference_image, topic

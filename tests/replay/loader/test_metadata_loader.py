@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay import LogDeltaManifest, MetadataLoader, MetadataPublisher
-from kraftlake.replay.loader.manifest import LeaderAndEpoch, LoaderManifest, SnapshotManifest
+from kraftlake.replay.loader.manifest import LeaderAndEpoch, LoaderManifest, LogDeltaManifest, SnapshotManifest
+from kraftlake.replay.loader.metadata_loader import MetadataLoader
+from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import (
     CorruptDataError,

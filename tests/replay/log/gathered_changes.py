@@ -7,7 +7,7 @@ from typing import TypeAlias
 import attrs
 import numpy as np
 
-from kraftlake.image import PartitionRegistration
+from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.partition_rows import COLUMNS, RowWriter
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.uuid import Uuid

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from kraftlake.delta.faults import place_of
-from kraftlake.image import PartitionRegistration
 from kraftlake.image.topics.packed_topics import PackedTopics
+from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records import metadata_records as r
 from kraftlake.records.uuid import Uuid

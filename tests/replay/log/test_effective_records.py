@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.delta import MetadataDelta
+from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.row_values import values_of_rows
 from kraftlake.records.rows import to_rows

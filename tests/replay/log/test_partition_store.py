@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.image import MetadataImage
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.partition_rows import registration_of
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records import metadata_records as r

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import kraftlake
-from kraftlake.image import MetadataImage, diff_images
+from kraftlake.image.diff import diff_images
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records import metadata_records as r
-from kraftlake.replay import LogChanges
+from kraftlake.replay.queries.changes import LogChanges
 from kraftlake.runtime.errors import OffsetError, ReplayError, UsageError
 from tests.cli.made_logs import unreplayable_log
 from tests.replay.made_logs import MadeLog, abort, begin, data, end, log_of, no_op, topic

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 import kraftlake
 from kraftlake.api import Source
-from kraftlake.image import diff_images
-from kraftlake.kafka_files import SourceKind
+from kraftlake.image.diff import diff_images
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import KRaftVersionRecord, VotersRecord
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.replay import ExportReport, import_source
+from kraftlake.replay.imports.import_log import import_source
+from kraftlake.replay.queries.export import ExportReport
 from kraftlake.runtime.errors import EnvironmentFaultError, OffsetError, UnwritableMetadataError, UsageError
 from tests.at_least_one import at_least_one
 from tests.cli.running import run

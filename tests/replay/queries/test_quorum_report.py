@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.kafka_files import write_segment
+from kraftlake.kafka_files.writer import write_segment
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import (
     KRaftVersionFeature,
@@ -22,9 +22,9 @@ from kraftlake.records.control_records import (
 from kraftlake.records.metadata_records import ControllerEndpoint, RegisterControllerRecord
 from kraftlake.records.schema import Message
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay import QuorumReport, describe_quorum
 from kraftlake.replay.comparing.log_copy import read_log_copies
 from kraftlake.replay.comparing.voters import Role
+from kraftlake.replay.queries.quorum_report import QuorumReport, describe_quorum
 from kraftlake.runtime.errors import NotASourceError, UsageError
 from tests.replay.made_logs import data, no_op
 from tests.replay.sample_logs import directory_of

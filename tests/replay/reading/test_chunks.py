@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.kafka_files import open_directory
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.kafka_files.directory import open_directory
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.rows import to_rows
-from kraftlake.replay import import_source
+from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.reading.chunks import Chunk, chunks_of
 from kraftlake.runtime.errors import CorruptDataError
 from tests.metadata_log.log_batches import data_batch, leader_change, noop_batch

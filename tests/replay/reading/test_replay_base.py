@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 import kraftlake
-from kraftlake.kafka_files import segment_name, write_segment
-from kraftlake.metadata_log import MetadataLog
-from kraftlake.replay import import_source
+from kraftlake.kafka_files.file_names import segment_name
+from kraftlake.kafka_files.writer import write_segment
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.replay.imports.import_log import import_source
 from kraftlake.runtime.errors import OffsetError
-from kraftlake.tables import update_tables
+from kraftlake.tables.catch_up.updating import update_tables
 from tests.replay.made_logs import begin, data, end, metadata_version, topic
 from tests.replay.sample_logs import directory_of
 

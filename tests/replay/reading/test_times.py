@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import kraftlake
-from kraftlake.metadata_log import Upkeep
-from kraftlake.replay import import_source
+from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.reading.log_reader import LogReader
 from kraftlake.replay.reading.times import offset_at
 from kraftlake.runtime.errors import OffsetError

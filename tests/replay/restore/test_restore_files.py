@@ -8,10 +8,11 @@ import attrs
 import pytest
 
 import kraftlake
-from kraftlake.image import diff_images
-from kraftlake.kafka_files import find_properties
-from kraftlake.replay import RestorePlan, plan_restore, write_restore
+from kraftlake.image.diff import diff_images
+from kraftlake.kafka_files.node.meta_properties import find_properties
 from kraftlake.replay.restore import restore_files
+from kraftlake.replay.restore.restore_files import write_restore
+from kraftlake.replay.restore.restore_plan import RestorePlan, plan_restore
 from kraftlake.runtime.errors import EnvironmentFaultError
 from tests.replay.sample_logs import directory_of
 

@@ -11,9 +11,9 @@ import pytest
 
 import kraftlake
 from kraftlake.api import Source
-from kraftlake.image import diff_images
+from kraftlake.image.diff import diff_images
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay import RestorePlan, plan_restore
+from kraftlake.replay.restore.restore_plan import RestorePlan, plan_restore
 from kraftlake.runtime.errors import NotASourceError, OffsetError, UnwritableMetadataError, UsageError
 from tests.kafka_files.node.made_broker import CLUSTER, log_of_epochs, make_broker, write_replica
 from tests.replay.comparing.odd_quorums import quorum_log

@@ -6,8 +6,10 @@ import attrs
 import pytest
 
 import kraftlake
-from kraftlake.image import MetadataImage, MetadataProvenance, diff_images
-from kraftlake.kafka_files import BrokerDirectory
+from kraftlake.image.diff import diff_images
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
+from kraftlake.kafka_files.node.broker_directory import BrokerDirectory
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.restore.broker_facts import BrokerFacts, broker_facts
 from kraftlake.replay.restore.restored_image import RestoredPartitions, restored_image

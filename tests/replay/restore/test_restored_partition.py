@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.image import MIGRATING, NO_LEADER, UNASSIGNED, LeaderRecoveryState, PartitionRegistration
-from kraftlake.kafka_files import ReplicaLog
+from kraftlake.image.topics.directory_id import MIGRATING, UNASSIGNED
+from kraftlake.image.topics.partition_registration import NO_LEADER, LeaderRecoveryState, PartitionRegistration
+from kraftlake.kafka_files.node.broker_directory import ReplicaLog
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.restore.broker_facts import FoundReplica
 from kraftlake.replay.restore.restored_partition import InSyncReplicas, in_sync_replicas, restored_partition

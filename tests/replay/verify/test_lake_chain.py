@@ -11,9 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import kraftlake
-from kraftlake.metadata_log import MetadataLog, Upkeep
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.maintenance.upkeep import Upkeep
 from kraftlake.records.rows import LOG_SCHEMA
-from kraftlake.replay import import_source
+from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.imports.kept_snapshot import keep_snapshot
 from kraftlake.runtime.errors import UsageError
 from tests.at_least_one import at_least_one

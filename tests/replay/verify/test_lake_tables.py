@@ -8,10 +8,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import kraftlake
-from kraftlake.metadata_log import MetadataLog, SnapshotFacts
 from kraftlake.metadata_log.delta_table.table_state import commit_path
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.records.rows import to_rows
-from kraftlake.tables import update_tables
+from kraftlake.tables.catch_up.updating import update_tables
 from tests.metadata_log.log_batches import TIME, UnsyncedDisk, data_batch, snapshot_batches
 from tests.replay.made_logs import small_log
 

@@ -15,15 +15,16 @@ import pytest
 
 import kraftlake
 from kraftlake.api import Source
-from kraftlake.kafka_files import SourceKind
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch, read_batches
 from kraftlake.records.control_records import KRaftVersionRecord, SnapshotFooterRecord
 from kraftlake.records.rows import to_rows
 from kraftlake.records.schema import Message
-from kraftlake.replay import VerifyReport, import_source
+from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.verify.findings import MAX_PROBLEMS
+from kraftlake.replay.verify.verify_report import VerifyReport
 from tests.replay.made_logs import (
     UNDECODABLE,
     UNKNOWN,

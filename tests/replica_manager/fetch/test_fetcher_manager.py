@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint, InitialFetchState
 from kraftlake.replica_manager.fetch.fetcher_manager import FetcherManager, java_hash
 from kraftlake.replica_manager.replay.replayed_broker import StillFetcher

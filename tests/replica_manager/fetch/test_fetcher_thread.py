@@ -6,7 +6,7 @@ import threading
 
 from structlog.testing import capture_logs
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.replica_manager.fetch.fetcher import InitialFetchState
 from kraftlake.replica_manager.fetch.fetcher_manager import FetcherManager
 from kraftlake.replica_manager.fetch.fetcher_thread import ReplicaFetcherThread

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.delta import TopicIdPartition
+from kraftlake.delta.topics.local_replica_changes import TopicIdPartition
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records import metadata_records as r
-from kraftlake.replica_manager import MemoryLogManager, TransitionKind
 from kraftlake.replica_manager.errors import KafkaStorageError
 from kraftlake.replica_manager.fetch.log_dir_fetcher import LogDirFetcher, Promotion
 from kraftlake.replica_manager.logs.log_batch import log_batches
+from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
 from kraftlake.replica_manager.partition.follower import append_records_to_follower, truncate_to
 from kraftlake.replica_manager.partition.hosted_partition import OfflinePartition
 from kraftlake.replica_manager.partition.leader import append_records_to_leader, delete_records_on_leader
 from kraftlake.replica_manager.replay.replayed_broker import hosted_delta
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
 from kraftlake.replica_manager.requests.log_dir_moves import alter_replica_log_dirs
+from kraftlake.replica_manager.transitions import TransitionKind
 from simulator.data_batches import batch
 from tests.histories import uuid_of
 from tests.replica_manager.brokers import D1, D2, FOO, Broker, change, kinds, partition, started, topic, tp

@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode as KioError
 from kio.static.primitive import i32, i64
 
-from kraftlake.delta import TopicPartition
-from kraftlake.protocol import Address, NodeConnector
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.protocol.address import Address
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.node_connector import NodeConnector
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import FencedLeaderEpochError, ReplicationError
 from kraftlake.replica_manager.fetch.fetch_session import FetchSession

@@ -6,7 +6,7 @@ import attrs
 import pytest
 from structlog.testing import capture_logs
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.errors import KafkaStorageError
 from kraftlake.replica_manager.fetch.fetch_session import FetchSession

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.replica_manager.errors import CorruptRecordError, ReplicationError, UnexpectedAppendOffsetError
 from kraftlake.replica_manager.logs.batch_run import BatchRun, find_batches, problem_at
 from kraftlake.replica_manager.logs.leader_epochs import LeaderEpochs

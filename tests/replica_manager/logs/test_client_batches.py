@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from kraftlake.records.batch_header import COMPRESSION_BITS, COMPRESSIONS, CRC_FROM, HEADER, LENGTH_FROM
 from kraftlake.records.compression import compress, decompress
 from kraftlake.records.crc32c import crc32c
-from kraftlake.replica_manager import LogConfig
 from kraftlake.replica_manager.errors import (
     CorruptRecordError,
     InvalidRecordError,
@@ -25,6 +24,7 @@ from kraftlake.replica_manager.logs.batch_records import LARGEST_RECORDS
 from kraftlake.replica_manager.logs.batch_run import find_batches
 from kraftlake.replica_manager.logs.client_batches import prepared_batches
 from kraftlake.replica_manager.logs.client_records import MOST_ERRORS
+from kraftlake.replica_manager.logs.log_config import LogConfig
 from simulator.data_batches import batch, marker
 from tests.interop.kafka_tools import run_tool
 from tests.memory import peak_memory

@@ -10,7 +10,7 @@ import pytest
 from kraftlake.image.topics.directory_id import LOST
 from kraftlake.records import metadata_records as r
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager import compare_log_dirs
+from kraftlake.replica_manager.logs.log_dirs import compare_log_dirs
 from kraftlake.runtime.errors import NotASourceError
 from tests.replica_manager.brokers import BAR, D1, D2, FOO, change, partition, started, topic
 

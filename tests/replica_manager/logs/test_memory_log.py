@@ -5,8 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from kraftlake.delta import TopicPartition
-from kraftlake.replica_manager import MemoryPartitionLog
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.replica_manager.errors import (
     CorruptRecordError,
     InconsistentTopicIdError,
@@ -20,6 +19,7 @@ from kraftlake.replica_manager.logs.client_batches import prepared_batches
 from kraftlake.replica_manager.logs.leader_epochs import LeaderEpochs
 from kraftlake.replica_manager.logs.log_batch import joined, log_batches
 from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.replica_manager.logs.memory_log import MemoryPartitionLog
 from kraftlake.replica_manager.logs.partition_log import (
     AbortedTransaction,
     AppendOrigin,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.delta import TopicPartition
-from kraftlake.replica_manager import MemoryPartitionLog
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.replica_manager.errors import (
     InvalidProducerEpochError,
     InvalidTxnStateError,
@@ -14,6 +13,7 @@ from kraftlake.replica_manager.errors import (
 )
 from kraftlake.replica_manager.logs.log_batch import joined, log_batches
 from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.replica_manager.logs.memory_log import MemoryPartitionLog
 from kraftlake.replica_manager.logs.partition_log import AbortedTransaction, AppendOrigin, FetchIsolation
 from kraftlake.replica_manager.logs.producer_state import BATCHES_TO_RETAIN
 from simulator.data_batches import batch, emptied, marker

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.image import LeaderRecoveryState
+from kraftlake.image.topics.partition_registration import LeaderRecoveryState
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.replica_manager import MemoryLogManager
 from kraftlake.replica_manager.controller_channel import LeaderAndIsr
 from kraftlake.replica_manager.errors import (
     FencedLeaderEpochError,
@@ -18,6 +17,7 @@ from kraftlake.replica_manager.errors import (
     UnknownLeaderEpochError,
 )
 from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
 from kraftlake.replica_manager.logs.partition_log import FetchIsolation, OffsetAndEpoch
 from kraftlake.replica_manager.logs.timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kraftlake.replica_manager.partition.leader import (

@@ -11,16 +11,19 @@ from hypothesis import strategies as st
 
 import kraftlake
 from kraftlake.api import Source
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage
+from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.image.broker_partitions import hosted_partitions
-from kraftlake.kafka_files import SourceKind
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
-from kraftlake.replica_manager import BrokerReplay, Cause, ReplayedBroker, TransitionKind
+from kraftlake.replica_manager.replay.broker_replay import BrokerReplay
+from kraftlake.replica_manager.replay.causes import Cause
+from kraftlake.replica_manager.replay.replayed_broker import ReplayedBroker
+from kraftlake.replica_manager.transitions import TransitionKind
 from kraftlake.runtime.errors import OffsetError, ReplayError, UsageError
 from tests.at_least_one import at_least_one
 from tests.cli.running import DIRECTORY, TORN

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.fetch.leader_end_point import FetchedPartition, FetchRequest
 from kraftlake.replica_manager.logs.partition_log import OffsetAndEpoch

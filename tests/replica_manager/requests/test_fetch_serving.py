@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.fetch.leader_end_point import FetchRequest, FetchResponse
 from kraftlake.replica_manager.logs.partition_log import FetchIsolation

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.replica_manager.fetch.fetch_session import NO_SESSION
 from kraftlake.replica_manager.partition.leader import FetchPartition
 from kraftlake.replica_manager.requests.fetch_session_cache import EVICTION_MS, CachedPartition, FetchSessionCache

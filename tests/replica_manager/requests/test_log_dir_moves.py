@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.requests.log_dir_moves import alter_replica_log_dirs
 from tests.replica_manager.brokers import D1, D2, Broker, change, partition, started, topic, tp

@@ -9,9 +9,10 @@ import attrs
 import pytest
 
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.replica_manager import MemoryLogManager, MemoryPartitionLog
 from kraftlake.replica_manager.controller_channel import LeaderAndIsr
 from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.replica_manager.logs.memory_log import MemoryPartitionLog
+from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
 from kraftlake.replica_manager.logs.partition_log import (
     AppendOrigin,
     FetchIsolation,

@@ -8,8 +8,9 @@ from pathlib import Path
 import attrs
 
 import kraftlake
-from kraftlake.delta import TopicPartition
-from kraftlake.image import MetadataImage, PartitionRegistration
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.partition_registration import PartitionRegistration
 from tests.ports import free_ports
 from tests.replica_manager.kafka_follower import wait_for
 from tests.server.node_process import KilledNode

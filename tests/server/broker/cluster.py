@@ -15,11 +15,18 @@ import attrs
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
-from kraftlake.delta import MetadataDelta, TopicPartition
-from kraftlake.image import MetadataImage, PartitionRegistration
-from kraftlake.protocol import Abort, NodeConnector, QuorumObserver, parse_addresses
-from kraftlake.replay import LeaderAndEpoch, MetadataLoader
-from kraftlake.runtime import LoggingFaultHandler, SystemClock
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.partition_registration import PartitionRegistration
+from kraftlake.protocol.abort import Abort
+from kraftlake.protocol.address import parse_addresses
+from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.protocol.observer.quorum_observer import QuorumObserver
+from kraftlake.replay.loader.manifest import LeaderAndEpoch
+from kraftlake.replay.loader.metadata_loader import MetadataLoader
+from kraftlake.runtime.clock import SystemClock
+from kraftlake.runtime.fault_handler import LoggingFaultHandler
 from kraftlake.server.broker.metadata_feed import MetadataFeed
 from kraftlake.spark_jobs.java import find_java
 from tests.interop.jars import kafka_tools_jars

@@ -11,11 +11,14 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient
 
-from kraftlake.controller import BootstrapMetadata, BootstrapSnapshot
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.controller.quorum.bootstrap import BootstrapMetadata, BootstrapSnapshot
 from kraftlake.metadata_log.append.creation import Contents
-from kraftlake.server import BrokerConfig, BrokerServer, ControllerServer, ControllerServerConfig, ListenerAddress
-from kraftlake.server.node_config import NodeSettings
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.server.broker.broker_config import BrokerConfig
+from kraftlake.server.broker.broker_server import BrokerServer
+from kraftlake.server.controller.controller_config import ControllerServerConfig
+from kraftlake.server.controller.controller_server import ControllerServer
+from kraftlake.server.node_config import ListenerAddress, NodeSettings
 from tests.controller.controlled_cluster import CLUSTER_ID
 
 PATIENCE = 60.0

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from confluent_kafka import Producer
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from tests.interop.restored_nodes import Record
 from tests.replica_manager.kafka_follower import PATIENCE
 

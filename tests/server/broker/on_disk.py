@@ -8,7 +8,7 @@ from pathlib import Path
 
 import attrs
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.kafka_files.node.partition_files import LEADER_EPOCHS, parse_leader_epochs, parse_offsets
 from kraftlake.replica_manager.logs.disk.log_directory import HIGH_WATERMARKS, LOG_STARTS
 from kraftlake.replica_manager.logs.disk.producer_snapshots import decode_snapshot

@@ -24,8 +24,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from kraftlake.delta import TopicPartition
-from kraftlake.protocol import Address, NodeConnector
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.protocol.address import Address
+from kraftlake.protocol.node_connector import NodeConnector
 from tests.kafka_node import SMALL_LOG, KafkaNode, started_node
 from tests.replica_manager.kafka_follower import PATIENCE
 from tests.server.broker.broker_process import (

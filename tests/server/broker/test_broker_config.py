@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.runtime import UsageError
-from kraftlake.server import BrokerConfig, ListenerAddress
-from kraftlake.server.broker.broker_config import CHECKPOINT, RETENTION_CHECK, log_defaults
-from kraftlake.server.node_config import NodeSettings
+from kraftlake.runtime.errors import UsageError
+from kraftlake.server.broker.broker_config import CHECKPOINT, RETENTION_CHECK, BrokerConfig, log_defaults
+from kraftlake.server.node_config import ListenerAddress, NodeSettings
 from kraftlake.server.requests.listener_limits import ListenerLimits
 
 HOUR_MS = 3_600_000

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.replica_manager import LogConfig, MemoryLogManager, ReplicationQuota
+from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
+from kraftlake.replica_manager.replication_quota import ReplicationQuota
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.log import without_logs
-from kraftlake.server import BrokerConfig, ListenerAddress
-from kraftlake.server.broker.broker_config import FOLLOWER_RATE, LEADER_RATE
+from kraftlake.server.broker.broker_config import FOLLOWER_RATE, LEADER_RATE, BrokerConfig
 from kraftlake.server.broker.broker_config_handler import (
     BrokerConfigHandler,
     heed_in_listener,
     heed_in_logs,
     heed_in_quotas,
 )
+from kraftlake.server.node_config import ListenerAddress
 from kraftlake.server.requests.listener import RequestListener
-from kraftlake.settings import problem_of_setting
+from kraftlake.settings.dynamic_settings import problem_of_setting
 from tests.replica_manager.brokers import D1
 
 LISTENER = ListenerAddress(name="PLAINTEXT", host="127.0.0.1", port=0)

@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import ElectionType
 from confluent_kafka import TopicPartition as ClientPartition
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.kafka_files.file_names import META_PROPERTIES
 from kraftlake.kafka_files.node.meta_properties import read_properties
 from kraftlake.replica_manager.logs.disk.log_directory import HIGH_WATERMARKS

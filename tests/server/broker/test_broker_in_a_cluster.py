@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import ElectionType
 from confluent_kafka import TopicPartition as ClientPartition
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from tests.interop.restored_nodes import consumed, produced
 from tests.kafka_node import KafkaNode
 from tests.server.broker.broker_process import wait_for

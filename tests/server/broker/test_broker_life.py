@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.controller import ControllerResult, ControllerState, register_broker, unregister_broker
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage
+from kraftlake.controller.cluster.brokers import register_broker, unregister_broker
+from kraftlake.controller.result import ControllerResult
+from kraftlake.controller.state import ControllerState
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.protocol.broker_requests import BrokerRegistrationRequest
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
-from kraftlake.replay import LoaderManifest
-from kraftlake.replay.loader.manifest import LeaderAndEpoch
+from kraftlake.replay.loader.manifest import LeaderAndEpoch, LoaderManifest
 from kraftlake.server.broker.broker import Broker
 from kraftlake.server.controller.replica_progress import Replica
 from kraftlake.server.node_life import NodeEndedError

@@ -11,9 +11,11 @@ from contextlib import ExitStack, closing, contextmanager
 import pytest
 from structlog.testing import capture_logs
 
-from kraftlake.protocol import Address, NodeConnector, NodeError
+from kraftlake.protocol.address import Address
 from kraftlake.protocol.message_scan import MOST_ELEMENTS
-from kraftlake.runtime import EnvironmentFaultError
+from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.protocol.node_error import NodeError
+from kraftlake.runtime.errors import EnvironmentFaultError
 from kraftlake.server.broker.broker_listener import BrokerListener
 from tests.protocol.fake_nodes import frame, receive, receive_frame, serving
 from tests.server.broker.test_refusals import framed, read, request

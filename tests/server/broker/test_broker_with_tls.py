@@ -16,7 +16,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from tests.certificates import PASSWORD, authority, issued
 from tests.kafka_node import started_node
 from tests.replica_manager.kafka_follower import PATIENCE

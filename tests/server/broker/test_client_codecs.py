@@ -6,7 +6,7 @@ from pathlib import Path
 
 from confluent_kafka.admin import NewTopic
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.records.batch_header import COMPRESSION_BITS, COMPRESSIONS
 from kraftlake.replica_manager.logs.log_batch import headers
 from tests.server.broker.lake_cluster import lake_cluster

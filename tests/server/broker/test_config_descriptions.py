@@ -11,14 +11,15 @@ from kio.serial import entity_writer
 from kio.static.constants import EntityType
 from kio.static.primitive import i8, i32Timedelta
 
-from kraftlake.delta import ConfigurationsDelta
-from kraftlake.image import ConfigurationsImage
+from kraftlake.delta.configurations_delta import ConfigurationsDelta
+from kraftlake.image.configurations_image import ConfigurationsImage
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records import metadata_records as r
-from kraftlake.server import BrokerConfig, ListenerAddress
+from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.config_descriptions import with_own_configs
+from kraftlake.server.node_config import ListenerAddress
 from kraftlake.server.requests.messages import encoded_answer, entity, of_version, versions_of
-from kraftlake.settings import BROKER_CONFIGS
+from kraftlake.settings.tables import BROKER_CONFIGS
 from tests.server.broker.test_refusals import framed, read
 
 TOPIC, BROKER, LOGGER = 2, 4, 8

@@ -13,8 +13,7 @@ import pytest
 from kio.serial import entity_writer
 
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.replica_manager import DiskLogManager
-from kraftlake.replica_manager.logs.disk.disk_log_manager import open_log_manager
+from kraftlake.replica_manager.logs.disk.disk_log_manager import DiskLogManager, open_log_manager
 from kraftlake.replica_manager.logs.log_batch import log_batches
 from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.runtime.clock import ManualClock

@@ -8,7 +8,7 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.server.broker.leaderships import Leaderships
 from tests.replica_manager.brokers import change, partition, started, topic, tp
 

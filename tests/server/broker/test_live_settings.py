@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import NewTopic
 
-from kraftlake.controller import ConfigOperation, OpType, incremental_alter_configs
-from kraftlake.image import ConfigResource
-from kraftlake.settings import BROKER
+from kraftlake.controller.configs.alter_configs import ConfigOperation, OpType, incremental_alter_configs
+from kraftlake.image.configurations_image import ConfigResource
+from kraftlake.settings.tables import BROKER
 from tests.server.broker.lake_cluster import PATIENCE, LakeCluster, lake_cluster
 from tests.server.matrix.wire import Wire, frame_of
 

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import cast
 
-from kraftlake.protocol import Abort, NodeConnector, QuorumObserver
-from kraftlake.records import RecordBatch
-from kraftlake.replay import MetadataLoader
+from kraftlake.protocol.abort import Abort
+from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.protocol.observer.quorum_observer import QuorumObserver
+from kraftlake.records.batch import RecordBatch
+from kraftlake.replay.loader.metadata_loader import MetadataLoader
 from kraftlake.server.broker.metadata_feed import MetadataFeed
 from tests.protocol.observer.fake_quorum import FakeQuorum
 from tests.protocol.observer.test_quorum_observer import quorum_of

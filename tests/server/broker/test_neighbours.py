@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage, MetadataProvenance
-from kraftlake.protocol import Address
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
+from kraftlake.protocol.address import Address
 from kraftlake.records import metadata_records as r
 from kraftlake.server.broker.neighbours import SERVES_NOBODY, Neighbours
 from tests.histories import uuid_of

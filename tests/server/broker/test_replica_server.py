@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.protocol import Address, NodeError
+from kraftlake.protocol.address import Address
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.server import BrokerConfig, ListenerAddress, ReplicaServer
+from kraftlake.protocol.node_error import NodeError
+from kraftlake.server.broker.broker_config import BrokerConfig
+from kraftlake.server.broker.replica_server import ReplicaServer
+from kraftlake.server.node_config import ListenerAddress
 from tests.protocol.fake_nodes import receive, serving
 from tests.protocol.observer.fake_quorum import FakeQuorum
 from tests.protocol.observer.model_quorum import ModelQuorum

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.runtime import UsageError
-from kraftlake.server import ClusterPlan, NodeKind, NodeSettings
+from kraftlake.runtime.errors import UsageError
+from kraftlake.server.cluster_up.cluster_plan import ClusterPlan, NodeKind
+from kraftlake.server.node_config import NodeSettings
 
 
 def plan(data: Path, **options: object) -> ClusterPlan:

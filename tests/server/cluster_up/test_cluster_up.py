@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 import kraftlake
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.control_records import LeaderChangeMessage
-from kraftlake.runtime import EnvironmentFaultError, LakeError
-from kraftlake.server import ClusterPlan, ClusterState, ClusterUp, NodeKind, NodeSettings, NodeState
-from kraftlake.server.cluster_up.cluster_up import _controlled
+from kraftlake.runtime.errors import EnvironmentFaultError, LakeError
+from kraftlake.server.cluster_up.cluster_plan import ClusterPlan, NodeKind
+from kraftlake.server.cluster_up.cluster_state import ClusterState, NodeState
+from kraftlake.server.cluster_up.cluster_up import ClusterUp, _controlled
+from kraftlake.server.node_config import NodeSettings
 from tests.metadata_log.object_store import BUCKET
 
 PATIENCE = 90.0

@@ -11,11 +11,13 @@ from typing import Any
 
 import attrs
 
-from kraftlake.controller import BootstrapMetadata, BootstrapSnapshot
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.controller.quorum.bootstrap import BootstrapMetadata, BootstrapSnapshot
 from kraftlake.metadata_log.append.creation import Contents
-from kraftlake.server import ControllerServer, ControllerServerConfig, NodeKind, NodeSettings, parse_listener
-from kraftlake.server.cluster_up.cluster_plan import NodePlan
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.server.cluster_up.cluster_plan import NodeKind, NodePlan
+from kraftlake.server.controller.controller_config import ControllerServerConfig
+from kraftlake.server.controller.controller_server import ControllerServer
+from kraftlake.server.node_config import NodeSettings, parse_listener
 from tests.controller.controlled_cluster import CLUSTER_ID
 from tests.controller.kafka_rpc import KafkaRpc
 from tests.ports import free_ports

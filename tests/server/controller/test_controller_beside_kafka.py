@@ -11,7 +11,7 @@ from kio.schema.api_versions.v3.request import ApiVersionsRequest
 from kio.schema.index import api_key_map
 
 from kraftlake.controller.access.acls import create_acls
-from kraftlake.image import StandardAcl
+from kraftlake.image.acls_image import StandardAcl
 from kraftlake.protocol.error_code import ErrorCode
 from tests.controller.kafka_rpc import KafkaRpc
 from tests.kafka_node import started_nodes

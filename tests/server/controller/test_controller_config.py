@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.runtime import UsageError
-from kraftlake.server import ControllerServerConfig, ListenerAddress, NodeSettings, parse_listener
+from kraftlake.runtime.errors import UsageError
+from kraftlake.server.controller.controller_config import ControllerServerConfig
+from kraftlake.server.node_config import ListenerAddress, NodeSettings, parse_listener
 
 HERE = (parse_listener("CONTROLLER://127.0.0.1:9093"),)
 

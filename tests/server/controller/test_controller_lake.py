@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.controller import BootstrapMetadata
-from kraftlake.controller.quorum.bootstrap import format_lake
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.controller.quorum.bootstrap import BootstrapMetadata, format_lake
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.runtime.errors import LakeError
 from kraftlake.server.controller.controller_config import ControllerServerConfig
 from kraftlake.server.controller.controller_server import ControllerServer

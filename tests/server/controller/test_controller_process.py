@@ -14,18 +14,14 @@ from typing import Any
 
 import pytest
 
-from kraftlake.metadata_log import MetadataLog
-from kraftlake.protocol import (
-    Address,
-    NodeConnector,
-    NodeError,
-    ObservedLog,
-    OffsetAndEpoch,
-    QuorumObserver,
-    SnapshotNeededError,
-    parse_addresses,
-)
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.protocol.address import Address, parse_addresses
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.protocol.node_error import NodeError
+from kraftlake.protocol.observer.observed_log import ObservedLog
+from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotNeededError
+from kraftlake.protocol.observer.requests import OffsetAndEpoch
 from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.replay.live.fetch_log import decoded
 from tests.cli.running import fault

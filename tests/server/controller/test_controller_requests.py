@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraftlake.controller.access.acls import create_acls
-from kraftlake.image import StandardAcl
+from kraftlake.image.acls_image import StandardAcl
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.controller.envelope_handler import errors_in
 from kraftlake.server.requests.dispatcher import Peer

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from kraftlake.metadata_log import MetadataLog
 from kraftlake.metadata_log.delta_table.table_state import commit_path
-from kraftlake.replay import leader_at
-from kraftlake.runtime import LakeError
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.replay.loader.leader_at import leader_at
+from kraftlake.runtime.errors import LakeError
 from kraftlake.server.controller import controller_server
 from tests.metadata_log.log_batches import data_batch
 from tests.server.controller import wire_requests as w

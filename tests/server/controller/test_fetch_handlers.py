@@ -13,26 +13,26 @@ from typing import Any
 import pytest
 
 import kraftlake
-from kraftlake.controller import ControllerResult, QuorumController
 from kraftlake.controller.quorum.embedded import EMBEDDED_NODE_ID, EmbeddedController
 from kraftlake.controller.quorum.followed_log import FollowedLog
-from kraftlake.image import MetadataImage
-from kraftlake.kafka_files import DiskFile, read_snapshot
-from kraftlake.metadata_log import MetadataLog, Upkeep
-from kraftlake.protocol import (
-    Address,
-    NodeConnector,
-    ObservedLog,
-    OffsetAndEpoch,
-    QuorumObserver,
-    SnapshotNeededError,
-)
+from kraftlake.controller.quorum.quorum_controller import QuorumController
+from kraftlake.controller.result import ControllerResult
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.kafka_files.snapshots.snapshot import read_snapshot
+from kraftlake.kafka_files.stored_file import DiskFile
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.protocol.address import Address
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.protocol.observer.observed_log import ObservedLog
+from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotNeededError
+from kraftlake.protocol.observer.requests import OffsetAndEpoch
 from kraftlake.records.batch import read_batches
 from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.replay import LeaderAndEpoch
 from kraftlake.replay.imports.kept_snapshot import keep_snapshot
+from kraftlake.replay.loader.manifest import LeaderAndEpoch
 from kraftlake.server.controller import controller_server
 from tests.controller.kafka_rpc import KafkaRpc
 from tests.server.controller import wire_requests as w

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import kraftlake
-from kraftlake.metadata_log import MetadataLog, Upkeep
-from kraftlake.protocol import OffsetAndEpoch
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.protocol.observer.requests import OffsetAndEpoch
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.records.serde import ApiMessageAndVersion

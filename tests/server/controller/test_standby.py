@@ -12,15 +12,21 @@ from typing import Any
 
 import pytest
 
-from kraftlake.metadata_log import MetadataLog, Upkeep, UpkeepThread
-from kraftlake.protocol import Address, NodeConnector, ObservedLog, OffsetAndEpoch, QuorumObserver
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.maintenance.upkeep import Upkeep, UpkeepThread
+from kraftlake.protocol.address import Address
 from kraftlake.protocol.broker_requests import BrokerRegistrationRequest
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.publisher import LakeSnapshotEmitter
+from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.protocol.observer.observed_log import ObservedLog
+from kraftlake.protocol.observer.quorum_observer import QuorumObserver
+from kraftlake.protocol.observer.requests import OffsetAndEpoch
+from kraftlake.publisher.snapshot_generator import LakeSnapshotEmitter
 from kraftlake.records.metadata_records import BrokerEndpoint
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay import LeaderAndEpoch, QuorumState
-from kraftlake.replica_manager import NodeToControllerChannel
+from kraftlake.replay.loader.manifest import LeaderAndEpoch
+from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.replica_manager.node_to_controller_channel import NodeToControllerChannel
 from kraftlake.runtime.clock import SystemClock
 from kraftlake.server.controller import controller_server
 from kraftlake.server.controller.envelope_handler import errors_in

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from kraftlake.controller.access.acls import AclFilter, create_acls, delete_acls
-from kraftlake.image import StandardAcl
+from kraftlake.image.acls_image import StandardAcl
 from tests.server.controller.wire_requests import principal
 from tests.server.matrix.records import NEW_PRODUCER, await_producer_ids, fetched, good, produced
 from tests.server.matrix.sides import BROKERS, CONTROLLER, SUPER_USER, Side, Sides

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import attrs
 
-from kraftlake.controller import ControllerResult
+from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
 from tests.kafka_node import SMALL_NODE, started_nodes
 from tests.server.broker.lake_cluster import lake_cluster

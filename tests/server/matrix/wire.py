@@ -18,7 +18,7 @@ from kio.schema.index import schema_name_map
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
-from kraftlake.protocol import REQUEST_HEADER
+from kraftlake.protocol.node_client import REQUEST_HEADER
 
 CLOSED = "the connection is closed"
 _LENGTH = struct.Struct(">i")

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
-from kraftlake.protocol import REQUEST_HEADER
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.message_scan import MOST_ELEMENTS
+from kraftlake.protocol.node_client import REQUEST_HEADER
 from kraftlake.records.varint import uvarint
 from kraftlake.server.requests.dispatcher import Api, Dispatcher, NodeFeatures, Peer, Request
 from kraftlake.server.requests.messages import entity, response_in

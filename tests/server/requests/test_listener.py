@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from kraftlake.protocol import REQUEST_HEADER
-from kraftlake.runtime import EnvironmentFaultError
+from kraftlake.protocol.node_client import REQUEST_HEADER
+from kraftlake.runtime.errors import EnvironmentFaultError
 from kraftlake.server.requests.client_connection import ClientConnection
 from kraftlake.server.requests.dispatcher import Dispatcher, Peer, Respond
 from kraftlake.server.requests.frame_buffer import LENGTH

@@ -11,8 +11,9 @@ import attrs
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from kraftlake.image import MetadataImage, TopicsImage
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.topics_image import TopicsImage
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from kraftlake.generate import Plan, generate_lake
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.generate.lake import generate_lake
+from kraftlake.generate.plan import Plan
+from kraftlake.metadata_log.log import MetadataLog
 from tests.spark_cluster import SparkCluster
 from tests.spark_jobs.fold.cluster_fold import begun
 from tests.spark_jobs.fold.test_spark_fold import changes_in_one_process, kept_batches, local_batches

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.kafka_files import checkpoint_batches
-from kraftlake.metadata_log import MetadataLog, SnapshotFacts
+from kraftlake.kafka_files.snapshots.batches import checkpoint_batches
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_version import ALL

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from kraftlake.generate import Plan, generate_lake
-from kraftlake.image import MetadataImage
-from kraftlake.kafka_files import checkpoint_batches
-from kraftlake.metadata_log import MetadataLog, SnapshotFacts
+from kraftlake.generate.lake import generate_lake
+from kraftlake.generate.plan import Plan
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.kafka_files.snapshots.batches import checkpoint_batches
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.replay import import_source
+from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.loader.fold import Replay, changes_between, image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import OffsetError, ReplayError, UnwritableMetadataError, UsageError

@@ -11,15 +11,18 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from kraftlake.metadata_log import MetadataLog, SnapshotFacts
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.records.rows import BATCH_COLUMNS, LOG_SCHEMA
 from kraftlake.runtime.errors import LakeError, OffsetError
-from kraftlake.tables import TableDescription, TableWriter, state_at, update_tables
 from kraftlake.tables.catch_up import table_run
 from kraftlake.tables.catch_up.log_fold import LogFold
 from kraftlake.tables.catch_up.table_run import Progress
-from kraftlake.tables.catch_up.updating import writers_of
+from kraftlake.tables.catch_up.updating import update_tables, writers_of
+from kraftlake.tables.history.state_at import state_at
 from kraftlake.tables.jobs import ALL, HISTORY
+from kraftlake.tables.lake_table import TableDescription
+from kraftlake.tables.table_writer import TableWriter
 from tests.replay.made_logs import data, partition, topic
 from tests.tables.sample_log import LAST_OFFSET, append_in, batches_between, lake_of
 

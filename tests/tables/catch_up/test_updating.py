@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.trimming import declare_stream_lag, trim
 from kraftlake.metadata_log.storage.disk import Disk
-from kraftlake.replay import LogSource
 from kraftlake.replay.imports.kept_snapshot import facts_of
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import usable_snapshots
 from kraftlake.runtime.errors import LakeError, UsageError
-from kraftlake.tables import Job, RunResult, update_by_job, update_tables
 from kraftlake.tables.catch_up.snapshot_publisher import SnapshotPublisher
-from kraftlake.tables.catch_up.updating import writers_of
-from kraftlake.tables.jobs import ALL, JOBS, RECORDS
+from kraftlake.tables.catch_up.table_run import RunResult
+from kraftlake.tables.catch_up.updating import update_by_job, update_tables, writers_of
+from kraftlake.tables.jobs import ALL, JOBS, RECORDS, Job
 from kraftlake.tables.table_locks import hold_tables
 from tests.tables.sample_log import LAST_OFFSET, SAMPLE, append_in, batches_between, image_without_spark, lake_of
 

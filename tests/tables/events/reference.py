@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kraftlake.delta import TopicsDelta
-from kraftlake.image import LeaderRecoveryState, PartitionRegistration
-from kraftlake.image.topics.partition_registration import NO_LEADER
+from kraftlake.delta.topics.topics_delta import TopicsDelta
+from kraftlake.image.topics.partition_registration import NO_LEADER, LeaderRecoveryState, PartitionRegistration
 from kraftlake.replay.queries.changes import Published
 from kraftlake.tables.events.non_topic_events import election_event, non_topic_events
 from kraftlake.tables.events.table import Event

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.image import LeaderRecoveryState, PartitionRegistration
-from kraftlake.image.topics.partition_registration import NO_LEADER
+from kraftlake.image.topics.partition_registration import NO_LEADER, LeaderRecoveryState, PartitionRegistration
 from kraftlake.image.topics.partition_rows import COLUMNS, RowWriter
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.log.delta_boundaries import DeltaBoundaries

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage, MetadataProvenance
+from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.image.diff import EntryChange, diff_entries
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records import metadata_records as r
 from kraftlake.records.metadata_records import ConfigRecord
 from kraftlake.records.uuid import Uuid

@@ -7,9 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kraftlake.image import MetadataImage
 from kraftlake.image.diff import diff_images
-from kraftlake.metadata_log import MetadataLog, SnapshotFacts
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.records import metadata_records as r
 from kraftlake.replay.queries.changes import LogChanges
 from kraftlake.replay.reading.open_reader import LakeReader

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed
 from kraftlake.tables.jobs import HISTORY

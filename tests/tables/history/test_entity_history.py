@@ -11,8 +11,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kraftlake.image import MetadataImage
-from kraftlake.kafka_files import open_directory
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.kafka_files.directory import open_directory
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.loader.quorum_state import QuorumState

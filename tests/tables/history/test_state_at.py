@@ -17,8 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kraftlake
-from kraftlake.metadata_log import MetadataLog, SnapshotFacts, Upkeep
 from kraftlake.metadata_log.delta_table.delta_log import read_table
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
@@ -155,7 +157,7 @@ def test_row_groups_of_what_began_later_or_had_ended_are_passed_over(lake: Path)
 
 def test_a_program_that_asks_imports_neither_pandas_nor_what_writes(lake: Path) -> None:
     asked = (
-        "import sys; from kraftlake.tables import state_at\n"
+        "import sys; from kraftlake.tables.history.state_at import state_at\n"
         f"for strings in (False, True): assert state_at({str(lake)!r}, 3000, dictionaries=strings).num_rows\n"
         "loaded = {'pandas', 'structlog', 'kraftlake.image', 'kraftlake.metadata_log.maintenance.compaction'}\n"
         "print(loaded & {*sys.modules})"

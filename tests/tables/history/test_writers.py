@@ -13,14 +13,15 @@ from deltalake import DeltaTable
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from kraftlake.image import MetadataImage
-from kraftlake.metadata_log import MetadataLog, UpkeepPolicy
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.metadata_log.delta_table.delta_log import read_table
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.compaction import compact
+from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.metadata_log.storage.disk import disk_for
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import UnknownRecord
-from kraftlake.replay import import_source
+from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError, UnknownRecordError

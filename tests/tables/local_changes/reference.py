@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kraftlake.delta import LocalReplicaChanges, TopicsDelta
-from kraftlake.image import MetadataProvenance, PartitionRegistration
+from kraftlake.delta.topics.local_replica_changes import LocalReplicaChanges
+from kraftlake.delta.topics.topics_delta import TopicsDelta
+from kraftlake.image.provenance import MetadataProvenance
+from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.records.uuid import Uuid
 
 Row = tuple[Any, ...]

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.image import MetadataImage
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.kernels.columns.change_buffers import HAD, HAS
 from kraftlake.records import metadata_records as r

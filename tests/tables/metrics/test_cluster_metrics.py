@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.delta import MetadataDelta
-from kraftlake.generate import Plan
+from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.generate.episodes import EPISODES
-from kraftlake.image import ClusterCounts, MetadataImage, count_cluster
-from kraftlake.metadata_log import MetadataLog
+from kraftlake.generate.plan import Plan
+from kraftlake.image.cluster_counts import ClusterCounts, count_cluster
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.publisher.controller_metrics import ControllerMetadataMetrics
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch

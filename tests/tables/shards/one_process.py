@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from kraftlake.image import MetadataProvenance
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
 from kraftlake.replay.log.delta_chunk import LogBegin, ReplayState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.image import MetadataProvenance
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows

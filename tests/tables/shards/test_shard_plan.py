@@ -10,10 +10,10 @@ from google_crc32c import value as crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.kafka_files import checkpoint_batches
-from kraftlake.metadata_log import MetadataLog, SnapshotFacts
+from kraftlake.kafka_files.snapshots.batches import checkpoint_batches
+from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.reading.pieces import cut, read_piece, snapshot_pieces
-from kraftlake.metadata_log.snapshots.snapshot_rows import joined_checksum
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts, joined_checksum
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.tables.shards.results import NAMES_SCHEMA

@@ -10,7 +10,8 @@ from typing import Any
 import attrs
 import pytest
 
-from kraftlake.image import FeaturesImage, MetadataImage
+from kraftlake.image.features_image import FeaturesImage
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records.metadata_version import from_feature_level
 from kraftlake.replay.log.delta_chunk import ReplayState
 from kraftlake.tables.shards.state_files import (

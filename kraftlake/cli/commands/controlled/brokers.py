@@ -9,7 +9,7 @@ from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.parameters import BROKER, CountParameter
 
 if TYPE_CHECKING:
-    from kraftlake.controller import BrokerHeartbeatReply
+    from kraftlake.controller.cluster.brokers import BrokerHeartbeatReply
 
 _ID = argument("broker", type=BROKER, metavar="ID", help="The broker's id.")
 
@@ -59,7 +59,8 @@ def register(
         # with two disks, fenced
         kraftlake brokers register 3 --directories 2 --lake cluster
     """
-    from kraftlake.controller import SUPPORTED, register_broker
+    from kraftlake.controller.cluster.brokers import register_broker
+    from kraftlake.controller.cluster.supported_features import SUPPORTED
     from kraftlake.protocol.broker_requests import BrokerRegistrationRequest
     from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 
@@ -82,7 +83,8 @@ def register(
 
 
 def _heartbeat(change: Change, broker: int, *, fence: bool = False, shut_down: bool = False) -> BrokerHeartbeatReply:
-    from kraftlake.controller import ControllerApiError, process_heartbeat
+    from kraftlake.controller.cluster.brokers import process_heartbeat
+    from kraftlake.controller.errors import ControllerApiError
     from kraftlake.protocol.broker_requests import BrokerHeartbeatRequest
     from kraftlake.protocol.error_code import ErrorCode
 
@@ -159,7 +161,7 @@ def unregister(change: Change, *, broker: int) -> None:
         # broker 3 is gone
         kraftlake brokers unregister 3 --lake cluster
     """
-    from kraftlake.controller import unregister_broker
+    from kraftlake.controller.cluster.brokers import unregister_broker
 
     change.run(unregister_broker, broker)
     change.result(str(broker), unregistered=True)

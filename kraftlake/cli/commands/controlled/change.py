@@ -19,7 +19,9 @@ from kraftlake.cli.output.theme import Piece, Style
 T = TypeVar("T")
 
 if TYPE_CHECKING:
-    from kraftlake.controller import ApiError, ControllerResult, EmbeddedController
+    from kraftlake.controller.errors import ApiError
+    from kraftlake.controller.quorum.embedded import EmbeddedController
+    from kraftlake.controller.result import ControllerResult
 
 _NO_NAME = '""'
 LAKE_ALONE = (
@@ -40,7 +42,8 @@ class Change:
     @functools.cached_property
     def controller(self) -> EmbeddedController:
         """The lake's controller from now on. Check the command line before."""
-        from kraftlake.controller import EmbeddedController, open_controlled
+        from kraftlake.controller.quorum.bootstrap import open_controlled
+        from kraftlake.controller.quorum.embedded import EmbeddedController
 
         controller = EmbeddedController(open_controlled(self._lake), take_over=self._take_over)
         self._before = controller.image
@@ -52,7 +55,7 @@ class Change:
 
     def result(self, name: str, error: ApiError | None = None, /, **told: Any) -> None:
         """Add the result for one thing; no error is success."""
-        from kraftlake.controller import ApiError
+        from kraftlake.controller.errors import ApiError
 
         self._results.append((name, error or ApiError.NONE, told))
 
@@ -60,7 +63,7 @@ class Change:
         """Show all results; exits with 1 if any is an error."""
         terminal = self.call.terminal
         if "controller" in vars(self):
-            from kraftlake.publisher import configs_without_effect
+            from kraftlake.publisher.ignored_configs import configs_without_effect
 
             for ignored in sorted(configs_without_effect(self._before, self.controller.image)):
                 terminal.warn(ignored.sentence)

@@ -12,7 +12,7 @@ from kraftlake.cli.options.parameters import PAIR, mapping
 from kraftlake.cli.options.shared import pairs_option
 
 if TYPE_CHECKING:
-    from kraftlake.image import ConfigResource
+    from kraftlake.image.configurations_image import ConfigResource
 
 _TYPES = {"topic": 2, "broker": 4, "client-metrics": 16, "group": 32}
 _RESOURCE_TYPES = ("topic", "group", "cluster", "transactional-id", "delegation-token", "user")
@@ -61,7 +61,8 @@ def alter_configs(
         kraftlake configs alter broker: --delete log.retention.ms --lake cluster
     """
     from kraftlake.controller.configs.alter_configs import ConfigOperation, OpType, incremental_alter_configs
-    from kraftlake.settings import BROKER, problem_of_setting
+    from kraftlake.settings.dynamic_settings import problem_of_setting
+    from kraftlake.settings.tables import BROKER
 
     target = _resource(resource)
     changes = {name: ConfigOperation(OpType.DELETE) for name in delete}
@@ -81,7 +82,7 @@ def alter_configs(
 
 
 def _resource(text: str) -> ConfigResource:
-    from kraftlake.image import ConfigResource
+    from kraftlake.image.configurations_image import ConfigResource
 
     kind, colon, name = text.partition(":")
     if not colon or kind not in _TYPES:
@@ -172,7 +173,7 @@ def _acl_options(function: Any) -> Any:
 
 
 def _acl_fields(options: dict[str, Any]) -> dict[str, Any]:
-    from kraftlake.image import AclOperation, AclPermissionType, PatternType, ResourceType
+    from kraftlake.image.kafka_names import AclOperation, AclPermissionType, PatternType, ResourceType
 
     named = {kind: options[kind.replace("-", "_")] for kind in _RESOURCE_TYPES}
     chosen = [(kind, name) for kind, name in named.items() if name is not None]
@@ -207,7 +208,7 @@ def add(change: Change, **options: Any) -> None:
         cluster
     """
     from kraftlake.controller.access.acls import create_acls
-    from kraftlake.image import StandardAcl
+    from kraftlake.image.acls_image import StandardAcl
 
     acl = StandardAcl(**_acl_fields(options))
     (error,) = change.run(create_acls, [acl])

@@ -12,7 +12,7 @@ from kraftlake.cli.options.parameters import BROKERS, NAMED_PARTITION
 from kraftlake.cli.options.shared import pairs_option
 
 if TYPE_CHECKING:
-    from kraftlake.image import PartitionRegistration
+    from kraftlake.image.topics.partition_registration import PartitionRegistration
     from kraftlake.protocol.error_code import ErrorCode
 
 _NAME = argument("name", metavar="NAME", help="The topic's name.")
@@ -126,7 +126,7 @@ def isr(change: Change, *, partition: tuple[str, int], replicas: tuple[int, ...]
         # only the leader
         kraftlake topics isr orders-0 1 --lake cluster
     """
-    from kraftlake.controller import ApiError
+    from kraftlake.controller.errors import ApiError
     from kraftlake.controller.replication.alter_partition import ANY_EPOCH, IsrChange, alter_partition
     from kraftlake.protocol.error_code import ErrorCode
 
@@ -204,7 +204,7 @@ def delete(change: Change, *, name: str) -> None:
         # with its configs
         kraftlake topics delete clicks --lake cluster
     """
-    from kraftlake.controller import ApiError
+    from kraftlake.controller.errors import ApiError
     from kraftlake.controller.replication.topics import delete_topics
     from kraftlake.protocol.error_code import ErrorCode
 

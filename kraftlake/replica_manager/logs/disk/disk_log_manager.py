@@ -9,8 +9,8 @@ from threading import RLock
 
 import attrs
 
-from kraftlake.delta import TopicPartition
-from kraftlake.image import UNASSIGNED
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.image.topics.directory_id import UNASSIGNED
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import KafkaStorageError
 from kraftlake.replica_manager.logs.base_log_manager import BaseLogManager

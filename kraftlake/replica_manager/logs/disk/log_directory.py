@@ -13,7 +13,7 @@ from typing import Final
 
 import attrs
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.kafka_files.file_names import META_PROPERTIES
 from kraftlake.kafka_files.node.broker_directory import CLEAN_SHUTDOWN, LOCK
 from kraftlake.kafka_files.node.meta_properties import meta_properties, read_properties

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 import attrs
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.kafka_files.node.partition_files import (
     LEADER_EPOCHS,
     PARTITION_METADATA,

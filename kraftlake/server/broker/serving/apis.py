@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
-from kraftlake.image import AclOperation
+from kraftlake.image.kafka_names import AclOperation
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.replica_manager import DiskLogManager, FetchManager, ReplicationQuota, RequestServer
+from kraftlake.replica_manager.logs.disk.disk_log_manager import DiskLogManager
+from kraftlake.replica_manager.replication_quota import ReplicationQuota
+from kraftlake.replica_manager.requests.fetch_contexts import FetchManager
+from kraftlake.replica_manager.requests.request_server import RequestServer
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.directories import describe_log_dirs
 from kraftlake.server.broker.serving.config_changes import ConfigChangesHandler

@@ -14,11 +14,13 @@ from typing import Any, Final
 import attrs
 from kio.serial import entity_writer
 
-from kraftlake.controller import ApiError, ConfigOperation, ControllerApiError, OpType, altered_value
-from kraftlake.image import AclOperation, ConfigResource
-from kraftlake.protocol import REQUEST_HEADER
+from kraftlake.controller.configs.alter_configs import ConfigOperation, OpType, altered_value
+from kraftlake.controller.errors import ApiError, ControllerApiError
+from kraftlake.image.configurations_image import ConfigResource
+from kraftlake.image.kafka_names import AclOperation
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.publisher import ConfigType
+from kraftlake.protocol.node_client import REQUEST_HEADER
+from kraftlake.publisher.dynamic_configs import ConfigType
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.dynamic_config import DynamicConfig
 from kraftlake.server.broker.serving.configs import ConfigsContext, is_node_id

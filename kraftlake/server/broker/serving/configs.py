@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from kraftlake.image import (
-    AclOperation,
-    ConfigResource,
-    ConfigurationsImage,
-    MetadataImage,
-    ResourceType,
-    problem_of_name,
-)
+from kraftlake.image.configurations_image import ConfigResource, ConfigurationsImage
+from kraftlake.image.kafka_names import AclOperation, ResourceType
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.topic_names import problem_of_name
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.publisher import ConfigType
-from kraftlake.runtime import parse_integer
+from kraftlake.publisher.dynamic_configs import ConfigType
+from kraftlake.runtime.java_values import parse_integer
 from kraftlake.server.broker.config_descriptions import (
     DEFAULT,
     BrokerConfigs,
@@ -28,7 +24,11 @@ from kraftlake.server.broker.effective_settings import parsed_text, value_text
 from kraftlake.server.requests.authorization import CLUSTER_NAME, Authorization
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import AT_ONCE, of_version
-from kraftlake.settings import BROKER_CONFIGS, CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS, ConfigKey
+from kraftlake.settings.client_metrics_configs import CLIENT_METRICS_CONFIGS
+from kraftlake.settings.config_key import ConfigKey
+from kraftlake.settings.group_configs import GROUP_CONFIGS
+from kraftlake.settings.tables import BROKER_CONFIGS
+from kraftlake.settings.topic_configs import TOPIC_CONFIGS
 
 _SOURCES: Final = {ConfigType.TOPIC: 1, ConfigType.CLIENT_METRICS: 7, ConfigType.GROUP: 8}
 """Kafka's numbers of a resource's own configs, as what a value comes from."""

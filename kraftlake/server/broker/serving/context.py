@@ -7,11 +7,12 @@ from typing import Any, Final
 
 import attrs
 
-from kraftlake.delta import TopicPartition
-from kraftlake.image import AclOperation, ResourceType
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.image.kafka_names import AclOperation, ResourceType
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.publisher import MetadataCache, Node
-from kraftlake.replica_manager import ReplicaManager
+from kraftlake.publisher.metadata_cache import MetadataCache
+from kraftlake.publisher.metadata_responses import Node
+from kraftlake.replica_manager.replica_manager import ReplicaManager
 from kraftlake.server.requests.authorization import Authorization
 from kraftlake.server.requests.dispatcher import Peer, Request
 from kraftlake.server.requests.messages import of_version

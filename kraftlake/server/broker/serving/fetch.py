@@ -10,23 +10,18 @@ from typing import Any, Final
 
 import attrs
 
-from kraftlake.delta import TopicPartition
-from kraftlake.image import AclOperation
-from kraftlake.protocol import kafka_id, wire_id
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.image.kafka_names import AclOperation
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.ids import kafka_id, wire_id
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager import (
-    FetchedPartition,
-    FetchIsolation,
-    FetchManager,
-    FetchParams,
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    ReplicationQuota,
-    RequestServer,
-    serve_fetch,
-)
+from kraftlake.replica_manager.fetch.leader_end_point import FetchedPartition, FetchRequest, FetchResponse
+from kraftlake.replica_manager.logs.partition_log import FetchIsolation
+from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
+from kraftlake.replica_manager.replication_quota import ReplicationQuota
+from kraftlake.replica_manager.requests.fetch_contexts import FetchManager
+from kraftlake.replica_manager.requests.fetch_serving import serve_fetch
+from kraftlake.replica_manager.requests.request_server import RequestServer
 from kraftlake.server.broker.serving.context import ServingContext, fail_after_fault
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import AT_ONCE, of_version

@@ -7,10 +7,11 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
 
-from kraftlake.image import AclOperation, ResourceType, problem_of_name
-from kraftlake.protocol import kafka_id, wire_id
+from kraftlake.image.kafka_names import AclOperation, ResourceType
+from kraftlake.image.topics.topic_names import problem_of_name
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.publisher import Cursor, PartitionMetadata, TopicMetadata
+from kraftlake.protocol.ids import kafka_id, wire_id
+from kraftlake.publisher.metadata_responses import Cursor, PartitionMetadata, TopicMetadata
 from kraftlake.records.uuid import Uuid
 from kraftlake.server.broker.serving.context import NOT_ASKED_FOR, ServingContext
 from kraftlake.server.requests.authorization import CLUSTER_NAME

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from kraftlake.delta import TopicPartition
-from kraftlake.image import AclOperation
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.image.kafka_names import AclOperation
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.replica_manager import DeleteRecordsAnswer, FetchIsolation, RequestServer
+from kraftlake.replica_manager.logs.partition_log import FetchIsolation
+from kraftlake.replica_manager.requests.delayed_delete_records import DeleteRecordsAnswer
+from kraftlake.replica_manager.requests.request_server import RequestServer
 from kraftlake.server.broker.serving.context import ServingContext, by_topic, fail_after_fault
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import AT_ONCE, of_version

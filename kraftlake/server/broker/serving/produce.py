@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import attrs
 
-from kraftlake.delta import TopicPartition
-from kraftlake.image import AclOperation
-from kraftlake.protocol import kafka_id
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.image.kafka_names import AclOperation
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.ids import kafka_id
 from kraftlake.records.batch_header import (
     COMPRESSION_BITS,
     HEADER,
@@ -25,7 +25,9 @@ from kraftlake.records.batch_header import (
     parse_header,
 )
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager import CorruptRecordError, ProduceAnswer, RequestServer
+from kraftlake.replica_manager.errors import CorruptRecordError
+from kraftlake.replica_manager.requests.delayed_produce import ProduceAnswer
+from kraftlake.replica_manager.requests.request_server import RequestServer
 from kraftlake.server.broker.serving.context import ServingContext, by_topic, fail_after_fault
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import AT_ONCE, of_version

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import attrs
 
-from kraftlake.image import AclOperation, ResourceType
+from kraftlake.image.kafka_names import AclOperation, ResourceType
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.replica_manager import NodeToControllerChannel
+from kraftlake.replica_manager.node_to_controller_channel import NodeToControllerChannel
 from kraftlake.server.broker.serving.context import ServingContext
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import AT_ONCE, of_version

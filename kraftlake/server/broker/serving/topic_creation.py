@@ -15,8 +15,8 @@ from kio.serial import entity_writer
 from kio.static.constants import EntityType
 from kio.static.primitive import i32Timedelta
 
-from kraftlake.protocol import REQUEST_HEADER
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.node_client import REQUEST_HEADER
 from kraftlake.server.broker.serving.forwarding import ForwardingManager
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import entity, versions_of

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from kraftlake.replica_manager import MemoryPartitionLog
 from kraftlake.replica_manager.logs.batch_run import find_batches
 from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
 from kraftlake.replica_manager.logs.disk.log_segment import batches_in
 from kraftlake.replica_manager.logs.log_batch import LogBatch, joined
 from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.replica_manager.logs.memory_log import MemoryPartitionLog
 from tests.replica_manager.logs.disk.test_disk_log import state_of
 
 

@@ -8,7 +8,7 @@ from random import Random
 
 import attrs
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.kafka_files.node.partition_files import parse_offsets
 from kraftlake.replica_manager.errors import KafkaStorageError
 from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.replica_manager import MemoryPartitionLog
 from kraftlake.replica_manager.errors import RecordTooLargeError
 from kraftlake.replica_manager.logs.base_log import BasePartitionLog
 from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
@@ -18,6 +17,7 @@ from kraftlake.replica_manager.logs.disk.log_loader import StoredState
 from kraftlake.replica_manager.logs.disk.log_segment import TIME_ENTRY
 from kraftlake.replica_manager.logs.log_batch import log_batches
 from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.replica_manager.logs.memory_log import MemoryPartitionLog
 from kraftlake.replica_manager.logs.partition_log import FetchIsolation
 from kraftlake.runtime.clock import ManualClock
 from simulator.data_batches import batch, marker

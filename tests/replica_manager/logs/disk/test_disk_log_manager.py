@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kraftlake.delta import TopicPartition
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.kafka_files.node.broker_directory import read_broker_directory
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import InconsistentTopicIdError, KafkaStorageError

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.records.batch_header import HEADER
-from kraftlake.replica_manager import MemoryPartitionLog
 from kraftlake.replica_manager.errors import OutOfOrderSequenceError
 from kraftlake.replica_manager.logs.base_log import BasePartitionLog
 from kraftlake.replica_manager.logs.disk import earlier_batches
 from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
 from kraftlake.replica_manager.logs.log_batch import LogBatch, log_batches
 from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.replica_manager.logs.memory_log import MemoryPartitionLog
 from kraftlake.replica_manager.logs.partition_log import AppendOrigin
 from kraftlake.replica_manager.logs.producer_state import BatchMetadata
 from simulator.data_batches import batch, emptied, marker

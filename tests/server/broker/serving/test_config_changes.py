@@ -11,9 +11,10 @@ from kio.static.constants import EntityType
 from kio.static.primitive import i8
 
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.publisher import MetadataCache
-from kraftlake.server import BrokerConfig, ListenerAddress
+from kraftlake.publisher.metadata_cache import MetadataCache
+from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.serving.config_changes import ConfigChangesHandler
+from kraftlake.server.node_config import ListenerAddress
 from kraftlake.server.requests.authorization import Authorization
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import entity, response_in

@@ -11,7 +11,8 @@ import pytest
 from kio.static.constants import EntityType
 from kio.static.primitive import Records, i32Timedelta
 
-from kraftlake.replica_manager import FetchManager, FetchSessionCache
+from kraftlake.replica_manager.requests.fetch_contexts import FetchManager
+from kraftlake.replica_manager.requests.fetch_session_cache import FetchSessionCache
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.server.broker.serving.context import ServingContext
 from kraftlake.server.broker.serving.fetch import FetchHandler

@@ -18,9 +18,9 @@ from kio.serial import entity_writer
 from kio.static.constants import EntityType
 from kio.static.primitive import i32Timedelta
 
-from kraftlake.protocol import REQUEST_HEADER
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.publisher import ConfigType
+from kraftlake.protocol.node_client import REQUEST_HEADER
+from kraftlake.publisher.dynamic_configs import ConfigType
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.serving.config_changes import ConfigChangesHandler
 from kraftlake.server.broker.serving.forwarding import LONGEST_FORWARDED, ForwardingManager

@@ -19,8 +19,8 @@ from kio.serial import entity_writer
 from kio.static.constants import EntityType
 from kio.static.primitive import Records, i32Timedelta
 
-from kraftlake.protocol import REQUEST_HEADER
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.node_client import REQUEST_HEADER
 from kraftlake.records.varint import uvarint
 from kraftlake.server.requests.dispatcher import Peer
 from kraftlake.server.requests.messages import entity, response_in, versions_of

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.publisher import MetadataCache
+from kraftlake.publisher.metadata_cache import MetadataCache
 from kraftlake.server.broker.serving.context import ServingContext
 from kraftlake.server.broker.serving.metadata import MetadataHandler
 from kraftlake.server.requests.dispatcher import Peer

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftlake.runtime import __version__
-from kraftlake.runtime.lazy_exports import lazy_exports
+from kraftlake.runtime.lazy_door import lazy_door
 
 if TYPE_CHECKING:
     from kraftlake.api.source import Source
@@ -23,5 +23,14 @@ if TYPE_CHECKING:
 __all__ = ["KraftlakeError", "Source", "__version__", "import_source", "open", "partition_table", "state_at"]
 
 # Nothing is imported before it is asked for: `kraftlake --help` imports this package first.
-
-__getattr__, __dir__ = lazy_exports(__name__, __all__)
+__getattr__, __dir__ = lazy_door(
+    __name__,
+    {
+        "KraftlakeError": "kraftlake.runtime.errors",
+        "Source": "kraftlake.api.source",
+        "import_source": "kraftlake.replay.imports.import_log",
+        "open": "kraftlake.api.source:open_source",
+        "partition_table": "kraftlake.tables.image_partitions",
+        "state_at": "kraftlake.tables.history.state_at",
+    },
+)

@@ -10,7 +10,6 @@ from pathlib import Path
 import attrs
 
 import kraftlake
-from kraftlake.runtime.lazy_exports import exported_homes
 
 PACKAGE = Path(kraftlake.__file__).parent
 
@@ -40,6 +39,11 @@ def dotted_name(path: Path) -> str:
 def room_of(module: str) -> str:
     """The name of a module's room; of the package itself, and of the modules beside the rooms, their own."""
     return ".".join(module.split(".")[:2])
+
+
+def is_package(module: str) -> bool:
+    """Whether a module of the package is a folder."""
+    return modules()[module].name == "__init__.py"
 
 
 @cache
@@ -82,10 +86,3 @@ def _imported_by(node: ast.stmt) -> Iterator[tuple[str, str | None]]:
                 target = inner.args[0]
                 if isinstance(target, ast.Constant):
                     yield str(target.value), None
-
-
-@cache
-def homes_of(package: str) -> dict[str, tuple[str, str]]:
-    """The module that each lazily exported name of a package comes from, and its name there."""
-    source = modules()[package].read_text("utf-8")
-    return exported_homes(source) if "lazy_exports(" in source else {}

@@ -1,25 +1,20 @@
-"""The house: layers inside the rooms, their doors, and the count of code lines."""
+"""The house: layers inside the rooms, and the count of code lines."""
 
 from __future__ import annotations
 
-import importlib
 import re
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.imports import PACKAGE, Import, homes_of, imports_of, module_imports, modules, room_of
+from tests.imports import PACKAGE, Import, imports_of, module_imports, modules, room_of
 from tools.code_lines import code_lines
 from tools.import_circles import circles
 from tools.import_circles import imports_of as imports_of_files
 
 ROOMS = sorted(f"kraftlake.{path.parent.name}" for path in PACKAGE.glob("*/__init__.py"))
-
-PAST_THE_DOORS = 920
-"""Names imported from another room whose `__all__` lacks them. This number may only go down."""
 
 
 CIRCLES = [
@@ -80,22 +75,6 @@ def f():
     }
 
 
-def test_doors() -> None:
-    past: Counter[str] = Counter()
-    names = 0
-    for importer in modules():
-        for imported in module_imports(importer):
-            if imported.name is None or room_of(imported.module) == room_of(importer) or imported.module == "kraftlake":
-                continue
-            names += 1
-            if imported.name not in _door(room_of(imported.module)):
-                past[f"{room_of(importer)} from {imported.module}"] += 1
-    worst = "\n".join(f"{count:4} {way}" for way, count in past.most_common(12))
-    assert past.total() <= PAST_THE_DOORS, (
-        f"{past.total()} of {names} names are not in the door of their room:\n{worst}"
-    )
-
-
 WITHOUT_SPARK = {
     "__init__": "the door",
     "fold.__init__": "a docstring",
@@ -117,12 +96,6 @@ def test_spark_jobs_holds_spark_alone() -> None:
         if not re.search(r"^ *(from|import) (pyspark|py4j)\b", path.read_text(), re.MULTILINE):
             without.add(name)
     assert without == WITHOUT_SPARK.keys()
-
-
-@pytest.mark.parametrize("room", [room for room in ROOMS if homes_of(room)])
-def test_a_door_exports_all_that_it_imports(room: str) -> None:
-    imported = {i.name for i in module_imports(room) if i.module.startswith(f"{room}.")} - {"lazy_exports"}
-    assert imported <= _door(room), "a name that a door imports has no other use there"
 
 
 def test_code_lines_leave_docstrings_comments_and_blank_lines_out(tmp_path: Path) -> None:
@@ -164,13 +137,6 @@ no docstring"""
 
 
 def _home(imported: Import) -> str:
-    """The module that an import needs: a submodule, or the one that a package's lazily exported name is of."""
-    if imported.name is None:
-        return imported.module
-    if f"{imported.module}.{imported.name}" in modules():
-        return f"{imported.module}.{imported.name}"
-    return homes_of(imported.module).get(imported.name, (imported.module, ""))[0]
-
-
-def _door(room: str) -> frozenset[str]:
-    return frozenset(importlib.import_module(room).__all__)
+    """The module that an import needs."""
+    submodule = f"{imported.module}.{imported.name}"
+    return submodule if submodule in modules() else imported.module

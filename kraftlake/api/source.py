@@ -322,7 +322,7 @@ class Source(LogSource):
     ) -> WhatIf:
         """What the controller would do if some steps happened at a moment: `kraftlake what-if`; nothing is written.
 
-        A step is a `kraftlake.diagnosis.Step`, or text: `lose-broker 2`, `lose-rack a`, `restart 3`, `reassign FILE`,
+        A step is a `kraftlake.api.Step`, or text: `lose-broker 2`, `lose-rack a`, `restart 3`, `reassign FILE`,
         `catch-up`. `each_broker` and `each_rack` ask what each single loss after them would do. Raises NoSuchThingError
         where there is no such broker or rack, UsageError for what is no step, else as `image`.
         """

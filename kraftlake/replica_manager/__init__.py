@@ -1,1 +1,1 @@
-"""One broker: its partitions as leader and follower, the metadata deltas that change them, and their replay from a log."""
+"""One broker: its partitions as leader and follower, the metadata deltas that change them, their replay from a log."""

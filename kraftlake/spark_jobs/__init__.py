@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kraftlake.runtime.extras import check_spark
-from kraftlake.runtime.lazy_exports import lazy_exports
+from kraftlake.runtime.lazy_door import lazy_door
 
 if TYPE_CHECKING:
     from kraftlake.spark_jobs.data_source import KraftDataSource
@@ -54,7 +54,33 @@ __all__ = [
 ]
 
 
-_exported, __dir__ = lazy_exports(__name__, __all__)
+_exported, __dir__ = lazy_door(
+    __name__,
+    {
+        "BuiltSnapshot": "kraftlake.spark_jobs.fold.build_snapshot",
+        "KraftDataSource": "kraftlake.spark_jobs.data_source",
+        "LakeRun": "kraftlake.spark_jobs.many_lakes",
+        "LakesResult": "kraftlake.spark_jobs.many_lakes",
+        "ReplayListener": "kraftlake.spark_jobs.replay_listener",
+        "ReplayProgress": "kraftlake.spark_jobs.replay_listener",
+        "StreamOptions": "kraftlake.spark_jobs.stream_options",
+        "StreamResult": "kraftlake.spark_jobs.stream_options",
+        "build_snapshot": "kraftlake.spark_jobs.fold.build_snapshot",
+        "counts_by_minute": "kraftlake.spark_jobs.metrics_frames",
+        "image_frame": "kraftlake.spark_jobs.fold.image_frame",
+        "image_stream": "kraftlake.spark_jobs.image_steps",
+        "java_home": "kraftlake.spark_jobs.java",
+        "local_changes_frame": "kraftlake.spark_jobs.fold.local_changes_frame",
+        "read_records": "kraftlake.spark_jobs.typed_read",
+        "run_job": "kraftlake.spark_jobs.run_named_job",
+        "run_lakes": "kraftlake.spark_jobs.many_lakes",
+        "run_snapshot": "kraftlake.spark_jobs.fold.build_snapshot",
+        "run_tables": "kraftlake.spark_jobs.table_stream",
+        "spark_session": "kraftlake.spark_jobs.session",
+        "state_frame": "kraftlake.spark_jobs.history_frames",
+        "table_frame": "kraftlake.spark_jobs.derived_frames",
+    },
+)
 
 
 def __getattr__(name: str) -> Any:

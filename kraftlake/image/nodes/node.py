@@ -10,9 +10,10 @@ from typing import Any, NamedTuple, TypeAlias
 class Subject(NamedTuple):
     """The part of an image that a node shows: a kind, and a key among those of its kind.
 
-    Of a topic, partition, broker, config, feature, ACL and quota they are those of `kraftlake.diagnosis.Thing`. The
-    others are controller (id), resource (ConfigResource), entity (ClientQuotaEntity), mechanism (number), credential
-    (mechanism, user), token (id), and parts as a whole, whose key is None.
+    Of a topic, partition, broker, config, feature, ACL and quota they are those of
+    `kraftlake.diagnosis.things.Thing`. The others are controller (id), resource (ConfigResource), entity
+    (ClientQuotaEntity), mechanism (number), credential (mechanism, user), token (id), and parts as a whole, whose key
+    is None.
     """
 
     kind: str

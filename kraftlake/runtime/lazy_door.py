@@ -1,0 +1,32 @@
+"""Names of a package that are imported when they are first used (PEP 562)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+from kraftlake.runtime.extras import explain
+
+
+def lazy_door(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__, __dir__ = lazy_door(__name__, homes)`, at the end of a package's `__init__`.
+
+    `homes` has by name the module that defines it: `module`, or `module:attribute` if its name there is another. The
+    package imports the same names under `if TYPE_CHECKING:` for type checkers. A name whose module needs a package that only an extra installs raises EnvironmentFaultError.
+    """
+
+    def get(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module, _, attribute = homes[name].partition(":")
+        try:
+            return getattr(import_module(module), attribute or name)
+        except ModuleNotFoundError as fault:
+            raise explain(fault) or fault from fault
+
+    def listed() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *homes})
+
+    return get, listed

@@ -14,7 +14,8 @@ def lazy_door(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], A
     """`__getattr__, __dir__ = lazy_door(__name__, homes)`, at the end of a package's `__init__`.
 
     `homes` has by name the module that defines it: `module`, or `module:attribute` if its name there is another. The
-    package imports the same names under `if TYPE_CHECKING:` for type checkers. A name whose module needs a package that only an extra installs raises EnvironmentFaultError.
+    package imports the same names under `if TYPE_CHECKING:` for type checkers. A name whose module needs a package that
+    only an extra installs raises EnvironmentFaultError.
     """
 
     def get(name: str) -> Any:
